@@ -1,0 +1,132 @@
+//! The environment variables that steer backends. Only the command and the tests read them.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use std::collections::BTreeMap;
+
+use crate::{Cpu, Features, Select, UnknownFeature};
+
+/// What `LANEWORK_MASK`, `LANEWORK_BACKEND` and `LANEWORK_REQUIRE` ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    mask: Features,
+    /// Backend by primitive; the empty key serves every primitive without an entry of its own.
+    forced: BTreeMap<String, String>,
+    require: Vec<String>,
+}
+
+/// A variable that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingsError {
+    /// `LANEWORK_MASK` names something that is not a feature.
+    Mask(UnknownFeature),
+    /// `LANEWORK_BACKEND` has an entry without a name, or two entries for one primitive.
+    Backend(String),
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingsError::Mask(e) => write!(f, "LANEWORK_MASK: {e}"),
+            SettingsError::Backend(entry) => {
+                write!(f, "LANEWORK_BACKEND: cannot read '{entry}'; write NAME or PRIMITIVE=NAME,...")
+            }
+        }
+    }
+}
+
+impl core::error::Error for SettingsError {}
+
+impl Settings {
+    /// Reads the three variables of this process.
+    ///
+    /// # Errors
+    /// [`SettingsError`] naming the variable and the part that cannot be read.
+    pub fn from_env() -> Result<Settings, SettingsError> {
+        let var = |name| std::env::var(name).unwrap_or_default();
+        Settings::parse(&var("LANEWORK_MASK"), &var("LANEWORK_BACKEND"), &var("LANEWORK_REQUIRE"))
+    }
+
+    /// The same from three strings.
+    ///
+    /// # Errors
+    /// As [`Settings::from_env`].
+    pub fn parse(mask: &str, backend: &str, require: &str) -> Result<Settings, SettingsError> {
+        let mut forced = BTreeMap::new();
+        for entry in backend.split(',').map(str::trim).filter(|e| !e.is_empty()) {
+            let (primitive, name) = entry.split_once('=').unwrap_or(("", entry));
+            let (primitive, name) = (primitive.trim(), name.trim());
+            if name.is_empty() || forced.insert(primitive.to_owned(), name.to_owned()).is_some() {
+                return Err(SettingsError::Backend(entry.to_owned()));
+            }
+        }
+        Ok(Settings {
+            mask: Features::parse(mask).map_err(SettingsError::Mask)?,
+            forced,
+            require: require.split(',').map(str::trim).filter(|r| !r.is_empty()).map(str::to_owned).collect(),
+        })
+    }
+
+    /// This machine's CPU less the masked features.
+    #[must_use]
+    pub fn cpu(&self) -> Cpu {
+        Cpu::detect().masking(self.mask)
+    }
+
+    /// Which backend `primitive` shall use.
+    #[must_use]
+    pub fn select(&self, primitive: &str) -> Select<'_> {
+        self.forced
+            .get(primitive)
+            .or_else(|| self.forced.get(""))
+            .map_or(Select::Best, |name| Select::Named(name))
+    }
+
+    /// The primitives that have a backend forced by name; the empty name stands for all.
+    pub fn forced(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.forced.iter().map(|(p, b)| (p.as_str(), b.as_str()))
+    }
+
+    /// Forces `backend` for `primitive`, as `--backend` does; it overrides the environment.
+    pub fn force(&mut self, primitive: &str, backend: &str) {
+        self.forced.insert(primitive.to_owned(), backend.to_owned());
+    }
+
+    /// Whether a test may not skip `backend`.
+    #[must_use]
+    pub fn requires(&self, backend: &str) -> bool {
+        self.require.iter().any(|r| r == backend)
+    }
+
+    /// The backends that may not be skipped.
+    #[must_use]
+    pub fn required(&self) -> &[String] {
+        &self.require
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_primitive_of_its_own_beats_the_general_entry() {
+        let s = Settings::parse("", "avx2, magma=portable", "").unwrap();
+        assert_eq!(s.select("mayo"), Select::Named("avx2"));
+        assert_eq!(s.select("magma"), Select::Named("portable"));
+        assert_eq!(Settings::default().select("mayo"), Select::Best);
+    }
+
+    #[test]
+    fn nonsense_is_refused_by_name() {
+        assert!(matches!(Settings::parse("", "mayo=", ""), Err(SettingsError::Backend(e)) if e == "mayo="));
+        assert!(matches!(Settings::parse("", "a,b", ""), Err(SettingsError::Backend(e)) if e == "b"));
+        assert!(matches!(Settings::parse("mmx9", "", ""), Err(SettingsError::Mask(_))));
+    }
+
+    #[test]
+    fn required_backends_are_listed() {
+        let s = Settings::parse("", "", "portable, avx512").unwrap();
+        assert!(s.requires("avx512") && !s.requires("avx2"));
+    }
+}
