@@ -1,0 +1,315 @@
+//! The contract that every backend fulfils, and the table of backends.
+//!
+//! A backend is a set of coarse kernels: the symmetric ones ([`Expand`]) and, for each parameter set, the field ones
+//! (`SetKernels`). They exchange plain formats, so that any two backends can be compared phase by phase:
+//!
+//! * *elements*: one field element per byte, in the low nibble, the high one 0;
+//! * *m-vector*: m elements packed two to a byte, low nibble first: `m_bytes` bytes, without padding between vectors;
+//! * *padded m-vector*: the same in `stride` = `m_bytes` rounded up to 64 bytes, zero behind the last element;
+//! * P: the m-vectors of P1 then P2 as expanded, followed by at least [`SLACK`] readable bytes of any value.
+//!
+//! Kernels are `unsafe fn` pointers because they assume the instruction set that their row in [`BACKENDS`] names.
+//! They are reached only through `lanework_cpu::Backend::get`, which checks it; the safe methods here rest on that.
+//! Leak class: `keygen`, `sign`, `solve`, `finish`, `expand_secret`, `sign_expanded` and `shake256` take secrets and run
+//! in constant time but for the one bit that `solve` returns; the others see public data only.
+
+use lanework_cpu::{Backend, Features};
+
+use crate::params::Params;
+use crate::sys::Block;
+
+pub(crate) mod portable;
+
+/// Bytes that kernels may read, but not use, behind P, P3 and lambda.
+pub(crate) const SLACK: usize = 128;
+
+/// The symmetric kernels of one backend.
+#[derive(Clone, Copy, Debug)]
+pub struct Expand {
+    /// What they run on, for the machine-readable record: `bitsliced`, `aes-ni`, `vaes-512`.
+    pub(crate) aes: &'static str,
+    pub(crate) aes128_ctr: unsafe fn(&[u8; 16], u32, &mut [u8]),
+    pub(crate) aes128_ctr_xor: unsafe fn(&[u8; 16], &[u8; 16], &mut [u8]),
+    pub(crate) shake256: unsafe fn(&[&[u8]], &mut [u8]),
+}
+
+impl Expand {
+    /// AES-128-CTR keystream under a public key: block i is AES(key, BE128(i)), from `first_block` on.
+    pub fn aes128_ctr(&self, key: &[u8; 16], first_block: u32, out: &mut [u8]) {
+        // SAFETY: this value is reachable only through a backend whose features were checked; slices carry lengths.
+        unsafe { (self.aes128_ctr)(key, first_block, out) }
+    }
+
+    /// Block i is AES(key, nonce xor BE128(i)); public data.
+    pub fn aes128_ctr_xor(&self, key: &[u8; 16], nonce: &[u8; 16], out: &mut [u8]) {
+        // SAFETY: as above.
+        unsafe { (self.aes128_ctr_xor)(key, nonce, out) }
+    }
+
+    /// SHAKE256 of the concatenated parts; secret data, constant time for given lengths.
+    pub fn shake256(&self, parts: &[&[u8]], out: &mut [u8]) {
+        // SAFETY: as above.
+        unsafe { (self.shake256)(parts, out) }
+    }
+}
+
+/// The field kernels of one backend for one parameter set.
+///
+/// `scratch` is 64-byte aligned memory of at least `scratch_blocks`, of any content; the caller wipes it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SetKernels {
+    pub(crate) params: &'static Params,
+    /// Blocks of scratch that any kernel of this set needs.
+    pub(crate) scratch_blocks: usize,
+    /// P3 = Upper(O^T (P1 O + P2)). (p, o elements v x o, p3 out, scratch)
+    pub(crate) keygen: unsafe fn(&[u8], &[u8], &mut [u8], &mut [Block]),
+    /// The vinegar products of one attempt. (p, o, vinegar elements k x v, lambda or empty, m out, u out, scratch).
+    /// m: padded m-vectors, k x o: v_i^T L, and with lambda M_0 += O^T lambda_vinegar + lambda_oil.
+    /// u: padded m-vectors in schedule order: v_i^T P1 v_j + v_j^T P1 v_i (once if i = j), and with lambda, where
+    /// one index is 0, + sum of v_j\[r\] lambda_r for the other index j.
+    pub(crate) sign: unsafe fn(&[u8], &[u8], &[u8], &[u8], &mut [Block], &mut [Block], &mut [Block]),
+    /// The products of verification. (p, p3 with SLACK, s elements k x n, lambda or empty, u out, scratch)
+    pub(crate) verify: unsafe fn(&[u8], &[u8], &[u8], &[u8], &mut [Block], &mut [Block]),
+    /// y = sum of z^l u_l mod f(z). (u padded, y out: one m-vector)
+    pub(crate) whip: unsafe fn(&[Block], &mut [u8]),
+    /// Builds A and y from m, u and t, and solves A x = y with the free variables taken from r.
+    /// (m, u, t one m-vector, r elements k*o, x out elements k*o, scratch) -> whether A has rank m.
+    pub(crate) solve: unsafe fn(&[Block], &[Block], &[u8], &[u8], &mut [u8], &mut [Block]) -> bool,
+    /// s_i = (v_i + O x_i, x_i). (o, vinegar, x, s out elements k x n)
+    pub(crate) finish: unsafe fn(&[u8], &[u8], &[u8], &mut [u8]),
+    /// Blocks of an expanded public key in this backend's own layout.
+    pub(crate) public_blocks: usize,
+    /// Lays out an expanded public key. (p, p3 with SLACK, out)
+    pub(crate) expand_public: unsafe fn(&[u8], &[u8], &mut [Block]),
+    /// `verify` on it. (expanded, s, lambda or empty, u out, scratch)
+    pub(crate) verify_expanded: unsafe fn(&[Block], &[u8], &[u8], &mut [Block], &mut [Block]),
+    /// Blocks of an expanded secret key in this backend's own layout.
+    pub(crate) secret_blocks: usize,
+    /// Lays out an expanded secret key. (p, o, out, scratch)
+    pub(crate) expand_secret: unsafe fn(&[u8], &[u8], &mut [Block], &mut [Block]),
+    /// `sign` on it. (expanded, o, vinegar, lambda or empty, m out, u out, scratch)
+    pub(crate) sign_expanded:
+        unsafe fn(&[Block], &[u8], &[u8], &[u8], &mut [Block], &mut [Block], &mut [Block]),
+}
+
+/// All kernels of one backend.
+#[derive(Debug)]
+pub struct Kernels {
+    pub(crate) expand: Expand,
+    /// In the order of `Params::index`.
+    pub(crate) sets: [SetKernels; SETS],
+}
+
+/// Parameter sets that a backend has kernels for.
+pub(crate) const SETS: usize = if cfg!(feature = "study") { 12 } else { 8 };
+
+/// Stamps the table of `SetKernels` from a macro that makes one from `Params`.
+macro_rules! stamp_sets {
+    ($set:ident) => {{
+        use crate::params::{Params, Round, Set};
+        [
+            $set!(Params::of(Round::Three, Set::Mayo1)),
+            $set!(Params::of(Round::Three, Set::Mayo2)),
+            $set!(Params::of(Round::Three, Set::Mayo3)),
+            $set!(Params::of(Round::Three, Set::Mayo5)),
+            $set!(Params::of(Round::Two, Set::Mayo1)),
+            $set!(Params::of(Round::Two, Set::Mayo2)),
+            $set!(Params::of(Round::Two, Set::Mayo3)),
+            $set!(Params::of(Round::Two, Set::Mayo5)),
+            #[cfg(feature = "study")]
+            $set!(Params::of(Round::One, Set::Mayo1)),
+            #[cfg(feature = "study")]
+            $set!(Params::of(Round::One, Set::Mayo2)),
+            #[cfg(feature = "study")]
+            $set!(Params::of(Round::One, Set::Mayo3)),
+            #[cfg(feature = "study")]
+            $set!(Params::of(Round::One, Set::Mayo5)),
+        ]
+    }};
+}
+pub(crate) use stamp_sets;
+
+/// Every backend, from the plainest to the fastest.
+pub static BACKENDS: &[Backend<Kernels>] = &[Backend::new(
+    "portable",
+    "plain constant-time Rust, bitsliced AES, no intrinsics",
+    Features::NONE,
+    &portable::KERNELS,
+)];
+
+impl SetKernels {
+    /// Bytes of a padded m-vector.
+    pub(crate) const fn stride(params: &Params) -> usize {
+        params.m_bytes().next_multiple_of(64)
+    }
+
+    /// Blocks of `count` padded m-vectors.
+    pub(crate) const fn padded_blocks(params: &Params, count: usize) -> usize {
+        Self::stride(params) / 64 * count
+    }
+
+    fn check_p(&self, p: &[u8]) {
+        assert!(p.len() >= self.params.p12_bytes() + SLACK, "P is too short");
+    }
+
+    fn check_p3(&self, p3: &[u8]) {
+        assert!(p3.len() >= self.params.p3_vecs() * self.params.m_bytes() + SLACK, "P3 is too short");
+    }
+
+    fn check_lambda(&self, lambda: &[u8]) {
+        let want = if self.params.linear_term { self.params.n * self.params.m_bytes() + SLACK } else { 0 };
+        assert!(lambda.len() >= want && (want > 0 || lambda.is_empty()), "lambda has the wrong length");
+    }
+
+    fn check_secret(&self, o: &[u8], vinegar: &[u8]) {
+        assert_eq!(o.len(), self.params.v() * self.params.o);
+        assert_eq!(vinegar.len(), self.params.k * self.params.v());
+    }
+
+    fn check_scratch(&self, scratch: &[Block]) {
+        assert!(scratch.len() >= self.scratch_blocks, "scratch is too short");
+    }
+
+    fn check_system(&self, m: &[Block], u: &[Block]) {
+        assert_eq!(m.len(), Self::padded_blocks(self.params, self.params.k * self.params.o));
+        self.check_u(u);
+    }
+
+    fn check_u(&self, u: &[Block]) {
+        assert_eq!(u.len(), Self::padded_blocks(self.params, self.params.pairs()));
+    }
+
+    pub(crate) fn keygen(&self, p: &[u8], o: &[u8], p3: &mut [u8], scratch: &mut [Block]) {
+        self.check_p(p);
+        assert_eq!(o.len(), self.params.v() * self.params.o);
+        assert_eq!(p3.len(), self.params.p3_vecs() * self.params.m_bytes());
+        self.check_scratch(scratch);
+        // SAFETY: the features were checked by `Backend::get`; the lengths are those of the contract.
+        unsafe { (self.keygen)(p, o, p3, scratch) }
+    }
+
+    pub(crate) fn sign(
+        &self,
+        p: &[u8],
+        o: &[u8],
+        vinegar: &[u8],
+        lambda: &[u8],
+        m: &mut [Block],
+        u: &mut [Block],
+        scratch: &mut [Block],
+    ) {
+        self.check_p(p);
+        self.check_secret(o, vinegar);
+        self.check_lambda(lambda);
+        self.check_system(m, u);
+        self.check_scratch(scratch);
+        // SAFETY: as in `keygen`.
+        unsafe { (self.sign)(p, o, vinegar, lambda, m, u, scratch) }
+    }
+
+    pub(crate) fn verify(
+        &self,
+        p: &[u8],
+        p3: &[u8],
+        s: &[u8],
+        lambda: &[u8],
+        u: &mut [Block],
+        scratch: &mut [Block],
+    ) {
+        self.check_p(p);
+        self.check_p3(p3);
+        assert_eq!(s.len(), self.params.k * self.params.n);
+        self.check_lambda(lambda);
+        self.check_u(u);
+        self.check_scratch(scratch);
+        // SAFETY: as in `keygen`.
+        unsafe { (self.verify)(p, p3, s, lambda, u, scratch) }
+    }
+
+    pub(crate) fn whip(&self, u: &[Block], y: &mut [u8]) {
+        self.check_u(u);
+        assert_eq!(y.len(), self.params.m_bytes());
+        // SAFETY: as in `keygen`.
+        unsafe { (self.whip)(u, y) }
+    }
+
+    #[must_use]
+    pub(crate) fn solve(
+        &self,
+        m: &[Block],
+        u: &[Block],
+        t: &[u8],
+        r: &[u8],
+        x: &mut [u8],
+        scratch: &mut [Block],
+    ) -> bool {
+        self.check_system(m, u);
+        assert_eq!(t.len(), self.params.m_bytes());
+        assert_eq!(r.len(), self.params.k * self.params.o);
+        assert_eq!(x.len(), r.len());
+        self.check_scratch(scratch);
+        // SAFETY: as in `keygen`.
+        unsafe { (self.solve)(m, u, t, r, x, scratch) }
+    }
+
+    pub(crate) fn finish(&self, o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
+        self.check_secret(o, vinegar);
+        assert_eq!(x.len(), self.params.k * self.params.o);
+        assert_eq!(s.len(), self.params.k * self.params.n);
+        // SAFETY: as in `keygen`.
+        unsafe { (self.finish)(o, vinegar, x, s) }
+    }
+
+    pub(crate) fn expand_public(&self, p: &[u8], p3: &[u8], expanded: &mut [Block]) {
+        self.check_p(p);
+        self.check_p3(p3);
+        assert_eq!(expanded.len(), self.public_blocks);
+        // SAFETY: as in `keygen`.
+        unsafe { (self.expand_public)(p, p3, expanded) }
+    }
+
+    pub(crate) fn verify_expanded(
+        &self,
+        expanded: &[Block],
+        s: &[u8],
+        lambda: &[u8],
+        u: &mut [Block],
+        scratch: &mut [Block],
+    ) {
+        assert_eq!(expanded.len(), self.public_blocks);
+        assert_eq!(s.len(), self.params.k * self.params.n);
+        self.check_lambda(lambda);
+        self.check_u(u);
+        self.check_scratch(scratch);
+        // SAFETY: as in `keygen`.
+        unsafe { (self.verify_expanded)(expanded, s, lambda, u, scratch) }
+    }
+
+    pub(crate) fn expand_secret(&self, p: &[u8], o: &[u8], expanded: &mut [Block], scratch: &mut [Block]) {
+        self.check_p(p);
+        assert_eq!(o.len(), self.params.v() * self.params.o);
+        assert_eq!(expanded.len(), self.secret_blocks);
+        self.check_scratch(scratch);
+        // SAFETY: as in `keygen`.
+        unsafe { (self.expand_secret)(p, o, expanded, scratch) }
+    }
+
+    pub(crate) fn sign_expanded(
+        &self,
+        expanded: &[Block],
+        o: &[u8],
+        vinegar: &[u8],
+        lambda: &[u8],
+        m: &mut [Block],
+        u: &mut [Block],
+        scratch: &mut [Block],
+    ) {
+        assert_eq!(expanded.len(), self.secret_blocks);
+        self.check_secret(o, vinegar);
+        self.check_lambda(lambda);
+        self.check_system(m, u);
+        self.check_scratch(scratch);
+        // SAFETY: as in `keygen`.
+        unsafe { (self.sign_expanded)(expanded, o, vinegar, lambda, m, u, scratch) }
+    }
+}

@@ -1,0 +1,47 @@
+//! Plain constant-time Rust for every CPU: 64-bit words, 16 nibbles each, and nothing else.
+
+pub(crate) mod eliminate;
+pub(crate) mod expand;
+pub(crate) mod products;
+pub(crate) mod whip;
+mod words;
+
+use super::{Expand, Kernels, SetKernels, stamp_sets};
+
+macro_rules! set {
+    ($params:expr) => {{
+        const P: &crate::params::Params = $params;
+        const S: usize = P.index();
+        const NW: usize = P.m_bytes().div_ceil(8);
+        SetKernels {
+            params: P,
+            scratch_blocks: products::scratch_blocks(P),
+            keygen: products::keygen::<S, NW>,
+            sign: products::sign::<S, NW>,
+            verify: products::verify::<S, NW>,
+            whip: whip::whip::<S, NW>,
+            solve: eliminate::solve::<S, NW>,
+            finish: eliminate::finish::<S>,
+            public_blocks: products::public_blocks(P),
+            expand_public: products::expand_public::<S>,
+            verify_expanded: products::verify_expanded::<S, NW>,
+            secret_blocks: products::secret_blocks(P),
+            expand_secret: products::expand_secret::<S, NW>,
+            sign_expanded: products::sign_expanded::<S, NW>,
+        }
+    }};
+}
+
+/// The symmetric kernels.
+pub(crate) static EXPAND: Expand = Expand {
+    aes: "bitsliced",
+    aes128_ctr: expand::aes128_ctr,
+    aes128_ctr_xor: expand::aes128_ctr_xor,
+    shake256: expand::shake256,
+};
+
+/// The field kernels.
+pub(crate) const SETS: [SetKernels; super::SETS] = stamp_sets!(set);
+
+/// The backend.
+pub(crate) static KERNELS: Kernels = Kernels { expand: EXPAND, sets: SETS };

@@ -1,0 +1,119 @@
+//! m-vectors as 64-bit words, and what the portable kernels do with them.
+
+use crate::sys::Block;
+
+/// The low bit of every nibble.
+pub(super) const ONES: u64 = 0x1111_1111_1111_1111;
+const TOPS: u64 = 0x8888_8888_8888_8888;
+
+/// An m-vector of NW = ceil(m / 16) words. Nibbles behind the last element hold anything: every operation is
+/// nibble by nibble, so they never reach a real one, and `store` drops them.
+pub(super) type MVec<const NW: usize> = [u64; NW];
+
+/// Multiplies every nibble by x.
+#[inline(always)]
+pub(super) fn double(word: u64) -> u64 {
+    let top = word & TOPS;
+    ((word ^ top) << 1) ^ (top >> 3) ^ (top >> 2)
+}
+
+/// a, xa, x^2 a, x^3 a.
+#[inline(always)]
+pub(super) fn powers<const NW: usize>(a: &MVec<NW>) -> [MVec<NW>; 4] {
+    let mut out = [*a; 4];
+    for p in 1..4 {
+        for w in 0..NW {
+            out[p][w] = double(out[p - 1][w]);
+        }
+    }
+    out
+}
+
+/// The four bits of a secret element as four all-ones or all-zeros words.
+#[inline(always)]
+pub(super) fn masks(element: u8) -> [u64; 4] {
+    let e = u64::from(element);
+    [
+        0u64.wrapping_sub(e & 1),
+        0u64.wrapping_sub(e >> 1 & 1),
+        0u64.wrapping_sub(e >> 2 & 1),
+        0u64.wrapping_sub(e >> 3 & 1),
+    ]
+}
+
+/// acc += element * a, the element as masks and a as powers; constant time.
+#[inline(always)]
+pub(super) fn mul_add<const NW: usize>(acc: &mut MVec<NW>, masks: &[u64; 4], powers: &[MVec<NW>; 4]) {
+    for w in 0..NW {
+        acc[w] ^= (powers[0][w] & masks[0])
+            ^ (powers[1][w] & masks[1])
+            ^ (powers[2][w] & masks[2])
+            ^ (powers[3][w] & masks[3]);
+    }
+}
+
+/// acc += a.
+#[inline(always)]
+pub(super) fn add<const NW: usize>(acc: &mut MVec<NW>, a: &MVec<NW>) {
+    for w in 0..NW {
+        acc[w] ^= a[w];
+    }
+}
+
+/// All sixteen multiples of a; the address of one is a public element.
+#[inline(always)]
+pub(super) fn multiples<const NW: usize>(a: &MVec<NW>) -> [MVec<NW>; 16] {
+    let p = powers(a);
+    let mut out = [[0; NW]; 16];
+    for e in 1..16usize {
+        let low = e & e.wrapping_neg();
+        for w in 0..NW {
+            out[e][w] = out[e ^ low][w] ^ p[low.trailing_zeros() as usize][w];
+        }
+    }
+    out
+}
+
+/// Reads an m-vector at a byte offset; reads up to 7 bytes past it.
+#[inline(always)]
+pub(super) fn load<const NW: usize>(bytes: &[u8], offset: usize) -> MVec<NW> {
+    let mut out = [0; NW];
+    let source = &bytes[offset..offset + 8 * NW];
+    for (word, chunk) in out.iter_mut().zip(source.chunks_exact(8)) {
+        let mut b = [0; 8];
+        b.copy_from_slice(chunk);
+        *word = u64::from_le_bytes(b);
+    }
+    out
+}
+
+/// Writes the first `out.len()` bytes.
+#[inline(always)]
+pub(super) fn store<const NW: usize>(a: &MVec<NW>, out: &mut [u8]) {
+    for (chunk, word) in out.chunks_mut(8).zip(a) {
+        chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
+    }
+}
+
+/// Blocks taken by `count` values of T, each m-vector array being a multiple of 8 bytes.
+pub(super) const fn blocks_of<T>(count: usize) -> usize {
+    (count * size_of::<T>()).div_ceil(64)
+}
+
+/// Takes the front of `scratch` as zeroed values. T must be made of u64 alone.
+pub(super) fn take<'a, T: Words>(scratch: &mut &'a mut [Block], count: usize) -> &'a mut [T] {
+    let (front, back) = core::mem::take(scratch).split_at_mut(blocks_of::<T>(count));
+    *scratch = back;
+    front.fill(Block::ZERO);
+    // SAFETY: a Block is 64 initialised bytes aligned to 64; T is made of u64 alone (see `Words`), so every bit
+    // pattern is a value and its alignment of 8 is met; `count` values fit by `blocks_of`.
+    unsafe { core::slice::from_raw_parts_mut(front.as_mut_ptr().cast(), count) }
+}
+
+/// Types made of u64 alone.
+///
+/// # Safety
+/// Every bit pattern must be a value, the alignment 8, and there must be no padding.
+pub(super) unsafe trait Words {}
+// SAFETY: a plain array of u64.
+unsafe impl<const N: usize> Words for [u64; N] {}

@@ -1,0 +1,80 @@
+//! What can go wrong, by name.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use crate::params::{Round, Set};
+
+/// Why an operation was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A key, seed, randomizer or signature has the wrong number of bytes.
+    Length {
+        /// What was given.
+        what: &'static str,
+        /// The set that it was given for.
+        set: Set,
+        /// The right number of bytes.
+        expected: usize,
+        /// The number that was given.
+        got: usize,
+    },
+    /// The container carries another round than the one asked for.
+    WrongRound {
+        /// The round asked for.
+        expected: Round,
+        /// The round found.
+        got: Round,
+    },
+    /// The container carries another set than the one asked for.
+    WrongSet {
+        /// The set asked for.
+        expected: Set,
+        /// The set found.
+        got: Set,
+    },
+    /// A key file or key document that cannot be read: what and why.
+    Unreadable {
+        /// What was being read.
+        what: &'static str,
+        /// The reason.
+        why: String,
+    },
+    /// The two halves of a key document do not belong together.
+    KeyMismatch,
+    /// Signing found no solvable system in 256 attempts. No signature exists; this does not happen to honest seeds.
+    Exhausted,
+    /// Verification after signing failed: a fault occurred, and the signature was destroyed.
+    Fault,
+    /// The system's random generator failed.
+    Random(String),
+    /// Threads could not be started.
+    Threads(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Length { what, set, expected, got } => {
+                write!(f, "a {set} {what} has {expected} bytes, this one has {got}")
+            }
+            Error::WrongRound { expected, got } => {
+                write!(f, "this is a {got} key; {expected} was asked for, and rounds never share a key")
+            }
+            Error::WrongSet { expected, got } => write!(f, "this is a {got} key; {expected} was asked for"),
+            Error::Unreadable { what, why } => write!(f, "the {what} cannot be read: {why}"),
+            Error::KeyMismatch => {
+                f.write_str("the public key in this document is not that of its secret key")
+            }
+            Error::Exhausted => f.write_str("signing found no solution in 256 attempts; nothing was emitted"),
+            Error::Fault => {
+                f.write_str("the fresh signature did not verify: a fault occurred, nothing was emitted")
+            }
+            Error::Random(why) => write!(f, "the system's random generator failed: {why}"),
+            Error::Threads(why) => f.write_str(why),
+        }
+    }
+}
+
+impl core::error::Error for Error {}

@@ -1,0 +1,275 @@
+//! Known answers: NIST's generator and response files, regenerated and compared by digest.
+//!
+//! The round-2 digests are those published with liboqs 0.13 (tests/KATs, MIT); the round-3 digests of record 0 are those of
+//! MAYO-C's META files (Apache-2.0), those of all 100 records were regenerated with the official code. Digests are facts;
+//! nothing else was taken.
+#![forbid(unsafe_code)]
+
+use std::fmt::Write as _;
+
+use aes::Aes256;
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use sha2::{Digest, Sha256};
+
+use crate::params::{Params, Round, Set};
+use crate::scheme::{self, Engine, PublicSource, SecretSource};
+
+/// NIST's AES-256-CTR-DRBG as the response files use it: no derivation function, no reseeding.
+#[derive(Debug)]
+pub struct NistDrbg {
+    key: [u8; 32],
+    v: u128,
+}
+
+impl NistDrbg {
+    /// Starts from 48 bytes of entropy, without a personalisation string.
+    #[must_use]
+    pub fn new(entropy: &[u8; 48]) -> NistDrbg {
+        let mut drbg = NistDrbg { key: [0; 32], v: 0 };
+        drbg.update(Some(entropy));
+        drbg
+    }
+
+    /// The next `out.len()` bytes, as one request.
+    pub fn fill(&mut self, out: &mut [u8]) {
+        let cipher = Aes256::new(&self.key.into());
+        for chunk in out.chunks_mut(16) {
+            chunk.copy_from_slice(&self.block(&cipher)[..chunk.len()]);
+        }
+        self.update(None);
+    }
+
+    fn block(&mut self, cipher: &Aes256) -> [u8; 16] {
+        self.v = self.v.wrapping_add(1);
+        let mut block = self.v.to_be_bytes().into();
+        cipher.encrypt_block(&mut block);
+        block.into()
+    }
+
+    fn update(&mut self, provided: Option<&[u8; 48]>) {
+        let cipher = Aes256::new(&self.key.into());
+        let mut temp = [0u8; 48];
+        for chunk in temp.chunks_exact_mut(16) {
+            chunk.copy_from_slice(&self.block(&cipher));
+        }
+        if let Some(provided) = provided {
+            temp.iter_mut().zip(provided).for_each(|(t, p)| *t ^= p);
+        }
+        self.key.copy_from_slice(&temp[..32]);
+        let mut v = [0; 16];
+        v.copy_from_slice(&temp[32..]);
+        self.v = u128::from_be_bytes(v);
+    }
+}
+
+/// SHA-256 digests of a set's response file.
+#[derive(Clone, Copy, Debug)]
+pub struct Digests {
+    /// All 100 records behind the header line and its blank line, ending in one newline.
+    pub all: &'static str,
+    /// Record 0 alone, ending in one newline.
+    pub first: &'static str,
+}
+
+/// The published digests of a set, or `None` for a round without any.
+#[must_use]
+pub fn digests(params: &Params) -> Option<Digests> {
+    let (all, first) = match (params.round, params.set) {
+        (Round::Two, Set::Mayo1) => {
+            ("c76a60a0a32ec71a078a831a4c2afd4b12460015b0a9685c2e8d42e809689865", "178adb99")
+        }
+        (Round::Two, Set::Mayo2) => {
+            ("765644834840300b36d070878156225370b5bcc8e4ce64e7b2e74fefd2597aea", "777df9b4")
+        }
+        (Round::Two, Set::Mayo3) => {
+            ("65e7af190b552b70b2ccf7276a560122742aa5773a42dd760944d93dc5a63ce8", "af940f5c")
+        }
+        (Round::Two, Set::Mayo5) => {
+            ("63068306163c9b65a2227cf808ca0cd60e5bf0f536f9c7119da325a2d3707bc7", "9a2ede41")
+        }
+        (Round::Three, Set::Mayo1) => (
+            "62bbc4308f1f36666a50b73427ae6cb496eb71260be64d75ba74db21e0c8d847",
+            "860cb113d7f5d7c8cb34d8f2a4845eea3480d6a0add3c8aada3186061c9e1288",
+        ),
+        (Round::Three, Set::Mayo2) => (
+            "f0b3f40e6e5e7af1e7b752fedaabf83db0076eba2c96e91e04761ce8528663b1",
+            "fd06cbf912ccf0d146760cb539149d536ac52c73192ad2fcd7957a3bc844cb69",
+        ),
+        (Round::Three, Set::Mayo3) => (
+            "ad4ba863714fe888f2be3e13a7df1b3c1b207de35926d7b8dde0fa6e9f4473a6",
+            "c53b5f752f39b23b10d0e173f5853549e2e80716e0257633407871c9950b990f",
+        ),
+        (Round::Three, Set::Mayo5) => (
+            "865c2064fdf589eb5f8923c7d3597d7ecce8f31f6032c42acc4ad996c8aeb13a",
+            "4bfe37eca0e02b69c3c41da84023f414c9a5b54df104da0792cea54facbc6d94",
+        ),
+        #[cfg(feature = "study")]
+        (Round::One, _) => return None,
+    };
+    Some(Digests { all, first })
+}
+
+/// One record of a response file, as data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The generator's seed.
+    pub seed: [u8; 48],
+    /// The message.
+    pub message: Vec<u8>,
+    /// The compact public key.
+    pub public_key: Vec<u8>,
+    /// The compact secret key: its seed.
+    pub secret_key: Vec<u8>,
+    /// The signer's randomizer.
+    pub randomizer: Vec<u8>,
+    /// Signature and message, as NIST's form has them.
+    pub signed: Vec<u8>,
+}
+
+/// What makes a key and a signature: a backend, the specification, or somebody else's library.
+pub trait Maker {
+    /// The compact public key of a secret seed.
+    fn public_key(&self, params: &Params, seed: &[u8]) -> Vec<u8>;
+    /// The signature of a message under a secret seed and a randomizer.
+    fn sign(&self, params: &Params, seed: &[u8], message: &[u8], randomizer: &[u8]) -> Option<Vec<u8>>;
+    /// Whether a signature is valid.
+    fn verify(&self, params: &Params, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool;
+}
+
+impl Maker for Engine {
+    fn public_key(&self, params: &Params, seed: &[u8]) -> Vec<u8> {
+        let mut pk = vec![0; params.public_key_bytes()];
+        scheme::keygen(*self, params, seed, &mut pk);
+        pk
+    }
+    fn sign(&self, params: &Params, seed: &[u8], message: &[u8], randomizer: &[u8]) -> Option<Vec<u8>> {
+        let mut signature = vec![0; params.signature_bytes()];
+        scheme::sign(*self, params, seed, SecretSource::Compact, message, randomizer, &mut signature).ok()?;
+        Some(signature)
+    }
+    fn verify(&self, params: &Params, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
+        scheme::verify(*self, params, PublicSource::Compact(public_key), message, signature)
+    }
+}
+
+/// The specification as a [`Maker`], over a backend's symmetric kernels.
+#[derive(Clone, Copy, Debug)]
+pub struct Specification(pub Engine);
+
+impl Maker for Specification {
+    fn public_key(&self, params: &Params, seed: &[u8]) -> Vec<u8> {
+        crate::spec::public_key(params, self.0.expand(), seed)
+    }
+    fn sign(&self, params: &Params, seed: &[u8], message: &[u8], randomizer: &[u8]) -> Option<Vec<u8>> {
+        crate::spec::sign(params, self.0.expand(), seed, message, randomizer)
+    }
+    fn verify(&self, params: &Params, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
+        crate::spec::verify(params, self.0.expand(), public_key, message, signature)
+    }
+}
+
+/// Regenerates the first `count` records (at most 100) of a set's response file. `None` if signing fails.
+pub fn records(maker: &dyn Maker, params: &Params, count: usize) -> Option<Vec<Record>> {
+    let mut entropy = [0; 48];
+    entropy.iter_mut().zip(0u8..).for_each(|(e, i)| *e = i);
+    let mut outer = NistDrbg::new(&entropy);
+    let mut all = Vec::with_capacity(count);
+    for i in 0..count {
+        let mut seed = [0; 48];
+        outer.fill(&mut seed);
+        let mut message = vec![0; 33 * (i + 1)];
+        outer.fill(&mut message);
+        let mut inner = NistDrbg::new(&seed);
+        let mut secret_key = vec![0; params.secret_key_bytes()];
+        inner.fill(&mut secret_key);
+        let mut randomizer = vec![0; params.salt_bytes];
+        inner.fill(&mut randomizer);
+        let public_key = maker.public_key(params, &secret_key);
+        let mut signed = maker.sign(params, &secret_key, &message, &randomizer)?;
+        if !maker.verify(params, &public_key, &message, &signed) {
+            return None;
+        }
+        signed.extend_from_slice(&message);
+        all.push(Record { seed, message, public_key, secret_key, randomizer, signed });
+    }
+    Some(all)
+}
+
+/// The response file of some records behind its header, ending in one newline.
+#[must_use]
+pub fn response(records: &[Record]) -> String {
+    let hex = |bytes: &[u8]| {
+        bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut s, b| {
+            // Writing to a String cannot fail.
+            let _ = write!(s, "{b:02X}");
+            s
+        })
+    };
+    let body: Vec<String> = records
+        .iter()
+        .enumerate()
+        .map(|(i, r)| {
+            format!(
+                "count = {i}\nseed = {}\nmlen = {}\nmsg = {}\npk = {}\nsk = {}\nsmlen = {}\nsm = {}\n",
+                hex(&r.seed),
+                r.message.len(),
+                hex(&r.message),
+                hex(&r.public_key),
+                hex(&r.secret_key),
+                r.signed.len(),
+                hex(&r.signed)
+            )
+        })
+        .collect();
+    body.join("\n")
+}
+
+/// SHA-256 in lower-case hexadecimal.
+#[must_use]
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut s, b| {
+        let _ = write!(s, "{b:02x}");
+        s
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::BACKENDS;
+    use lanework_cpu::Cpu;
+
+    #[test]
+    fn the_generator_is_nists() {
+        let mut entropy = [0; 48];
+        entropy.iter_mut().zip(0u8..).for_each(|(e, i)| *e = i);
+        let mut first = [0; 4];
+        NistDrbg::new(&entropy).fill(&mut first);
+        // The seed of record 0 of every NIST response file begins so.
+        assert_eq!(first, [0x06, 0x15, 0x50, 0x23]);
+    }
+
+    #[test]
+    fn portable_record0() {
+        let kernels = BACKENDS[0].get(&Cpu::detect()).unwrap();
+        let e = Engine { name: "portable", kernels };
+        for p in Params::all() {
+            let spec = records(&Specification(e), p, 1).unwrap();
+            let d = sha256_hex(response(&spec).as_bytes());
+            println!("{} spec {d}", p.name());
+            let r = records(&e, p, 1).unwrap();
+            assert_eq!(r[0].public_key, spec[0].public_key, "{}", p.name());
+            assert_eq!(r, spec, "{}", p.name());
+            assert!(d.starts_with(digests(p).unwrap().first), "{}", p.name());
+        }
+    }
+    #[test]
+    fn portable_all() {
+        let kernels = BACKENDS[0].get(&Cpu::detect()).unwrap();
+        let e = Engine { name: "portable", kernels };
+        for p in Params::all() {
+            let r = records(&e, p, 100).unwrap();
+            assert_eq!(sha256_hex(response(&r).as_bytes()), digests(p).unwrap().all, "{}", p.name());
+        }
+    }
+}

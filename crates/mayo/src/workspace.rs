@@ -1,0 +1,154 @@
+//! The memory that operations run in: one aligned arena per thread, made once, wiped after every operation on secrets.
+#![forbid(unsafe_code)]
+
+use std::cell::RefCell;
+
+use crate::backend::{SLACK, SetKernels};
+use crate::params::Params;
+use crate::sys::{Block, bytes_mut, wipe, wipe_blocks, wipe_stack_and_registers};
+
+/// Buffers of one operation. Public and secret data never share one.
+pub(crate) struct Workspace {
+    public: Vec<Block>,
+    secret: Vec<Block>,
+    elements: Elements,
+}
+
+/// Elements and short strings of one operation, each sized for the largest set.
+pub(crate) struct Elements {
+    /// O, v x o.
+    pub(crate) o: [u8; 1728],
+    /// The vinegar vectors, k x v.
+    pub(crate) vinegar: [u8; 1728],
+    /// r, k*o.
+    pub(crate) r: [u8; 160],
+    /// x, k*o.
+    pub(crate) x: [u8; 160],
+    /// s, k x n.
+    pub(crate) s: [u8; 1856],
+    /// Output of the hashes, packed.
+    pub(crate) hash: [u8; 1024],
+}
+
+impl Elements {
+    const ZERO: Elements = Elements {
+        o: [0; 1728],
+        vinegar: [0; 1728],
+        r: [0; 160],
+        x: [0; 160],
+        s: [0; 1856],
+        hash: [0; 1024],
+    };
+
+    fn wipe(&mut self) {
+        for buffer in
+            [&mut self.o[..], &mut self.vinegar, &mut self.r, &mut self.x, &mut self.s, &mut self.hash]
+        {
+            wipe(buffer);
+        }
+    }
+}
+
+/// The public part of a workspace, cut up for one set.
+pub(crate) struct Public<'a> {
+    /// P1 and P2 with slack.
+    pub(crate) p: &'a mut [u8],
+    /// P3 with slack.
+    pub(crate) p3: &'a mut [u8],
+    /// lambda with slack, or empty.
+    pub(crate) lambda: &'a mut [u8],
+}
+
+/// The secret part of a workspace, cut up for one set.
+pub(crate) struct Secret<'a> {
+    pub(crate) m: &'a mut [Block],
+    pub(crate) u: &'a mut [Block],
+    pub(crate) scratch: &'a mut [Block],
+    pub(crate) elements: &'a mut Elements,
+}
+
+const fn blocks(bytes: usize) -> usize {
+    bytes.div_ceil(64)
+}
+
+impl Workspace {
+    const fn new() -> Workspace {
+        Workspace { public: Vec::new(), secret: Vec::new(), elements: Elements::ZERO }
+    }
+
+    /// Both parts, cut up for `kernels`' set. `whole_p` says whether P itself is needed.
+    pub(crate) fn parts(&mut self, kernels: &SetKernels, whole_p: bool) -> (Public<'_>, Secret<'_>) {
+        let set = kernels.params;
+        let p = if whole_p { blocks(set.p12_bytes() + SLACK) } else { 0 };
+        let p3 = blocks(set.p3_vecs() * set.m_bytes() + SLACK);
+        let lambda = if set.linear_term { blocks(set.n * set.m_bytes() + SLACK) } else { 0 };
+        let m = SetKernels::padded_blocks(set, set.k * set.o);
+        let u = SetKernels::padded_blocks(set, set.pairs());
+        let grow = |v: &mut Vec<Block>, len| {
+            if v.len() < len {
+                v.resize(len, Block::ZERO);
+            }
+        };
+        // The secret arena is empty (wiped) between operations, so growing copies no secret.
+        grow(&mut self.public, p + p3 + lambda);
+        grow(&mut self.secret, m + u + kernels.scratch_blocks);
+        let (p, rest) = self.public.split_at_mut(p);
+        let (p3, rest) = rest.split_at_mut(p3);
+        let lambda = &mut rest[..lambda];
+        let (m, rest) = self.secret.split_at_mut(m);
+        let (u, rest) = rest.split_at_mut(u);
+        (
+            Public { p: bytes_mut(p), p3: bytes_mut(p3), lambda: bytes_mut(lambda) },
+            Secret { m, u, scratch: &mut rest[..kernels.scratch_blocks], elements: &mut self.elements },
+        )
+    }
+
+    /// Bytes that an operation of this set keeps on the heap in the thread's arena.
+    #[must_use]
+    pub(crate) fn bytes(kernels: &SetKernels) -> usize {
+        let mut w = Workspace::new();
+        w.parts(kernels, true);
+        (w.public.len() + w.secret.len()) * 64 + size_of::<Elements>()
+    }
+}
+
+/// How much of the workspace an operation makes secret.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// Nothing.
+    Public,
+    /// The secret arena, the elements, the stack below and the vector registers.
+    Secrets,
+}
+
+/// Wipes when dropped, so that a panic wipes too.
+struct Guard<'a> {
+    workspace: &'a mut Workspace,
+    used: usize,
+    holds: Holds,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if self.holds == Holds::Secrets {
+            let used = self.used.min(self.workspace.secret.len());
+            wipe_blocks(&mut self.workspace.secret[..used]);
+            self.workspace.elements.wipe();
+            wipe_stack_and_registers();
+        }
+    }
+}
+
+thread_local! {
+    static WORKSPACE: RefCell<Workspace> = const { RefCell::new(Workspace::new()) };
+}
+
+/// Runs `operation` in this thread's workspace and wipes afterwards what it holds.
+pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce(&mut Workspace) -> R) -> R {
+    let set: &Params = kernels.params;
+    let used = SetKernels::padded_blocks(set, set.k * set.o + set.pairs()) + kernels.scratch_blocks;
+    WORKSPACE.with_borrow_mut(|workspace| {
+        let guard = Guard { workspace, used, holds };
+        operation(guard.workspace)
+    })
+}
