@@ -1,2 +1,28 @@
-//! Repository chores.
-fn main() {}
+//! Repository chores: what cargo alone does not do. Run as `cargo xtask VERB`.
+#![forbid(unsafe_code)]
+
+mod peers;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Repository chores.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Build other people's implementations as shared libraries, outside the source tree.
+    Peers(peers::Options),
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().verb {
+        Verb::Peers(options) => peers::run(&options),
+    }
+}

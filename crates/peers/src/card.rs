@@ -1,0 +1,115 @@
+//! The card beside each shared library: where it came from and how it was built.
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The version of the card's layout; a card of another version asks for a rebuild.
+pub const SCHEMA: u32 = 1;
+
+/// What is known about one built peer; stored as JSON, and meant to be copied into measuring records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Card {
+    /// The layout's version, [`SCHEMA`].
+    pub schema: u32,
+    /// The peer's name.
+    pub name: String,
+    /// The family of schemes, the first part of a subject's path: `mayo`.
+    pub family: String,
+    /// The project whose sources these are.
+    pub project: String,
+    /// That project's version.
+    pub version: String,
+    /// Which submission round of the scheme it implements.
+    pub round: String,
+    /// The package and version that carried the sources.
+    pub source: String,
+    /// SHA-256 of that package's archive, in lower-case hexadecimal.
+    pub source_sha256: String,
+    /// The compiler's command.
+    pub compiler: String,
+    /// The first line of what the compiler says about its version.
+    pub compiler_version: String,
+    /// The flags with which the scheme's hottest source file was compiled, less include paths.
+    pub flags: String,
+    /// The options given to the build system.
+    pub options: Vec<String>,
+    /// Architecture and system it was built on.
+    pub target: String,
+    /// What the build checked in the finished library, one sentence each.
+    pub checked: Vec<String>,
+    /// The library's length in bytes.
+    pub library_bytes: u64,
+    /// SHA-256 of the library, in lower-case hexadecimal.
+    pub library_sha256: String,
+}
+
+impl Card {
+    /// Reads a card.
+    ///
+    /// # Errors
+    /// A sentence naming the file and what is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let card: Self = serde_json::from_str(&text)
+            .map_err(|e| format!("{}: not a card this version can read: {e}", path.display()))?;
+        if card.schema != SCHEMA {
+            return Err(format!(
+                "{}: the card has layout {}, this version reads {SCHEMA}",
+                path.display(),
+                card.schema
+            ));
+        }
+        Ok(card)
+    }
+
+    /// Writes the card, whole or not at all.
+    ///
+    /// # Errors
+    /// What the file system answered.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        let partial = path.with_extension("json.partial");
+        std::fs::write(&partial, text)?;
+        std::fs::rename(&partial, path)
+    }
+
+    /// Checks that `library` is the file this card describes.
+    ///
+    /// A shared library cut short can kill the process that maps it, so this comes before loading.
+    ///
+    /// # Errors
+    /// A sentence naming the file and how it differs.
+    pub fn matches(&self, library: &Path) -> Result<(), String> {
+        let (bytes, sha256) = fingerprint(library).map_err(|e| format!("{}: {e}", library.display()))?;
+        if bytes != self.library_bytes {
+            return Err(format!(
+                "{} has {bytes} bytes where its card says {}: damaged, or replaced since it was built",
+                library.display(),
+                self.library_bytes
+            ));
+        }
+        if sha256 != self.library_sha256 {
+            return Err(format!(
+                "{} does not have the SHA-256 its card says: damaged, or replaced since it was built",
+                library.display()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A file's length in bytes and its SHA-256 in lower-case hexadecimal.
+///
+/// # Errors
+/// What the file system answered.
+pub fn fingerprint(path: &Path) -> io::Result<(u64, String)> {
+    let content = std::fs::read(path)?;
+    let digest = Sha256::digest(&content);
+    let hex = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok((content.len() as u64, hex))
+}

@@ -1,0 +1,154 @@
+//! Which peers exist, as data: releases of other people's sources, and the ways each is built.
+#![forbid(unsafe_code)]
+
+/// A published source release that peers are built from.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Release {
+    /// The project, as it calls itself.
+    pub project: &'static str,
+    /// The project's version.
+    pub version: &'static str,
+    /// The package of the Rust registry that carries the sources.
+    pub package: &'static str,
+    /// That package's exact version, without build metadata.
+    pub package_version: &'static str,
+    /// SHA-256 of that package's archive, as the registry's index gives it.
+    pub checksum: &'static str,
+    /// Which submission round of the scheme the release implements. Rounds do not interoperate.
+    pub round: &'static str,
+    /// The parameter sets it offers.
+    pub sets: &'static [SetFacts],
+}
+
+/// What is expected of one parameter set; a library that reports other sizes is refused.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SetFacts {
+    /// The set's short name, unique within its family and round: `mayo1`.
+    pub name: &'static str,
+    /// The name by which the library knows it: `MAYO-1`.
+    pub method: &'static str,
+    /// The part of the set's name in the library's symbols: `mayo_1`.
+    pub symbol: &'static str,
+    /// Bytes of a public key.
+    pub public_key: usize,
+    /// Bytes of a secret key.
+    pub secret_key: usize,
+    /// Bytes of a signature.
+    pub signature: usize,
+}
+
+const fn mayo(
+    name: &'static str,
+    method: &'static str,
+    symbol: &'static str,
+    public_key: usize,
+    secret_key: usize,
+    signature: usize,
+) -> SetFacts {
+    SetFacts { name, method, symbol, public_key, secret_key, signature }
+}
+
+/// liboqs 0.13.0: MAYO as submitted to the second round.
+pub static LIBOQS_13: Release = Release {
+    project: "liboqs",
+    version: "0.13.0",
+    package: "oqs-sys",
+    package_version: "0.11.0",
+    checksum: "ac6d66ee528a895ce5cc08851698d109c5d7ee5d7a0b3b40d61550eda91e414f",
+    round: "round2",
+    sets: &[
+        mayo("mayo1", "MAYO-1", "mayo_1", 1420, 24, 454),
+        mayo("mayo2", "MAYO-2", "mayo_2", 4912, 24, 186),
+        mayo("mayo3", "MAYO-3", "mayo_3", 2986, 32, 681),
+        mayo("mayo5", "MAYO-5", "mayo_5", 5554, 40, 964),
+    ],
+};
+
+/// liboqs 0.12.0: MAYO as submitted to the first round, in the nibble-sliced form of its authors.
+pub static LIBOQS_12: Release = Release {
+    project: "liboqs",
+    version: "0.12.0",
+    package: "oqs-sys",
+    package_version: "0.10.1",
+    checksum: "b4084714b15c8545e7dd2e9d1e4a5482547ece7476d07f4b5e96b5babb78c4dd",
+    round: "round1",
+    sets: &[
+        mayo("mayo1", "MAYO-1", "mayo_1", 1168, 24, 321),
+        mayo("mayo2", "MAYO-2", "mayo_2", 5488, 24, 180),
+        mayo("mayo3", "MAYO-3", "mayo_3", 2656, 32, 577),
+        mayo("mayo5", "MAYO-5", "mayo_5", 5008, 40, 838),
+    ],
+};
+
+/// Which compiler a flavour is built with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compiler {
+    /// `gcc` of the search path.
+    Gcc,
+    /// The newest `clang` or `clang-N` of the search path.
+    Clang,
+    /// What `CC` names, or `cc`.
+    Default,
+}
+
+/// For which CPU a flavour is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tuning {
+    /// For the machine that builds it, no run-time dispatch: the strongest build there.
+    Native,
+    /// As distributed: generic code around kernels chosen at run time.
+    Dispatch,
+    /// For the architecture's baseline, no special instructions anywhere: the plain C code.
+    Generic,
+}
+
+/// One way of building one release.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Flavour {
+    /// The peer's name, unique, and the stem of its files.
+    pub name: &'static str,
+    /// Where its sources come from.
+    pub release: &'static Release,
+    /// Its compiler.
+    pub compiler: Compiler,
+    /// What it is compiled for.
+    pub tuning: Tuning,
+}
+
+impl Flavour {
+    /// The file name of its shared library on this platform.
+    pub fn library(&self) -> String {
+        format!("{}{}", self.name, std::env::consts::DLL_SUFFIX)
+    }
+
+    /// The file name of its card.
+    pub fn card(&self) -> String {
+        format!("{}.json", self.name)
+    }
+
+    /// The file name of the note that says why it could not be built.
+    pub fn note(&self) -> String {
+        format!("{}.unavailable", self.name)
+    }
+}
+
+const fn flavour(
+    name: &'static str,
+    release: &'static Release,
+    compiler: Compiler,
+    tuning: Tuning,
+) -> Flavour {
+    Flavour { name, release, compiler, tuning }
+}
+
+/// Every signature peer there is, in the order in which they are listed.
+pub static FLAVOURS: &[Flavour] = &[
+    flavour("liboqs-gcc-native", &LIBOQS_13, Compiler::Gcc, Tuning::Native),
+    flavour("liboqs-clang-native", &LIBOQS_13, Compiler::Clang, Tuning::Native),
+    flavour("liboqs-dist", &LIBOQS_13, Compiler::Default, Tuning::Dispatch),
+    flavour("liboqs-generic", &LIBOQS_13, Compiler::Default, Tuning::Generic),
+    flavour("liboqs12-gcc-native", &LIBOQS_12, Compiler::Gcc, Tuning::Native),
+    flavour("liboqs12-clang-native", &LIBOQS_12, Compiler::Clang, Tuning::Native),
+    flavour("liboqs12-dist", &LIBOQS_12, Compiler::Default, Tuning::Dispatch),
+    flavour("liboqs12-generic", &LIBOQS_12, Compiler::Default, Tuning::Generic),
+];

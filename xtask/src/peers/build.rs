@@ -1,0 +1,218 @@
+//! Building one flavour of liboqs, with nothing but MAYO in it.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lanework_peers::card::{Card, SCHEMA, fingerprint};
+use lanework_peers::flavour::{Flavour, Tuning};
+use serde_json::Value;
+
+use super::inspect;
+use super::tools::{Problem, Tools, logged, version_line};
+
+/// Compiled into each library once per parameter set.
+const EXPOSE: &str = include_str!("expose.c");
+
+/// Builds `flavour` from the sources in `source` and puts library and card into `out`.
+pub(crate) fn build(out: &Path, source: &Path, flavour: &Flavour, tools: &Tools) -> Result<(), Problem> {
+    let cmake = tools.need("cmake", "to build liboqs")?;
+    let compiler = tools.compiler(flavour.compiler)?;
+    let directory = out.join("build").join(flavour.name);
+    // From the beginning each time: a cached configuration would keep yesterday's compiler.
+    if directory.exists() {
+        std::fs::remove_dir_all(&directory).map_err(|e| problem(&directory, e))?;
+    }
+    std::fs::create_dir_all(&directory).map_err(|e| problem(&directory, e))?;
+
+    let objects: Vec<PathBuf> =
+        flavour.release.sets.iter().map(|set| directory.join(format!("expose_{}.o", set.symbol))).collect();
+    let options = options(flavour);
+    let mut configure = Command::new(&cmake);
+    configure.arg("-S").arg(source).arg("-B").arg(&directory).args(&options);
+    configure.arg(format!("-DCMAKE_C_COMPILER={}", compiler.display()));
+    configure.arg(format!("-DCMAKE_SHARED_LINKER_FLAGS={}", linker_flags(&objects)));
+    if tools.find("ninja").is_some() {
+        configure.args(["-G", "Ninja"]);
+    }
+    // Flags of the caller's environment would be in the build without being on the card.
+    for variable in ["CFLAGS", "LDFLAGS", "CPPFLAGS"] {
+        configure.env_remove(variable);
+    }
+    logged(&mut configure, &out.join("build").join(format!("{}.configure.log", flavour.name)))?;
+
+    expose(&directory, source, flavour, &compiler, &objects)?;
+    let mut make = Command::new(&cmake);
+    make.arg("--build").arg(&directory).args(["--target", "oqs", "--parallel"]);
+    logged(&mut make, &out.join("build").join(format!("{}.build.log", flavour.name)))?;
+
+    let built = directory.join("lib").join(format!("liboqs{}", std::env::consts::DLL_SUFFIX));
+    let checked = inspect::check(tools, &built, flavour.tuning)?;
+    install(out, &built, flavour, &compiler, options, checked, &directory)
+}
+
+/// The options that make the flavour; the compiler and paths are not among them.
+fn options(flavour: &Flavour) -> Vec<String> {
+    let sets: Vec<_> = flavour.release.sets.iter().map(|set| format!("SIG_{}", set.symbol)).collect();
+    let (dispatch, target) = match flavour.tuning {
+        Tuning::Native => ("OFF", Some("native")),
+        Tuning::Dispatch => ("ON", None),
+        Tuning::Generic => ("OFF", Some("generic")),
+    };
+    let mut options = vec![
+        "-DCMAKE_BUILD_TYPE=Release".to_owned(),
+        "-DBUILD_SHARED_LIBS=ON".to_owned(),
+        "-DOQS_BUILD_ONLY_LIB=ON".to_owned(),
+        "-DOQS_USE_OPENSSL=OFF".to_owned(),
+        format!("-DOQS_MINIMAL_BUILD={}", sets.join(";")),
+        format!("-DOQS_DIST_BUILD={dispatch}"),
+    ];
+    options.extend(target.map(|target| format!("-DOQS_OPT_TARGET={target}")));
+    options
+}
+
+/// Binds the library's calls to its own functions, as several copies live in one process, and adds
+/// our objects.
+fn linker_flags(objects: &[PathBuf]) -> String {
+    let mut flags = if cfg!(target_os = "macos") { String::new() } else { "-Wl,-Bsymbolic".to_owned() };
+    for object in objects {
+        flags.push_str(&format!(" \"{}\"", object.display()));
+    }
+    flags
+}
+
+/// Compiles `expose.c` for each set, against the configuration that has just been written.
+fn expose(
+    directory: &Path,
+    source: &Path,
+    flavour: &Flavour,
+    compiler: &Path,
+    objects: &[PathBuf],
+) -> Result<(), Problem> {
+    let file = directory.join("expose.c");
+    std::fs::write(&file, EXPOSE).map_err(|e| problem(&file, e))?;
+    for (index, (set, object)) in flavour.release.sets.iter().zip(objects).enumerate() {
+        let number = set.symbol.trim_start_matches("mayo_");
+        let mut compile = Command::new(compiler);
+        compile.args(["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-c"]);
+        compile.arg(format!("-DMAYO_VARIANT=MAYO_{number}")).arg("-DMAYO_BUILD_TYPE_OPT");
+        compile.arg(format!("-DLANEWORK_SET={number}"));
+        if index == 0 {
+            compile.arg("-DLANEWORK_AES");
+        }
+        compile.arg("-I").arg(directory.join("include"));
+        compile.arg("-I").arg(source.join(format!("src/sig/mayo/pqmayo_mayo-{number}_opt")));
+        compile.arg("-o").arg(object).arg(&file);
+        logged(&mut compile, &directory.join(format!("expose_{}.log", set.symbol)))?;
+    }
+    Ok(())
+}
+
+/// Copies the library to its place and writes its card.
+fn install(
+    out: &Path,
+    built: &Path,
+    flavour: &Flavour,
+    compiler: &Path,
+    options: Vec<String>,
+    checked: Vec<String>,
+    directory: &Path,
+) -> Result<(), Problem> {
+    let library = out.join(flavour.library());
+    let partial = out.join(format!("{}.partial", flavour.library()));
+    // Renamed into place: a program that has the old library open keeps the old one.
+    std::fs::copy(built, &partial).map_err(|e| problem(built, e))?;
+    std::fs::rename(&partial, &library).map_err(|e| problem(&library, e))?;
+    let (library_bytes, library_sha256) = fingerprint(&library).map_err(|e| problem(&library, e))?;
+    let release = flavour.release;
+    let card = Card {
+        schema: SCHEMA,
+        name: flavour.name.to_owned(),
+        family: "mayo".to_owned(),
+        project: release.project.to_owned(),
+        version: release.version.to_owned(),
+        round: release.round.to_owned(),
+        source: format!("{} {}", release.package, release.package_version),
+        source_sha256: release.checksum.to_owned(),
+        compiler: compiler.display().to_string(),
+        compiler_version: version_line(compiler)?,
+        flags: hot_flags(&directory.join("compile_commands.json"))?,
+        options,
+        target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+        checked,
+        library_bytes,
+        library_sha256,
+    };
+    let path = out.join(flavour.card());
+    card.write(&path).map_err(|e| problem(&path, e))
+}
+
+/// The flags with which MAYO-1's main file was compiled, in its fastest variant.
+fn hot_flags(database: &Path) -> Result<String, Problem> {
+    let text = std::fs::read_to_string(database).map_err(|e| problem(database, e))?;
+    let entries: Value =
+        serde_json::from_str(&text).map_err(|e| Problem::Failed(format!("{}: {e}", database.display())))?;
+    let command = |variant: &str| {
+        entries.as_array()?.iter().find_map(|entry| {
+            let file = entry["file"].as_str()?;
+            file.ends_with(&format!("pqmayo_mayo-1_{variant}/mayo.c")).then(|| entry["command"].as_str())?
+        })
+    };
+    command("avx2")
+        .or_else(|| command("neon"))
+        .or_else(|| command("opt"))
+        .map(flags_of)
+        .ok_or_else(|| Problem::Failed(format!("{} does not mention mayo.c", database.display())))
+}
+
+/// The flags of a compiler command, less the compiler, definitions, include paths and file names.
+fn flags_of(command: &str) -> String {
+    let mut flags = Vec::new();
+    let mut words = command.split_whitespace().skip(1);
+    while let Some(word) = words.next() {
+        match word {
+            "-o" | "-c" | "-I" | "-isystem" => {
+                words.next();
+            }
+            _ if word.starts_with("-I") || word.starts_with("-D") || word.starts_with("-W") => {}
+            _ if word.starts_with('-') && !flags.contains(&word) => flags.push(word),
+            _ => {}
+        }
+    }
+    flags.join(" ")
+}
+
+fn problem(path: &Path, error: std::io::Error) -> Problem {
+    Problem::Failed(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lanework_peers::FLAVOURS;
+
+    #[test]
+    fn the_card_shows_code_generation_flags_only() {
+        let command = "/usr/bin/cc -DMAYO_AVX -I/a/b -I /c -O3 -DNDEBUG -std=gnu11 -fPIC -march=native -Wbad \
+                       -O3 -mavx2 -o a.o -c /a/mayo.c";
+        assert_eq!(flags_of(command), "-O3 -std=gnu11 -fPIC -march=native -mavx2");
+    }
+
+    #[test]
+    fn each_tuning_has_its_own_options() {
+        let of = |name: &str| {
+            let flavour = FLAVOURS.iter().find(|flavour| flavour.name == name).expect("known");
+            options(flavour).join(" ")
+        };
+        assert!(of("liboqs-gcc-native").contains("OQS_DIST_BUILD=OFF -DOQS_OPT_TARGET=native"));
+        assert!(of("liboqs12-generic").contains("OQS_DIST_BUILD=OFF -DOQS_OPT_TARGET=generic"));
+        assert!(of("liboqs-dist").ends_with("OQS_DIST_BUILD=ON"));
+        assert!(of("liboqs-dist").contains("SIG_mayo_1;SIG_mayo_2;SIG_mayo_3;SIG_mayo_5"));
+    }
+
+    #[test]
+    fn paths_with_spaces_survive_the_linker_flags() {
+        let flags = linker_flags(&[PathBuf::from("/a b/x.o")]);
+        assert!(flags.ends_with(" \"/a b/x.o\""), "{flags}");
+    }
+}
