@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use lanework_peers::{Peers, STACK_BYTES, SignaturePeer};
 
 /// `LANEWORK_PEERS`, or where `cargo xtask peers` puts them by default.
-pub fn directory() -> PathBuf {
+pub(crate) fn directory() -> PathBuf {
     match std::env::var_os("LANEWORK_PEERS") {
         Some(directory) => directory.into(),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers"),
@@ -17,7 +17,7 @@ pub fn directory() -> PathBuf {
 
 /// The peers that are here. For each that is not, a line on the real standard error, which the test
 /// harness does not swallow; under `LANEWORK_REQUIRE_PEERS=1` it is a failure instead.
-pub fn present(test: &str) -> Vec<Box<dyn SignaturePeer>> {
+pub(crate) fn present(test: &str) -> Vec<Box<dyn SignaturePeer>> {
     let required = std::env::var_os("LANEWORK_REQUIRE_PEERS").is_some_and(|value| value == "1");
     let mut present = Vec::new();
     for found in Peers::discover(&directory()) {
@@ -33,7 +33,7 @@ pub fn present(test: &str) -> Vec<Box<dyn SignaturePeer>> {
 }
 
 /// Runs `work` on a thread with the stack that peers need, and lets its panic through.
-pub fn with_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) fn with_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work).expect("a thread");
     match thread.join() {
         Ok(value) => value,
@@ -42,14 +42,14 @@ pub fn with_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 /// A key pair and a signature of `message`, each in its own allocation.
-pub struct Signed {
-    pub public_key: Vec<u8>,
-    pub secret_key: Vec<u8>,
-    pub signature: Vec<u8>,
+pub(crate) struct Signed {
+    pub(crate) public_key: Vec<u8>,
+    pub(crate) secret_key: Vec<u8>,
+    pub(crate) signature: Vec<u8>,
 }
 
 /// Makes a key with `peer` and signs with it.
-pub fn sign(peer: &dyn SignaturePeer, set: &str, message: &[u8]) -> Signed {
+pub(crate) fn sign(peer: &dyn SignaturePeer, set: &str, message: &[u8]) -> Signed {
     let set = peer.set(set).expect("the peer has the set");
     let mut public_key = vec![0; set.public_key];
     let mut secret_key = vec![0; set.secret_key];
