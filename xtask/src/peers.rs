@@ -24,9 +24,9 @@ pub(crate) struct Options {
     /// Build only this one; may be given several times. `--list` names them.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Where sources, builds and the finished libraries go.
-    #[arg(long, value_name = "DIR", env = "LANEWORK_PEERS", default_value = "target/peers")]
-    out: PathBuf,
+    /// Where sources, builds and the finished libraries go. [default: target/peers in the workspace]
+    #[arg(long, value_name = "DIR", env = "LANEWORK_PEERS")]
+    out: Option<PathBuf>,
     /// Name the flavours and what each is, and build nothing.
     #[arg(long)]
     list: bool,
@@ -65,10 +65,11 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         eprintln!("no peer is called {name}; known are {}", known.join(", "));
         return ExitCode::from(USAGE);
     }
-    let out = match prepare(&options.out) {
+    let wanted = options.out.clone().unwrap_or_else(default_directory);
+    let out = match prepare(&wanted) {
         Ok(out) => out,
         Err(why) => {
-            eprintln!("{}: {why}", options.out.display());
+            eprintln!("{}: {why}", wanted.display());
             return ExitCode::from(USAGE);
         }
     };
@@ -101,6 +102,14 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     }
     println!("peers are in {}", out.display());
     ExitCode::from(worst)
+}
+
+/// `target/peers` of the workspace, from wherever in it the chore is run: cargo tells a program it runs
+/// where the program's package is. Run without cargo, the current directory counts as the workspace.
+fn default_directory() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let workspace = package.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+    workspace.join("target").join("peers")
 }
 
 /// Makes the output directory, and makes its path absolute as the tools run in other directories.

@@ -7,6 +7,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::elf;
+
 /// The version of the card's layout; a card of another version asks for a rebuild.
 pub const SCHEMA: u32 = 1;
 
@@ -78,14 +80,15 @@ impl Card {
         std::fs::rename(&partial, path)
     }
 
-    /// Checks that `library` is the file this card describes.
+    /// Checks that `library` is the file this card describes, and whole.
     ///
     /// A shared library cut short can kill the process that maps it, so this comes before loading.
     ///
     /// # Errors
     /// A sentence naming the file and how it differs.
     pub fn matches(&self, library: &Path) -> Result<(), String> {
-        let (bytes, sha256) = fingerprint(library).map_err(|e| format!("{}: {e}", library.display()))?;
+        let content = std::fs::read(library).map_err(|e| format!("{}: {e}", library.display()))?;
+        let (bytes, sha256) = (content.len() as u64, hex_sha256(&content));
         if bytes != self.library_bytes {
             return Err(format!(
                 "{} has {bytes} bytes where its card says {}: damaged, or replaced since it was built",
@@ -99,7 +102,7 @@ impl Card {
                 library.display()
             ));
         }
-        Ok(())
+        elf::complete(&content).map_err(|why| format!("{}: {why}", library.display()))
     }
 }
 
@@ -109,7 +112,9 @@ impl Card {
 /// What the file system answered.
 pub fn fingerprint(path: &Path) -> io::Result<(u64, String)> {
     let content = std::fs::read(path)?;
-    let digest = Sha256::digest(&content);
-    let hex = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok((content.len() as u64, hex))
+    Ok((content.len() as u64, hex_sha256(&content)))
+}
+
+fn hex_sha256(content: &[u8]) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -21,6 +21,7 @@
 #![deny(unsafe_code)]
 
 pub mod card;
+mod elf;
 pub mod flavour;
 mod liboqs;
 pub mod random;
@@ -38,11 +39,11 @@ pub use signature::{ExpandedKey, PeerError, SetId, SignaturePeer, SignatureSet};
 /// What every absent peer names as the way to get it.
 pub const REMEDY: &str = "cargo xtask peers";
 
-/// Stack, in bytes, that a thread needs before it may call a peer.
+/// Stack, in bytes, that a thread should have before it calls a peer; a spawned thread's default is this.
 ///
-/// The implementations keep whole expanded keys in local variables: the largest set takes a little
-/// over 1.7 MB. A main thread has enough; spawned threads need `std::thread::Builder::stack_size`.
-pub const STACK_BYTES: usize = 8 << 20;
+/// The implementations keep whole expanded keys in local variables: the largest set takes more than a
+/// mebibyte, and code that runs out of stack there dies by a signal.
+pub const STACK_BYTES: usize = 2 << 20;
 
 /// The peers of one directory.
 #[derive(Debug, Clone, Copy)]

@@ -240,9 +240,12 @@ unsafe fn symbol<T: Copy>(library: &libloading::Library, name: &str) -> Result<T
         .map_err(|_| format!("the library has no symbol {name}"))
 }
 
-/// The loader's own words, which libloading keeps as an error's source or description.
+/// The loader's own words, which libloading keeps behind its own.
 fn reason(error: &libloading::Error) -> String {
-    error.to_string()
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
 }
 
 /// # Safety
