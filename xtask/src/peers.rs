@@ -27,6 +27,9 @@ pub(crate) struct Options {
     /// Where sources, builds and the finished libraries go. [default: target/peers in the workspace]
     #[arg(long, value_name = "DIR", env = "LANEWORK_PEERS")]
     out: Option<PathBuf>,
+    /// Build even what an earlier run has built with the same compiler and options.
+    #[arg(long)]
+    rebuild: bool,
     /// Name the flavours and what each is, and build nothing.
     #[arg(long)]
     list: bool,
@@ -82,14 +85,12 @@ pub(crate) fn run(options: &Options) -> ExitCode {
             continue;
         }
         let release = flavour.release;
-        let result = fetched
-            .entry(release.version)
-            .or_insert_with(|| sources::fetch(&out, release))
-            .clone()
-            .and_then(|source| build::build(&out, &source, flavour, &tools))
+        let source =
+            || fetched.entry(release.version).or_insert_with(|| sources::fetch(&out, release)).clone();
+        let result = build::build(&out, source, flavour, &tools, options.rebuild)
             .and_then(|()| try_out(&out, flavour));
         match result {
-            Ok(line) => println!("{:22} built: {line}", flavour.name),
+            Ok(line) => println!("{:22} {line}", flavour.name),
             Err(problem) => {
                 worst = match (&problem, worst) {
                     (Problem::Failed(_), _) | (_, FAILED) => FAILED,
@@ -127,7 +128,7 @@ fn try_out(out: &Path, flavour: &Flavour) -> Result<String, Problem> {
     let code = peer.sets().first().map_or("", |set| &set.code);
     let card = peer.card();
     Ok(format!(
-        "{} {} ({}), {}; runs {code} code with {} AES",
+        "there: {} {} ({}), {}; runs {code} code with {} AES",
         card.project,
         card.version,
         card.round,
@@ -136,10 +137,10 @@ fn try_out(out: &Path, flavour: &Flavour) -> Result<String, Problem> {
     ))
 }
 
-/// Removes what an earlier build may have left, and says beside the others why there is nothing.
+/// Says beside the others why there is nothing. A library of an earlier build stays, with its own card.
 fn leave_note(out: &Path, flavour: &Flavour, problem: &Problem) {
-    for stale in [flavour.library(), flavour.card()] {
-        let _ = std::fs::remove_file(out.join(stale));
+    if out.join(flavour.library()).exists() {
+        println!("{:22} an earlier build stays as it was", "");
     }
     if let Err(why) = std::fs::write(out.join(flavour.note()), format!("{problem}\n")) {
         eprintln!("{}: {why}", out.join(flavour.note()).display());

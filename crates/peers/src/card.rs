@@ -41,6 +41,11 @@ pub struct Card {
     pub options: Vec<String>,
     /// Architecture and system it was built on.
     pub target: String,
+    /// The only CPU it may run on, as [`crate::machine::this_cpu`] names it; `None` if it runs on any of
+    /// the target.
+    pub cpu: Option<String>,
+    /// SHA-256 over all that decides what a build gives; equal recipes need no second build.
+    pub recipe: String,
     /// What the build checked in the finished library, one sentence each.
     pub checked: Vec<String>,
     /// The library's length in bytes.
@@ -115,6 +120,7 @@ pub fn fingerprint(path: &Path) -> io::Result<(u64, String)> {
     Ok((content.len() as u64, hex_sha256(&content)))
 }
 
-fn hex_sha256(content: &[u8]) -> String {
+/// SHA-256 in lower-case hexadecimal.
+pub fn hex_sha256(content: &[u8]) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -24,6 +24,7 @@ pub mod card;
 mod elf;
 pub mod flavour;
 mod liboqs;
+pub mod machine;
 pub mod random;
 pub mod signature;
 #[allow(unsafe_code)]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::card::Card;
 use crate::flavour::Flavour;
+use crate::machine::this_cpu;
 use crate::signature::{ExpandedKey, PeerError, SetId, SignaturePeer, SignatureSet};
 use crate::sys::Library;
 
@@ -42,6 +43,15 @@ impl Liboqs {
                     card_path.display()
                 ));
             }
+        }
+        if let Some(cpu) = &card.cpu
+            && *cpu != this_cpu()
+        {
+            return Err(format!(
+                "{} was compiled for another CPU ({cpu}), this one is {}",
+                path.display(),
+                this_cpu()
+            ));
         }
         card.matches(&path)?;
         // A relative path without a slash would send the loader searching the system's directories.

@@ -37,6 +37,8 @@ fn write_card(dir: &Path, library: &Path) {
         flags: String::new(),
         options: Vec::new(),
         target: String::new(),
+        cpu: None,
+        recipe: String::new(),
         checked: Vec::new(),
         library_bytes,
         library_sha256,
@@ -91,6 +93,14 @@ fn a_library_without_a_readable_card_is_refused() {
     card.round = "round9".to_owned();
     card.write(&path).expect("written");
     assert!(refused(dir.path()).why.contains("round9"), "{}", refused(dir.path()).why);
+    card.round = FLAVOURS[0].release.round.to_owned();
+    card.cpu = Some("a CPU that nobody makes".to_owned());
+    card.write(&path).expect("written");
+    assert!(
+        refused(dir.path()).why.contains("another CPU (a CPU that nobody"),
+        "{}",
+        refused(dir.path()).why
+    );
 }
 
 #[test]

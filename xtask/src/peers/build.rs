@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lanework_peers::card::{Card, SCHEMA, fingerprint};
+use lanework_peers::card::{Card, SCHEMA, fingerprint, hex_sha256};
 use lanework_peers::flavour::{Flavour, Tuning};
+use lanework_peers::machine::this_cpu;
 use serde_json::Value;
 
 use super::inspect;
@@ -14,10 +15,57 @@ use super::tools::{Problem, Tools, logged, version_line};
 /// Compiled into each library once per parameter set.
 const EXPOSE: &str = include_str!("expose.c");
 
-/// Builds `flavour` from the sources in `source` and puts library and card into `out`.
-pub(crate) fn build(out: &Path, source: &Path, flavour: &Flavour, tools: &Tools) -> Result<(), Problem> {
-    let cmake = tools.need("cmake", "to build liboqs")?;
-    let compiler = tools.compiler(flavour.compiler)?;
+/// The tools and choices of one build.
+struct Plan {
+    cmake: PathBuf,
+    compiler: PathBuf,
+    compiler_version: String,
+    options: Vec<String>,
+    cpu: Option<String>,
+    recipe: String,
+}
+
+impl Plan {
+    fn new(flavour: &Flavour, tools: &Tools) -> Result<Self, Problem> {
+        let cmake = tools.need("cmake", "to build liboqs")?;
+        let compiler = tools.compiler(flavour.compiler)?;
+        let compiler_version = version_line(&compiler)?;
+        let options = options(flavour);
+        let cpu = (flavour.tuning == Tuning::Native).then(this_cpu);
+        let decides = [
+            flavour.release.checksum,
+            &compiler.display().to_string(),
+            &compiler_version,
+            &options.join(" "),
+            cpu.as_deref().unwrap_or_default(),
+            EXPOSE,
+            &linker_flags(&[]),
+        ];
+        let recipe = hex_sha256(decides.join("\n").as_bytes());
+        Ok(Self { cmake, compiler, compiler_version, options, cpu, recipe })
+    }
+}
+
+/// Whether an earlier build of the same recipe is there and whole.
+fn is_built(out: &Path, flavour: &Flavour, plan: &Plan) -> bool {
+    Card::read(&out.join(flavour.card()))
+        .is_ok_and(|card| card.recipe == plan.recipe && card.matches(&out.join(flavour.library())).is_ok())
+}
+
+/// Builds `flavour` from the sources that `source` yields and puts library and card into `out`; does
+/// nothing when an earlier build of the same recipe is there, unless `again`.
+pub(crate) fn build(
+    out: &Path,
+    source: impl FnOnce() -> Result<PathBuf, Problem>,
+    flavour: &Flavour,
+    tools: &Tools,
+    again: bool,
+) -> Result<(), Problem> {
+    let plan = Plan::new(flavour, tools)?;
+    if !again && is_built(out, flavour, &plan) {
+        return Ok(());
+    }
+    let source = &source()?;
     let directory = out.join("build").join(flavour.name);
     // From the beginning each time: a cached configuration would keep yesterday's compiler.
     if directory.exists() {
@@ -27,10 +75,9 @@ pub(crate) fn build(out: &Path, source: &Path, flavour: &Flavour, tools: &Tools)
 
     let objects: Vec<PathBuf> =
         flavour.release.sets.iter().map(|set| directory.join(format!("expose_{}.o", set.symbol))).collect();
-    let options = options(flavour);
-    let mut configure = Command::new(&cmake);
-    configure.arg("-S").arg(source).arg("-B").arg(&directory).args(&options);
-    configure.arg(format!("-DCMAKE_C_COMPILER={}", compiler.display()));
+    let mut configure = Command::new(&plan.cmake);
+    configure.arg("-S").arg(source).arg("-B").arg(&directory).args(&plan.options);
+    configure.arg(format!("-DCMAKE_C_COMPILER={}", plan.compiler.display()));
     configure.arg(format!("-DCMAKE_SHARED_LINKER_FLAGS={}", linker_flags(&objects)));
     if tools.find("ninja").is_some() {
         configure.args(["-G", "Ninja"]);
@@ -41,14 +88,14 @@ pub(crate) fn build(out: &Path, source: &Path, flavour: &Flavour, tools: &Tools)
     }
     logged(&mut configure, &out.join("build").join(format!("{}.configure.log", flavour.name)))?;
 
-    expose(&directory, source, flavour, &compiler, &objects)?;
-    let mut make = Command::new(&cmake);
+    expose(&directory, source, flavour, &plan.compiler, &objects)?;
+    let mut make = Command::new(&plan.cmake);
     make.arg("--build").arg(&directory).args(["--target", "oqs", "--parallel"]);
     logged(&mut make, &out.join("build").join(format!("{}.build.log", flavour.name)))?;
 
     let built = directory.join("lib").join(format!("liboqs{}", std::env::consts::DLL_SUFFIX));
     let checked = inspect::check(tools, &built, flavour.tuning)?;
-    install(out, &built, flavour, &compiler, options, checked, &directory)
+    install(out, &built, flavour, plan, checked, &directory)
 }
 
 /// The options that make the flavour; the compiler and paths are not among them.
@@ -113,8 +160,7 @@ fn install(
     out: &Path,
     built: &Path,
     flavour: &Flavour,
-    compiler: &Path,
-    options: Vec<String>,
+    plan: Plan,
     checked: Vec<String>,
     directory: &Path,
 ) -> Result<(), Problem> {
@@ -134,11 +180,13 @@ fn install(
         round: release.round.to_owned(),
         source: format!("{} {}", release.package, release.package_version),
         source_sha256: release.checksum.to_owned(),
-        compiler: compiler.display().to_string(),
-        compiler_version: version_line(compiler)?,
+        compiler: plan.compiler.display().to_string(),
+        compiler_version: plan.compiler_version,
         flags: hot_flags(&directory.join("compile_commands.json"))?,
-        options,
+        options: plan.options,
         target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+        cpu: plan.cpu,
+        recipe: plan.recipe,
         checked,
         library_bytes,
         library_sha256,

@@ -132,7 +132,7 @@ pub(crate) fn logged(command: &mut Command, log: &Path) -> Result<(), Problem> {
     if status.success() {
         Ok(())
     } else {
-        Err(Problem::Failed(format!("`{shown}` ended with {status}; it printed {}", log.display())))
+        Err(Problem::Failed(format!("`{shown}` ended with {status}; see {}", log.display())))
     }
 }
 
