@@ -43,6 +43,24 @@ pub enum Error {
     },
     /// The two halves of a key document do not belong together.
     KeyMismatch,
+    /// The parameter set has no published object identifier, so that it has no PKCS#8 or SPKI form.
+    NoIdentifier {
+        /// The round.
+        round: Round,
+        /// The set.
+        set: Set,
+    },
+    /// The signature is well formed and not valid for this message and key.
+    Refused,
+    /// A batch was given lists that do not fit together.
+    Count {
+        /// What there are too many or too few of.
+        what: &'static str,
+        /// How many there should be.
+        expected: usize,
+        /// How many there are.
+        got: usize,
+    },
     /// Signing found no solvable system in 256 attempts. No signature exists; this does not happen to honest seeds.
     Exhausted,
     /// Verification after signing failed: a fault occurred, and the signature was destroyed.
@@ -60,13 +78,18 @@ impl fmt::Display for Error {
                 write!(f, "a {set} {what} has {expected} bytes, this one has {got}")
             }
             Error::WrongRound { expected, got } => {
-                write!(f, "this is a {got} key; {expected} was asked for, and rounds never share a key")
+                write!(f, "this belongs to {got}; {expected} was asked for, and rounds never share a key")
             }
-            Error::WrongSet { expected, got } => write!(f, "this is a {got} key; {expected} was asked for"),
+            Error::WrongSet { expected, got } => write!(f, "this belongs to {got}; {expected} was asked for"),
             Error::Unreadable { what, why } => write!(f, "the {what} cannot be read: {why}"),
             Error::KeyMismatch => {
                 f.write_str("the public key in this document is not that of its secret key")
             }
+            Error::NoIdentifier { round, set } => {
+                write!(f, "{set} {round} has no published object identifier: use its PEM form")
+            }
+            Error::Refused => f.write_str("the signature is not valid for this message and key"),
+            Error::Count { what, expected, got } => write!(f, "{expected} {what} were needed, {got} given"),
             Error::Exhausted => f.write_str("signing found no solution in 256 attempts; nothing was emitted"),
             Error::Fault => {
                 f.write_str("the fresh signature did not verify: a fault occurred, nothing was emitted")

@@ -1,15 +1,25 @@
 //! MAYO signatures on every CPU lane.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod backend;
+pub mod batch;
+mod documents;
 mod error;
+mod expanded;
 pub mod field;
+pub mod hazmat;
+mod keys;
 pub mod known;
 pub mod params;
 mod scheme;
 pub mod spec;
 mod sys;
+pub mod typed;
 mod workspace;
 
 pub use error::Error;
+pub use expanded::{SigningKey, VerifyingKey};
+pub use keys::{PublicKey, SecretKey, SignOptions, Signature};
 pub use params::{Params, Round, Set};
 pub use scheme::Engine;

@@ -3,7 +3,9 @@
 //! These functions take and give bytes of lengths that their callers have checked; `keys` puts types and errors around.
 #![forbid(unsafe_code)]
 
-use crate::backend::{Expand, Kernels, SLACK, SetKernels};
+use lanework_cpu::{Backend, Cpu, Select, Unavailable};
+
+use crate::backend::{BACKENDS, Expand, Kernels, SLACK, SetKernels};
 use crate::error::Error;
 use crate::field::{pack, unpack};
 use crate::params::{Params, SEED_PK_BYTES};
@@ -21,6 +23,46 @@ pub struct Engine {
 const ATTEMPTS: core::ops::RangeInclusive<u8> = 0..=255;
 
 impl Engine {
+    /// The fastest backend that this machine can run.
+    #[must_use]
+    pub fn best() -> Engine {
+        // The first row of the table is the one that needs nothing, so that the choice cannot fail.
+        Engine::choose(&Cpu::detect(), Select::Best).unwrap_or_else(|_| Engine::portable())
+    }
+
+    /// The backend for `cpu` that `how` asks for.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when a named backend does not exist or cannot run on `cpu`, with the reason.
+    pub fn choose(cpu: &Cpu, how: Select<'_>) -> Result<Engine, Unavailable> {
+        lanework_cpu::select(BACKENDS, cpu, how).and_then(|row| Engine::of(row, cpu))
+    }
+
+    /// Every backend, from the plainest to the fastest; for those that `cpu` cannot run, the reason.
+    pub fn all(cpu: &Cpu) -> impl Iterator<Item = Result<Engine, Unavailable>> {
+        BACKENDS.iter().map(move |row| Engine::of(row, cpu))
+    }
+
+    /// The backend's name, as taken by [`Select::Named`].
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What the backend's AES-128-CTR runs on: `bitsliced`, `aes-ni`, `vaes-512`.
+    #[must_use]
+    pub const fn aes(&self) -> &'static str {
+        self.kernels.expand.aes
+    }
+
+    fn of(row: &'static Backend<Kernels>, cpu: &Cpu) -> Result<Engine, Unavailable> {
+        row.get(cpu).map(|kernels| Engine { name: row.name(), kernels })
+    }
+
+    fn portable() -> Engine {
+        Engine { name: "portable", kernels: &crate::backend::portable::KERNELS }
+    }
+
     pub(crate) fn set(&self, params: &Params) -> &'static SetKernels {
         &self.kernels.sets[params.index()]
     }
