@@ -1,1 +1,18 @@
-//! placeholder
+#![doc = include_str!("../README.md")]
+#![deny(unsafe_code)]
+
+pub mod affinity;
+pub mod clock;
+pub mod gate;
+pub mod launch;
+pub mod machine;
+pub mod pairing;
+pub mod process;
+pub mod race;
+pub mod record;
+pub mod stats;
+pub mod study;
+pub mod subject;
+mod sys;
+pub mod table;
+pub mod verdict;

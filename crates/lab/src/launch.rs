@@ -1,0 +1,205 @@
+//! Races spread over several processes.
+//!
+//! Where code, stack and heap come to lie in memory can change a time by percents and stays as it is for a process's
+//! whole life, so more samples from one process do not help: more processes do. The caller's executable plays both
+//! parts. As the parent it asks [`Worker::race`]; as the child, in a hidden subcommand, it builds the same
+//! subject and calls [`serve`], which writes one JSON object to standard output. The kernel's own address randomisation moves the
+//! heap and the libraries between launches; an environment variable of differing size moves the stack where that is turned off.
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Clock;
+use crate::gate::{GateError, Passed};
+use crate::pairing::{LaunchSamples, Plan, RaceError, measure};
+use crate::race::{MergeError, Outcome, analyse};
+use crate::stats::Rng;
+use crate::subject::Subject;
+
+/// Tells a worker which launch it is, and under which plan.
+const ORDERS: &str = "LANEWORK_LAB_ORDERS";
+/// Only its size matters.
+const PADDING: &str = "LANEWORK_LAB_PADDING";
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Orders {
+    launch: u32,
+    /// Set once an earlier launch of the same race has passed the gate.
+    gate_passed: bool,
+    plan: Plan,
+}
+
+/// What a worker says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Reply {
+    Samples(Box<LaunchSamples>),
+    Refused { subject: String, gate: GateError },
+    Failed { why: String },
+}
+
+/// Why a race over several processes gave no outcome.
+#[derive(Debug)]
+pub enum LaunchError {
+    /// The gate stayed shut: nothing was timed.
+    Refused {
+        /// The subject's path.
+        subject: String,
+        /// What the gate said.
+        gate: GateError,
+    },
+    /// The worker could not be started or heard.
+    Spawn {
+        /// The executable.
+        program: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The worker ended without an answer that can be read.
+    NoAnswer {
+        /// Which launch.
+        launch: u32,
+        /// How it ended and the end of what it wrote to standard error.
+        why: String,
+    },
+    /// The worker answered that it could not race.
+    Failed {
+        /// Which launch.
+        launch: u32,
+        /// Its reason.
+        why: String,
+    },
+    /// What the workers measured could not be used.
+    Merge(MergeError),
+    /// The plan cannot be carried out.
+    BadPlan(&'static str),
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { subject, gate } => write!(f, "{subject} was not raced: {gate}"),
+            Self::Spawn { program, source } => write!(f, "cannot run {}: {source}", program.display()),
+            Self::NoAnswer { launch, why } => write!(f, "launch {launch} gave no answer: {why}"),
+            Self::Failed { launch, why } => write!(f, "launch {launch}: {why}"),
+            Self::Merge(e) => e.fmt(f),
+            Self::BadPlan(why) => write!(f, "the plan cannot be carried out: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for LaunchError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Refused { gate, .. } => Some(gate),
+            Self::Spawn { source, .. } => Some(source),
+            Self::Merge(e) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+/// How to start this executable as a worker.
+#[derive(Debug, Clone)]
+pub struct Worker {
+    program: PathBuf,
+    args: Vec<OsString>,
+}
+
+impl Worker {
+    /// A worker that is the current executable with these arguments, which must lead it to [`serve`] with the
+    /// subject in question.
+    ///
+    /// # Errors
+    /// When the system will not tell where the current executable lies.
+    pub fn new<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> io::Result<Self> {
+        Ok(Self { program: env::current_exe()?, args: args.into_iter().map(Into::into).collect() })
+    }
+
+    /// Races over `plan.launches` processes, one after the other. The first passes the gate for all. `progress` is
+    /// told after each launch how many of how many are done.
+    ///
+    /// # Errors
+    /// [`LaunchError`]; any launch that fails fails the race.
+    pub fn race(
+        &self,
+        plan: &Plan,
+        mut progress: impl FnMut(u32, u32),
+    ) -> Result<(Outcome, Vec<LaunchSamples>), LaunchError> {
+        if plan.launches == 0 {
+            return Err(LaunchError::BadPlan("it needs at least one launch"));
+        }
+        let mut rng = Rng::new(plan.seed);
+        let mut all = Vec::with_capacity(plan.launches as usize);
+        for launch in 0..plan.launches {
+            let orders = Orders { launch, gate_passed: launch > 0, plan: plan.clone() };
+            all.push(self.launch(&orders, rng.below(4096))?);
+            progress(launch + 1, plan.launches);
+        }
+        let outcome = analyse(&all, plan).map_err(LaunchError::Merge)?;
+        Ok((outcome, all))
+    }
+
+    fn launch(&self, orders: &Orders, padding: usize) -> Result<LaunchSamples, LaunchError> {
+        let launch = orders.launch;
+        let no_answer = |why: String| LaunchError::NoAnswer { launch, why };
+        let text = serde_json::to_string(orders).map_err(|e| no_answer(e.to_string()))?;
+        let output = Command::new(&self.program)
+            .args(&self.args)
+            .env(ORDERS, text)
+            .env(PADDING, "x".repeat(padding))
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|source| LaunchError::Spawn { program: self.program.clone(), source })?;
+        let reply: Reply = serde_json::from_slice(&output.stdout).map_err(|e| {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let tail: Vec<&str> = said.trim().lines().rev().take(5).collect();
+            let tail = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
+            no_answer(format!("{} ({e})\n{tail}", output.status))
+        })?;
+        match reply {
+            Reply::Samples(samples) if samples.launch == launch => Ok(*samples),
+            Reply::Samples(samples) => Err(no_answer(format!("it answered as launch {}", samples.launch))),
+            Reply::Refused { subject, gate } => Err(LaunchError::Refused { subject, gate }),
+            Reply::Failed { why } => Err(LaunchError::Failed { launch, why }),
+        }
+    }
+}
+
+/// Whether this process was started by [`Worker::race`].
+#[must_use]
+pub fn is_worker() -> bool {
+    env::var_os(ORDERS).is_some()
+}
+
+/// The worker's part: passes the gate (unless an earlier launch of the same race has), measures, and writes one
+/// JSON object to `out`, also when the race is refused or fails. Nothing else may be written to standard output.
+///
+/// # Errors
+/// When this process was not started by [`Worker::race`] (`InvalidInput`), or `out` cannot be written.
+pub fn serve(subject: &Subject, clock: &dyn Clock, out: &mut dyn Write) -> io::Result<()> {
+    let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+    let text = env::var(ORDERS)
+        .map_err(|_| invalid(format!("this is the inner half of a race: it expects {ORDERS}")))?;
+    let orders: Orders = serde_json::from_str(&text).map_err(|e| invalid(format!("{ORDERS}: {e}")))?;
+    let path = subject.path().to_owned();
+    let passed = if orders.gate_passed { Ok(Passed::by_sibling()) } else { subject.gate().pass() };
+    let reply = match passed {
+        Err(gate) => Reply::Refused { subject: path, gate },
+        Ok(passed) => match measure(subject, &passed, &orders.plan, clock, orders.launch) {
+            Ok(samples) => Reply::Samples(Box::new(samples)),
+            Err(RaceError::Refused { subject, gate }) => Reply::Refused { subject, gate },
+            Err(e) => Reply::Failed { why: e.to_string() },
+        },
+    };
+    serde_json::to_writer(&mut *out, &reply).map_err(io::Error::from)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}

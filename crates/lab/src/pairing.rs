@@ -1,0 +1,421 @@
+//! The schedule and the sampler: who runs when, for how long, on which cores.
+//!
+//! One *pair* is four samples in the order A B B A (or B A A B, by turns), so that a drift that is linear over the
+//! four cancels. One *round* is a pair of the baseline with each challenger and one with a second instance of
+//! itself, the A/A control, in an order shuffled anew for each round.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use crate::affinity::Pin;
+use crate::clock::Clock;
+use crate::gate::{GateError, GateRow, Passed};
+use crate::stats::Rng;
+use crate::subject::{Facts, Runnable, Subject, Variant};
+use crate::verdict::Rules;
+
+/// Where single-core work runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pinning {
+    /// Wherever the scheduler puts it.
+    Off,
+    /// On the highest core this process may use.
+    Auto,
+    /// On this core.
+    Core(usize),
+}
+
+/// How a race is run and judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// A sample lasts at least this long, in nanoseconds...
+    pub min_sample_ns: u64,
+    /// ... and at least this many steps of the clock.
+    pub min_sample_steps: u64,
+    /// Every contestant runs at least this long before anything counts, in nanoseconds.
+    pub warm_up_ns: u64,
+    /// The whole race stops after about this long, in nanoseconds, over all launches, once it has `min_pairs`.
+    pub budget_ns: u64,
+    /// Pairs per comparison and launch that are taken even when the budget is spent.
+    pub min_pairs: usize,
+    /// Pairs per comparison and launch after which the race stops with budget left.
+    pub max_pairs: usize,
+    /// How many processes the race is spread over.
+    pub launches: u32,
+    /// Where single-core work runs.
+    pub pinning: Pinning,
+    /// How verdicts are given.
+    pub rules: Rules,
+    /// How many resamples an interval takes.
+    pub resamples: usize,
+    /// Where the shuffles and resamples start from.
+    pub seed: u64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            min_sample_ns: 200_000,
+            min_sample_steps: 200,
+            warm_up_ns: 20_000_000,
+            budget_ns: 5_000_000_000,
+            min_pairs: 4,
+            max_pairs: 400,
+            launches: 5,
+            pinning: Pinning::Auto,
+            rules: Rules::default(),
+            resamples: 4_000,
+            seed: 0x6c61_6e65_776f_726b,
+        }
+    }
+}
+
+/// Four samples of two contestants, in nanoseconds per unit of work, each pair in the order taken.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// The baseline's two samples.
+    pub baseline: [f64; 2],
+    /// The variant's two samples.
+    pub variant: [f64; 2],
+}
+
+impl Pair {
+    /// The logarithm of baseline's time / variant's time, from the geometric means of the two samples each.
+    #[must_use]
+    pub fn log_ratio(&self) -> f64 {
+        let [a, d] = self.baseline;
+        let [b, c] = self.variant;
+        f64::midpoint(a.ln() - b.ln(), d.ln() - c.ln())
+    }
+}
+
+/// All pairs of one comparison in one launch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// The variant's name.
+    pub variant: String,
+    /// What the variant said after it had run.
+    pub facts: Facts,
+    /// How many cores it declared.
+    pub cores: usize,
+    /// Iterations in a sample: the baseline's, the variant's.
+    pub iterations: [u64; 2],
+    /// The variant's time-stamp ticks per unit, the median of its samples, where there is a counter.
+    pub ticks: Option<f64>,
+    /// The pairs, in the order taken.
+    pub pairs: Vec<Pair>,
+}
+
+/// A variant that could not run, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotHere {
+    /// The subject's path.
+    pub subject: String,
+    /// The variant's name.
+    pub variant: String,
+    /// Why it cannot run here.
+    pub why: String,
+}
+
+/// Everything one launch measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LaunchSamples {
+    /// Which launch.
+    pub launch: u32,
+    /// The subject's path.
+    pub subject: String,
+    /// The baseline's name.
+    pub baseline: String,
+    /// What the baseline said after it had run.
+    pub baseline_facts: Facts,
+    /// What the gate checked; empty where a sibling launch has passed it.
+    pub gate: Vec<GateRow>,
+    /// The baseline against a second instance of itself.
+    pub control: Series,
+    /// The baseline against each challenger.
+    pub series: Vec<Series>,
+    /// Challengers that could not run.
+    pub not_here: Vec<NotHere>,
+    /// The clock's name.
+    pub clock: String,
+    /// The clock's step in nanoseconds.
+    pub clock_step_ns: u64,
+    /// What went less well than planned.
+    pub remarks: Vec<String>,
+}
+
+/// Why a race did not happen.
+#[derive(Debug)]
+pub enum RaceError {
+    /// The gate stayed shut: nothing was timed.
+    Refused {
+        /// The subject's path.
+        subject: String,
+        /// What the gate said.
+        gate: GateError,
+    },
+    /// The baseline cannot run here, so there is nothing to compare with.
+    NoBaseline(NotHere),
+    /// The kernel would not pin this thread.
+    Affinity(io::Error),
+    /// The clock did not advance over work that had been seen to take long enough.
+    BrokenClock {
+        /// The variant that was running.
+        variant: String,
+    },
+    /// The plan cannot be carried out.
+    BadPlan(&'static str),
+}
+
+impl fmt::Display for RaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { subject, gate } => write!(f, "{subject} was not raced: {gate}"),
+            Self::NoBaseline(n) => {
+                write!(
+                    f,
+                    "{} was not raced: its baseline {:?} cannot run here: {}",
+                    n.subject, n.variant, n.why
+                )
+            }
+            Self::Affinity(e) => write!(f, "cannot pin the measuring thread: {e}"),
+            Self::BrokenClock { variant } => write!(f, "the clock stood still while {variant:?} ran"),
+            Self::BadPlan(why) => write!(f, "the plan cannot be carried out: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for RaceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Refused { gate, .. } => Some(gate),
+            Self::Affinity(e) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+struct Contestant {
+    name: String,
+    cores: usize,
+    units: u64,
+    iterations: u64,
+    work: Box<dyn Runnable>,
+    ticks: Vec<f64>,
+}
+
+struct Sampler<'a> {
+    clock: &'a dyn Clock,
+    pin: Option<Pin>,
+}
+
+impl Sampler<'_> {
+    fn go_to(&mut self, cores: usize) -> Result<(), RaceError> {
+        self.pin.as_mut().map_or(Ok(()), |pin| pin.use_cores(cores)).map_err(RaceError::Affinity)
+    }
+
+    /// Prepares a variant on its own cores, since threads that it starts inherit them.
+    fn prepare(
+        &mut self,
+        subject: &str,
+        variant: &Variant,
+    ) -> Result<Result<Contestant, NotHere>, RaceError> {
+        self.go_to(variant.core_count())?;
+        Ok(match variant.prepare() {
+            Ok(work) => Ok(Contestant {
+                name: variant.name().into(),
+                cores: variant.core_count(),
+                units: variant.units_per_iteration(),
+                iterations: 1,
+                work,
+                ticks: Vec::new(),
+            }),
+            Err(e) => {
+                Err(NotHere { subject: subject.into(), variant: variant.name().into(), why: e.to_string() })
+            }
+        })
+    }
+
+    /// Warms a contestant up and finds how many iterations make a sample of `sample_ns`.
+    fn calibrate(&mut self, c: &mut Contestant, sample_ns: u64, warm_up_ns: u64) -> Result<(), RaceError> {
+        self.go_to(c.cores)?;
+        let begin = self.clock.now_ns();
+        loop {
+            let start = self.clock.now_ns();
+            c.work.run(c.iterations);
+            let end = self.clock.now_ns();
+            let took = end.saturating_sub(start);
+            if took >= sample_ns && end.saturating_sub(begin) >= warm_up_ns {
+                return Ok(());
+            }
+            if took < sample_ns {
+                // Aim a tenth past the mark, but at most tenfold at a time: the first runs are cold.
+                let aim = sample_ns as f64 * 1.1 / took.max(1) as f64;
+                let more = (c.iterations as f64 * aim.clamp(1.1, 10.0)).ceil();
+                if more > 1e15 {
+                    return Err(RaceError::BrokenClock { variant: c.name.clone() });
+                }
+                c.iterations = more as u64;
+            }
+        }
+    }
+
+    /// One sample, in nanoseconds per unit. An eighth of the work goes first, untimed, so that caches and predictors
+    /// belong to this contestant and not to the one before.
+    fn sample(&mut self, c: &mut Contestant) -> Result<f64, RaceError> {
+        self.go_to(c.cores)?;
+        let lead_in = c.iterations / 8;
+        if lead_in > 0 {
+            c.work.run(lead_in);
+        }
+        let ticks = self.clock.ticks();
+        let start = self.clock.now_ns();
+        c.work.run(c.iterations);
+        let took = self.clock.now_ns().saturating_sub(start);
+        let ticks = ticks.and_then(|t| Some(self.clock.ticks()?.saturating_sub(t)));
+        if took == 0 {
+            return Err(RaceError::BrokenClock { variant: c.name.clone() });
+        }
+        let units = (c.iterations as f64) * (c.units as f64);
+        c.ticks.extend(ticks.map(|t| t as f64 / units));
+        Ok(took as f64 / units)
+    }
+
+    fn pair(
+        &mut self,
+        base: &mut Contestant,
+        other: &mut Contestant,
+        base_outside: bool,
+    ) -> Result<Pair, RaceError> {
+        if base_outside {
+            let a = self.sample(base)?;
+            let b = self.sample(other)?;
+            let c = self.sample(other)?;
+            let d = self.sample(base)?;
+            Ok(Pair { baseline: [a, d], variant: [b, c] })
+        } else {
+            let a = self.sample(other)?;
+            let b = self.sample(base)?;
+            let c = self.sample(base)?;
+            let d = self.sample(other)?;
+            Ok(Pair { baseline: [b, c], variant: [a, d] })
+        }
+    }
+}
+
+fn series(c: &Contestant, base_iterations: u64, pairs: Vec<Pair>) -> Series {
+    Series {
+        variant: c.name.clone(),
+        facts: c.work.facts(),
+        cores: c.cores,
+        iterations: [base_iterations, c.iterations],
+        ticks: crate::stats::median(&c.ticks),
+        pairs,
+    }
+}
+
+/// Races a subject's variants against its baseline in this process, once the gate has been passed.
+///
+/// # Errors
+/// [`RaceError`] when the baseline cannot run here, the kernel will not pin, the clock stands still, or the plan is
+/// impossible. A challenger that cannot run is no error: it is listed with its reason.
+pub fn measure(
+    subject: &Subject,
+    passed: &Passed,
+    plan: &Plan,
+    clock: &dyn Clock,
+    launch: u32,
+) -> Result<LaunchSamples, RaceError> {
+    if plan.min_pairs == 0 || plan.max_pairs < plan.min_pairs || plan.launches == 0 {
+        return Err(RaceError::BadPlan("it needs 1 ≤ min_pairs ≤ max_pairs and at least one launch"));
+    }
+    let begin = clock.now_ns();
+    let budget = plan.budget_ns / u64::from(plan.launches);
+    let mut remarks = Vec::new();
+    let pin = match plan.pinning {
+        Pinning::Off => {
+            remarks.push("not pinned, as asked".to_owned());
+            None
+        }
+        Pinning::Auto => Some(Pin::hold(None).map_err(RaceError::Affinity)?),
+        Pinning::Core(core) => Some(Pin::hold(Some(core)).map_err(RaceError::Affinity)?),
+    };
+    let have = pin.as_ref().map(Pin::available);
+    let mut sampler = Sampler { clock, pin };
+
+    let path = subject.path();
+    let mut base = sampler.prepare(path, subject.baseline())?.map_err(RaceError::NoBaseline)?;
+    // Contestant 0 is the control: a second instance of the baseline, prepared like any challenger.
+    let mut others = vec![sampler.prepare(path, subject.baseline())?.map_err(RaceError::NoBaseline)?];
+    let mut not_here = Vec::new();
+    for variant in subject.challengers() {
+        match sampler.prepare(path, variant)? {
+            Ok(c) => others.push(c),
+            Err(n) => not_here.push(n),
+        }
+    }
+    for c in std::iter::once(&base).chain(&others[1..]) {
+        if have.is_some_and(|have| c.cores > have) {
+            remarks.push(format!(
+                "{} declares {} cores; this process may use {}",
+                c.name,
+                c.cores,
+                have.unwrap_or(0)
+            ));
+        }
+    }
+
+    let step = clock.step_ns().max(1);
+    let sample_ns = plan.min_sample_ns.max(step.saturating_mul(plan.min_sample_steps)).max(1);
+    // Warming up may not eat more than a fifth of the launch's budget.
+    let warm_up = plan.warm_up_ns.min(budget / 5 / (others.len() as u64 + 1));
+    sampler.calibrate(&mut base, sample_ns, warm_up)?;
+    for c in &mut others {
+        sampler.calibrate(c, sample_ns, warm_up)?;
+    }
+    // The control is the baseline in every respect but its place in memory.
+    others[0].iterations = base.iterations;
+
+    let mut rng = Rng::new(plan.seed ^ (u64::from(launch) << 32));
+    let mut order: Vec<usize> = (0..others.len()).collect();
+    let mut pairs: Vec<Vec<Pair>> = vec![Vec::new(); others.len()];
+    for round in 0..plan.max_pairs {
+        if round >= plan.min_pairs && clock.now_ns().saturating_sub(begin) >= budget {
+            break;
+        }
+        rng.shuffle(&mut order);
+        for &i in &order {
+            let pair = sampler.pair(&mut base, &mut others[i], (round + i) % 2 == 0)?;
+            pairs[i].push(pair);
+        }
+    }
+    let spent = clock.now_ns().saturating_sub(begin);
+    if spent > budget.saturating_mul(3) / 2 {
+        remarks.push(format!(
+            "launch {launch} took {:.1} s for the {} pairs it must have; its budget is {:.1} s",
+            spent as f64 / 1e9,
+            plan.min_pairs,
+            budget as f64 / 1e9
+        ));
+    }
+    let mut all = others.iter().zip(pairs).map(|(c, pairs)| series(c, base.iterations, pairs));
+    let control = all.next().ok_or(RaceError::BadPlan("no contestant"))?;
+    let series = all.collect();
+    Ok(LaunchSamples {
+        launch,
+        subject: path.into(),
+        baseline: base.name.clone(),
+        baseline_facts: base.work.facts(),
+        gate: passed.rows().to_vec(),
+        control,
+        series,
+        not_here,
+        clock: clock.name().into(),
+        clock_step_ns: step,
+        remarks,
+    })
+}

@@ -1,0 +1,267 @@
+//! Measuring whole processes: wall time, processor time and peak memory, alone or in pairs.
+#![forbid(unsafe_code)]
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Clock;
+use crate::pairing::{LaunchSamples, Pair, Plan, Series};
+use crate::race::{MergeError, Outcome, analyse};
+use crate::stats::median;
+use crate::subject::Facts;
+use crate::sys;
+
+/// A command line to measure. Its standard output is thrown away.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// What to call it in a table.
+    pub name: String,
+    /// The executable.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Variables added to the environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// A file to give it as standard input.
+    pub stdin: Option<PathBuf>,
+    /// How many cores it uses, for the record.
+    pub cores: usize,
+}
+
+impl Program {
+    /// `program` with `args`, on one core.
+    pub fn new<A: Into<OsString>>(
+        name: impl Into<String>,
+        program: impl Into<PathBuf>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            program: program.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            stdin: None,
+            cores: 1,
+        }
+    }
+}
+
+/// What one run took.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// From before the start to after the end, in nanoseconds.
+    pub wall_ns: u64,
+    /// Processor time in user mode, in nanoseconds.
+    pub user_ns: u64,
+    /// Processor time in the kernel, in nanoseconds.
+    pub system_ns: u64,
+    /// Peak resident set in KiB. Linux starts a child's peak at that of the process that started it, so a figure
+    /// no larger than [`Usage::own_peak_kib`] says only that the child needed no more.
+    pub peak_kib: u64,
+}
+
+/// The runs of one command and their medians.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// What the command is called.
+    pub name: String,
+    /// Median wall time in seconds.
+    pub wall_s: f64,
+    /// Median user time in seconds.
+    pub user_s: f64,
+    /// Median system time in seconds.
+    pub system_s: f64,
+    /// Median peak resident set in KiB.
+    pub peak_kib: f64,
+    /// The peak resident set of the measuring process, below which `peak_kib` means nothing; `None` when unknown.
+    pub own_peak_kib: Option<u64>,
+    /// Every run.
+    pub runs: Vec<Run>,
+}
+
+/// Why a command could not be measured.
+#[derive(Debug)]
+pub enum ProcessError {
+    /// It could not be started or waited for, or its input not opened.
+    Io {
+        /// The executable or file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It did not end well: the time of a failed run means nothing.
+    Failed {
+        /// What the command is called.
+        name: String,
+        /// How it ended.
+        how: String,
+    },
+    /// No runs were asked for.
+    NoRuns,
+    /// The samples could not be used.
+    Merge(MergeError),
+}
+
+impl fmt::Display for ProcessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::Failed { name, how } => write!(f, "{name} did not end well: {how}"),
+            Self::NoRuns => f.write_str("no runs were asked for"),
+            Self::Merge(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ProcessError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Merge(e) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+fn ending(raw: i32) -> Option<String> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        let status = std::process::ExitStatus::from_raw(raw);
+        (!status.success()).then(|| status.to_string())
+    }
+    #[cfg(not(unix))]
+    {
+        (raw != 0).then(|| format!("status {raw}"))
+    }
+}
+
+/// Runs the command once.
+///
+/// # Errors
+/// [`ProcessError`] when it cannot be run or does not end with exit code 0.
+pub fn run(program: &Program, clock: &dyn Clock) -> Result<Run, ProcessError> {
+    let failed = |path: &PathBuf, source| ProcessError::Io { path: path.clone(), source };
+    let stdin = match &program.stdin {
+        Some(path) => Stdio::from(File::open(path).map_err(|e| failed(path, e))?),
+        None => Stdio::null(),
+    };
+    let mut command = Command::new(&program.program);
+    command.args(&program.args).stdin(stdin).stdout(Stdio::null());
+    command.envs(program.env.iter().map(|(k, v)| (k, v)));
+    let start = clock.now_ns();
+    let child = command.spawn().map_err(|e| failed(&program.program, e))?;
+    let usage = sys::wait_with_usage(child.id()).map_err(|e| failed(&program.program, e))?;
+    let wall_ns = clock.now_ns().saturating_sub(start).max(1);
+    if let Some(how) = ending(usage.status) {
+        return Err(ProcessError::Failed { name: program.name.clone(), how });
+    }
+    Ok(Run { wall_ns, user_ns: usage.user_ns, system_ns: usage.system_ns, peak_kib: usage.peak_kib })
+}
+
+fn own_peak_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+fn usage(name: &str, runs: Vec<Run>) -> Result<Usage, ProcessError> {
+    let mid = |get: fn(&Run) -> u64| {
+        median(&runs.iter().map(|r| get(r) as f64).collect::<Vec<_>>()).ok_or(ProcessError::NoRuns)
+    };
+    Ok(Usage {
+        name: name.into(),
+        wall_s: mid(|r| r.wall_ns)? / 1e9,
+        user_s: mid(|r| r.user_ns)? / 1e9,
+        system_s: mid(|r| r.system_ns)? / 1e9,
+        peak_kib: mid(|r| r.peak_kib)?,
+        own_peak_kib: own_peak_kib(),
+        runs,
+    })
+}
+
+/// Runs one command `times` times after one run that does not count (it fills the page cache), and takes medians.
+///
+/// # Errors
+/// [`ProcessError`].
+pub fn repeat(program: &Program, times: usize, clock: &dyn Clock) -> Result<Usage, ProcessError> {
+    if times == 0 {
+        return Err(ProcessError::NoRuns);
+    }
+    run(program, clock)?;
+    let runs = (0..times).map(|_| run(program, clock)).collect::<Result<Vec<_>, _>>()?;
+    usage(&program.name, runs)
+}
+
+/// Races two commands by wall time, A B B A, with an A/A control beside, until each pairing has `pairs` pairs (two runs
+/// of each command per pair). Every run is a process of its own, so this is its own spread over launches; `plan`
+/// gives the rules and the seed. Commands are not pinned.
+///
+/// # Errors
+/// [`ProcessError`].
+pub fn race(
+    subject: &str,
+    baseline: &Program,
+    variant: &Program,
+    pairs: usize,
+    plan: &Plan,
+    clock: &dyn Clock,
+) -> Result<(Outcome, Usage, Usage), ProcessError> {
+    if pairs == 0 {
+        return Err(ProcessError::NoRuns);
+    }
+    run(baseline, clock)?;
+    run(variant, clock)?;
+    let (mut base_runs, mut variant_runs) = (Vec::new(), Vec::new());
+    let mut abba = |a: &Program, b: &Program, bs: &mut Vec<Run>| -> Result<Pair, ProcessError> {
+        let runs = [run(a, clock)?, run(b, clock)?, run(b, clock)?, run(a, clock)?];
+        let [a1, b1, b2, a2] = runs.map(|r| r.wall_ns as f64);
+        base_runs.extend([runs[0], runs[3]]);
+        bs.extend([runs[1], runs[2]]);
+        Ok(Pair { baseline: [a1, a2], variant: [b1, b2] })
+    };
+    let mut control = Vec::new();
+    let mut compared = Vec::new();
+    let mut control_runs = Vec::new();
+    for round in 0..pairs {
+        // By turns, so that neither always follows the other.
+        if round % 2 == 0 {
+            control.push(abba(baseline, baseline, &mut control_runs)?);
+            compared.push(abba(baseline, variant, &mut variant_runs)?);
+        } else {
+            compared.push(abba(baseline, variant, &mut variant_runs)?);
+            control.push(abba(baseline, baseline, &mut control_runs)?);
+        }
+    }
+    base_runs.extend(control_runs);
+    let facts = |p: &Program| Facts { backend: p.name.clone(), notes: Vec::new() };
+    let series = |p: &Program, pairs| Series {
+        variant: p.name.clone(),
+        facts: facts(p),
+        cores: p.cores,
+        iterations: [1, 1],
+        ticks: None,
+        pairs,
+    };
+    let samples = LaunchSamples {
+        launch: 0,
+        subject: subject.into(),
+        baseline: baseline.name.clone(),
+        baseline_facts: facts(baseline),
+        gate: Vec::new(),
+        control: series(baseline, control),
+        series: vec![series(variant, compared)],
+        not_here: Vec::new(),
+        clock: clock.name().into(),
+        clock_step_ns: clock.step_ns(),
+        remarks: Vec::new(),
+    };
+    let outcome = analyse(&[samples], plan).map_err(ProcessError::Merge)?;
+    Ok((outcome, usage(&baseline.name, base_runs)?, usage(&variant.name, variant_runs)?))
+}

@@ -1,0 +1,258 @@
+//! From samples to results: merges launches, judges every comparison against the A/A control.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+use crate::clock::Clock;
+use crate::gate::GateRow;
+use crate::pairing::{LaunchSamples, NotHere, Pair, Plan, RaceError, Series, measure};
+use crate::record::{Control, ResultRow, round};
+use crate::stats::{Interval, Summary, interval, least_pairs, median};
+use crate::subject::Subject;
+use crate::verdict::{Verdict, judge, noise_floor};
+
+/// What a race found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outcome {
+    /// One row for each challenger that ran, in the subject's order.
+    pub results: Vec<ResultRow>,
+    /// Challengers that could not run.
+    pub not_here: Vec<NotHere>,
+    /// What the gate checked.
+    pub gate: Vec<GateRow>,
+    /// What went less well than planned.
+    pub remarks: Vec<String>,
+}
+
+/// Launches that do not belong together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MergeError {
+    /// There are none.
+    Nothing,
+    /// They are about different subjects or baselines.
+    Mixed {
+        /// The first launch's subject and baseline.
+        first: String,
+        /// The one that differs.
+        other: String,
+    },
+    /// A time in the samples is not a positive finite number.
+    NotATime {
+        /// The variant whose sample it is.
+        variant: String,
+    },
+}
+
+impl fmt::Display for MergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("there are no launches to merge"),
+            Self::Mixed { first, other } => {
+                write!(f, "a launch of {other} cannot be merged with one of {first}")
+            }
+            Self::NotATime { variant } => write!(f, "a sample of {variant:?} is not a time"),
+        }
+    }
+}
+
+impl std::error::Error for MergeError {}
+
+/// One comparison, gathered over launches.
+struct Gathered<'a> {
+    launches: Vec<&'a Series>,
+}
+
+impl<'a> Gathered<'a> {
+    fn pairs(&self) -> impl Iterator<Item = &'a Pair> {
+        self.launches.iter().flat_map(|s| s.pairs.iter())
+    }
+
+    fn log_ratios(&self) -> Vec<Vec<f64>> {
+        self.launches.iter().map(|s| s.pairs.iter().map(Pair::log_ratio).collect()).collect()
+    }
+
+    /// The ratio with its interval; when pairs are too few, their range, and `false`.
+    fn ratio(&self, plan: &Plan, seed: u64) -> Option<(Interval, bool)> {
+        let logs = self.log_ratios();
+        if let Ok(found) = interval(&logs, plan.rules.alpha, plan.resamples, seed) {
+            return Some((found.exp(), true));
+        }
+        let all = logs.concat();
+        let s = Summary::of(&all)?;
+        Some((Interval { estimate: s.median, low: s.min, high: s.max }.exp(), false))
+    }
+}
+
+fn check(series: &Series) -> Result<(), MergeError> {
+    let good = |t: &f64| t.is_finite() && *t > 0.0;
+    if series.pairs.iter().all(|p| p.baseline.iter().chain(&p.variant).all(good)) {
+        Ok(())
+    } else {
+        Err(MergeError::NotATime { variant: series.variant.clone() })
+    }
+}
+
+fn distinct(items: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = Vec::new();
+    for item in items {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    }
+    seen
+}
+
+/// Merges the launches of one race and judges every comparison.
+///
+/// # Errors
+/// [`MergeError`] when there is nothing to merge, launches do not belong together, or a sample is not a time.
+pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, MergeError> {
+    let first = launches.first().ok_or(MergeError::Nothing)?;
+    let title = |l: &LaunchSamples| format!("{} against {}", l.subject, l.baseline);
+    for l in launches {
+        if (&l.subject, &l.baseline) != (&first.subject, &first.baseline) {
+            return Err(MergeError::Mixed { first: title(first), other: title(l) });
+        }
+        std::iter::once(&l.control).chain(&l.series).try_for_each(check)?;
+    }
+    let mut out = Outcome {
+        results: Vec::new(),
+        not_here: Vec::new(),
+        gate: launches.iter().find(|l| !l.gate.is_empty()).map_or_else(Vec::new, |l| l.gate.clone()),
+        remarks: distinct(launches.iter().flat_map(|l| l.remarks.iter().cloned())),
+    };
+    for n in launches.iter().flat_map(|l| &l.not_here) {
+        if !out.not_here.contains(n) {
+            out.not_here.push(n.clone());
+        }
+    }
+
+    let control = Gathered { launches: launches.iter().map(|l| &l.control).collect() };
+    let Some((control_ratio, control_enough)) = control.ratio(plan, plan.seed) else {
+        out.remarks.push("no pairs were taken".into());
+        return Ok(out);
+    };
+    let noise = noise_floor(control_ratio);
+    let control_row = Control {
+        ratio: round(control_ratio.estimate),
+        low: round(control_ratio.low),
+        high: round(control_ratio.high),
+        samples: control.pairs().flat_map(|p| p.variant).map(round).collect(),
+        baseline_samples: control.pairs().flat_map(|p| p.baseline).map(round).collect(),
+    };
+    let baseline_backend = distinct(launches.iter().map(|l| l.baseline_facts.backend.clone())).join(", ");
+
+    let names = distinct(launches.iter().flat_map(|l| l.series.iter().map(|s| s.variant.clone())));
+    for (index, name) in names.iter().enumerate() {
+        let got = Gathered {
+            launches: launches
+                .iter()
+                .filter_map(|l| l.series.iter().find(|s| &s.variant == name && !s.pairs.is_empty()))
+                .collect(),
+        };
+        let samples: Vec<f64> = got.pairs().flat_map(|p| p.variant).collect();
+        let baseline_samples: Vec<f64> = got.pairs().flat_map(|p| p.baseline).collect();
+        let (Some((ratio, enough)), Some(own), Some(base), Some(s)) = (
+            got.ratio(plan, plan.seed.wrapping_add(index as u64 + 1)),
+            Summary::of(&samples),
+            Summary::of(&baseline_samples),
+            got.launches.first(),
+        ) else {
+            out.remarks.push(format!("{name}: no pairs were taken"));
+            continue;
+        };
+        let mut judged = judge(ratio, noise, &plan.rules);
+        let mut notes = distinct(got.launches.iter().flat_map(|s| s.facts.notes.iter().cloned()));
+        if !(enough && control_enough) {
+            judged.verdict = Verdict::CannotTell;
+            notes.push(format!(
+                "{} pairs are too few for an interval, which takes {}; low and high are the range of the pairs",
+                samples.len() / 2,
+                least_pairs(plan.rules.alpha)
+            ));
+        }
+        let backends = distinct(got.launches.iter().map(|s| s.facts.backend.clone()));
+        if backends.len() > 1 {
+            judged.verdict = Verdict::CannotTell;
+            notes.push(format!("launches ran different backends: {}", backends.join(", ")));
+        }
+        let ticks: Vec<f64> = got.launches.iter().filter_map(|s| s.ticks).collect();
+        out.results.push(ResultRow {
+            subject: first.subject.clone(),
+            variant: name.clone(),
+            baseline: first.baseline.clone(),
+            ratio: round(ratio.estimate),
+            low: round(ratio.low),
+            high: round(ratio.high),
+            noise: round(noise),
+            verdict: judged.verdict,
+            unit: "ns".into(),
+            median: round(own.median),
+            mean: round(own.mean),
+            min: round(own.min),
+            q1: round(own.q1),
+            q3: round(own.q3),
+            ticks: median(&ticks).map(round),
+            baseline_median: round(base.median),
+            baseline_mean: round(base.mean),
+            baseline_min: round(base.min),
+            margin: round(judged.margin),
+            detectable: round(judged.detectable),
+            backend: backends.join(", "),
+            baseline_backend: baseline_backend.clone(),
+            cores: s.cores,
+            iterations: s.iterations,
+            launch_pairs: got.launches.iter().map(|s| s.pairs.len()).collect(),
+            notes,
+            control: control_row.clone(),
+            samples: samples.into_iter().map(round).collect(),
+            baseline_samples: baseline_samples.into_iter().map(round).collect(),
+            extra: serde_json::Map::new(),
+        });
+    }
+    Ok(out)
+}
+
+/// Why a race gave no outcome.
+#[derive(Debug)]
+pub enum Error {
+    /// It did not happen.
+    Race(RaceError),
+    /// What it measured could not be used.
+    Merge(MergeError),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Race(e) => e.fmt(f),
+            Self::Merge(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Race(e) => Some(e),
+            Self::Merge(e) => Some(e),
+        }
+    }
+}
+
+/// Passes the gate and races in this process alone. Quick, but blind to what differs between processes: prefer
+/// [`crate::launch::Worker`] for figures that are to be published.
+///
+/// # Errors
+/// [`Error`]; a gate that stays shut means that nothing was timed.
+pub fn in_process(subject: &Subject, plan: &Plan, clock: &dyn Clock) -> Result<Outcome, Error> {
+    let passed = subject
+        .gate()
+        .pass()
+        .map_err(|gate| Error::Race(RaceError::Refused { subject: subject.path().into(), gate }))?;
+    let plan = Plan { launches: 1, ..plan.clone() };
+    let samples = measure(subject, &passed, &plan, clock, 0).map_err(Error::Race)?;
+    let mut outcome = analyse(&[samples], &plan).map_err(Error::Merge)?;
+    outcome.remarks.push("one process: effects of memory layout are not averaged out".into());
+    Ok(outcome)
+}

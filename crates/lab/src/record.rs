@@ -1,0 +1,407 @@
+//! The stored result of a run: one JSON object, versioned, read back with suspicion, written whole or not at all.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::gate::GateRow;
+use crate::machine::Machine;
+use crate::pairing::{NotHere, Plan};
+use crate::verdict::{Lane, Verdict};
+
+/// The schema this version writes, and the only one it reads.
+pub const SCHEMA: u64 = 1;
+
+/// Seven significant digits: below any clock's resolution, and a third of the bytes.
+pub(crate) fn round(x: f64) -> f64 {
+    if x == 0.0 || !x.is_finite() {
+        return x;
+    }
+    format!("{x:.6e}").parse().unwrap_or(x)
+}
+
+/// The A/A control of a race: the baseline against a second instance of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// The ratio, which ought to be 1.
+    pub ratio: f64,
+    /// The lower end of its interval.
+    pub low: f64,
+    /// The upper end of its interval.
+    pub high: f64,
+    /// The second instance's samples, like [`ResultRow::samples`].
+    pub samples: Vec<f64>,
+    /// The first instance's samples, like [`ResultRow::baseline_samples`].
+    pub baseline_samples: Vec<f64>,
+}
+
+/// One comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResultRow {
+    /// The subject's path.
+    pub subject: String,
+    /// The variant's name.
+    pub variant: String,
+    /// The baseline's name.
+    pub baseline: String,
+    /// Baseline's time / variant's time: above 1 the variant is faster.
+    pub ratio: f64,
+    /// The lower end of the ratio's interval.
+    pub low: f64,
+    /// The upper end of the ratio's interval.
+    pub high: f64,
+    /// The noise floor, as a fraction.
+    pub noise: f64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The unit of all times here, per unit of work: `ns`.
+    pub unit: String,
+    /// The variant's median time.
+    pub median: f64,
+    /// The variant's mean time.
+    pub mean: f64,
+    /// The variant's shortest time.
+    pub min: f64,
+    /// The first quartile of the variant's times.
+    pub q1: f64,
+    /// The third quartile of the variant's times.
+    pub q3: f64,
+    /// Time-stamp ticks per unit of work (median), where there is a counter. Ticks are not core cycles.
+    pub ticks: Option<f64>,
+    /// The baseline's median time in the same pairs.
+    pub baseline_median: f64,
+    /// The baseline's mean time in the same pairs.
+    pub baseline_mean: f64,
+    /// The baseline's shortest time in the same pairs.
+    pub baseline_min: f64,
+    /// Differences within this fraction counted as the same.
+    pub margin: f64,
+    /// The smallest effect that could have been seen, as a fraction.
+    pub detectable: f64,
+    /// The backend that really ran.
+    pub backend: String,
+    /// The backend that really ran as the baseline.
+    pub baseline_backend: String,
+    /// How many cores the variant uses.
+    pub cores: usize,
+    /// Iterations in a sample: the baseline's, the variant's.
+    pub iterations: [u64; 2],
+    /// How many pairs each launch took, in the order of the samples.
+    pub launch_pairs: Vec<usize>,
+    /// What a reader ought to know.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// The A/A control that ran beside this comparison.
+    pub control: Control,
+    /// All samples of the variant. Pair `i` is samples `2i` and `2i + 1` here and in `baseline_samples`.
+    pub samples: Vec<f64>,
+    /// All samples of the baseline in the same pairs.
+    pub baseline_samples: Vec<f64>,
+    /// Further fields of the caller's.
+    #[serde(flatten)]
+    pub extra: serde_json::Map<String, serde_json::Value>,
+}
+
+impl ResultRow {
+    /// Whether the lane that this variant stands for pays.
+    #[must_use]
+    pub fn lane(&self) -> Lane {
+        Lane::of(self.verdict, self.ratio, self.detectable)
+    }
+
+    fn fault(&self) -> Option<&'static str> {
+        let times = [self.median, self.mean, self.min, self.q1, self.q3, self.baseline_median];
+        if times
+            .iter()
+            .chain(&self.samples)
+            .chain(&self.baseline_samples)
+            .any(|t| !t.is_finite() || *t <= 0.0)
+        {
+            Some("a time is not a positive number")
+        } else if !(self.low > 0.0 && self.low <= self.ratio && self.ratio <= self.high) {
+            Some("the ratio does not lie in its interval")
+        } else if self.samples.len() != self.baseline_samples.len()
+            || self.samples.len() != 2 * self.launch_pairs.iter().sum::<usize>()
+        {
+            Some("samples and pairs do not match")
+        } else if !(0.0..f64::INFINITY).contains(&self.noise) {
+            Some("the noise floor is not a fraction")
+        } else if self.verdict == Verdict::Faster && self.low <= 1.0
+            || self.verdict == Verdict::Slower && self.high >= 1.0
+        {
+            Some("the verdict contradicts the interval")
+        } else {
+            None
+        }
+    }
+}
+
+/// One run, as stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`SCHEMA`].
+    pub schema: u64,
+    /// The study or subject this is about.
+    #[serde(default)]
+    pub study: String,
+    /// When, in UTC: `YYYY-MM-DDThh:mm:ssZ`.
+    #[serde(default)]
+    pub date: String,
+    /// The command that makes these figures.
+    #[serde(default)]
+    pub command: String,
+    /// How the races were run.
+    #[serde(default)]
+    pub plan: Option<Plan>,
+    /// The machine card.
+    pub machine: Machine,
+    /// One entry for each comparison.
+    pub results: Vec<ResultRow>,
+    /// Variants that could not run.
+    #[serde(default)]
+    pub not_here: Vec<NotHere>,
+    /// What the gates checked.
+    #[serde(default)]
+    pub gate: Vec<GateRow>,
+    /// What went less well than planned.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+}
+
+/// Why a record could not be read or written.
+#[derive(Debug)]
+pub enum RecordError {
+    /// The file cannot be read or written.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is not JSON, or not a record.
+    Malformed(serde_json::Error),
+    /// It is a record of a schema that this version does not know.
+    UnknownSchema {
+        /// The schema it claims; `None` when it claims none.
+        found: Option<u64>,
+    },
+    /// It contradicts itself.
+    Inconsistent {
+        /// Which result: `subject variant`.
+        result: String,
+        /// How.
+        why: &'static str,
+    },
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::Malformed(e) => write!(f, "not a record: {e}"),
+            Self::UnknownSchema { found: Some(n) } => {
+                write!(f, "the record has schema {n}; this version reads schema {SCHEMA}")
+            }
+            Self::UnknownSchema { found: None } => f.write_str("not a record: it has no schema number"),
+            Self::Inconsistent { result, why } => {
+                write!(f, "the record contradicts itself at {result}: {why}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RecordError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Malformed(e) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+/// A name with only lower-case letters, digits, dots and dashes, safe as a file name; never empty.
+#[must_use]
+pub fn slug(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.chars() {
+        if c.is_ascii_alphanumeric() || (c == '.' && !out.is_empty()) {
+            out.push(c.to_ascii_lowercase());
+        } else if !out.is_empty() && !out.ends_with('-') {
+            out.push('-');
+        }
+    }
+    let out = out.trim_end_matches(['-', '.']);
+    if out.is_empty() { "unnamed".into() } else { out.into() }
+}
+
+/// The time as `YYYY-MM-DDThh:mm:ssZ`.
+#[must_use]
+pub fn utc(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Gregorian calendar in eras of 400 years, each year beginning in March, so that leap days come last.
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+impl Record {
+    /// An empty record of now.
+    #[must_use]
+    pub fn new(study: &str, command: &str, machine: Machine) -> Self {
+        Self {
+            schema: SCHEMA,
+            study: study.into(),
+            date: utc(SystemTime::now()),
+            command: command.into(),
+            plan: None,
+            machine,
+            results: Vec::new(),
+            not_here: Vec::new(),
+            gate: Vec::new(),
+            remarks: Vec::new(),
+        }
+    }
+
+    /// Takes in what a race found.
+    pub fn add(&mut self, outcome: crate::race::Outcome) {
+        self.results.extend(outcome.results);
+        self.not_here.extend(outcome.not_here);
+        self.gate.extend(outcome.gate);
+        for remark in outcome.remarks {
+            if !self.remarks.contains(&remark) {
+                self.remarks.push(remark);
+            }
+        }
+    }
+
+    /// Reads a record from JSON and checks that it does not contradict itself.
+    ///
+    /// # Errors
+    /// [`RecordError`] for what is not a record, has another schema, or is inconsistent.
+    pub fn from_json(text: &str) -> Result<Self, RecordError> {
+        let value: serde_json::Value = serde_json::from_str(text).map_err(RecordError::Malformed)?;
+        let found = value.get("schema").and_then(serde_json::Value::as_u64);
+        if found != Some(SCHEMA) {
+            return Err(RecordError::UnknownSchema { found });
+        }
+        let record: Self = serde_json::from_value(value).map_err(RecordError::Malformed)?;
+        record.validate()?;
+        Ok(record)
+    }
+
+    /// Checks that the record does not contradict itself.
+    ///
+    /// # Errors
+    /// [`RecordError::Inconsistent`] or [`RecordError::UnknownSchema`].
+    pub fn validate(&self) -> Result<(), RecordError> {
+        if self.schema != SCHEMA {
+            return Err(RecordError::UnknownSchema { found: Some(self.schema) });
+        }
+        for row in &self.results {
+            if let Some(why) = row.fault() {
+                let result = format!("{} {}", row.subject, row.variant);
+                return Err(RecordError::Inconsistent { result, why });
+            }
+        }
+        Ok(())
+    }
+
+    /// The record as JSON with a line end.
+    ///
+    /// # Errors
+    /// [`RecordError::Malformed`] should a caller's extra field not be serialisable.
+    pub fn to_json(&self) -> Result<String, RecordError> {
+        let mut text = serde_json::to_string(self).map_err(RecordError::Malformed)?;
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// Reads and checks a record file.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn load(path: &Path) -> Result<Self, RecordError> {
+        let text =
+            fs::read_to_string(path).map_err(|source| RecordError::Io { path: path.to_owned(), source })?;
+        Self::from_json(&text)
+    }
+
+    /// Writes `<root>/<machine>/<date>-<study>.json`, whole or not at all, and returns its path. Records are never
+    /// overwritten: a second one on the same day gets `-2`, and so on.
+    ///
+    /// # Errors
+    /// [`RecordError`] when the record contradicts itself or cannot be written.
+    pub fn save(&self, root: &Path) -> Result<PathBuf, RecordError> {
+        self.validate()?;
+        let text = self.to_json()?;
+        let folder = root.join(self.machine.slug());
+        let failed = |path: &Path, source| RecordError::Io { path: path.to_owned(), source };
+        fs::create_dir_all(&folder).map_err(|e| failed(&folder, e))?;
+        let mut file = tempfile::NamedTempFile::new_in(&folder).map_err(|e| failed(&folder, e))?;
+        file.write_all(text.as_bytes()).map_err(|e| failed(file.path(), e))?;
+        file.as_file().sync_all().map_err(|e| failed(file.path(), e))?;
+        // A temporary file is private; a record is not.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let open = fs::Permissions::from_mode(0o644);
+            file.as_file().set_permissions(open).map_err(|e| failed(file.path(), e))?;
+        }
+        let date = self.date.get(..10).unwrap_or("undated");
+        let stem = format!("{}-{}", slug(date), slug(&self.study));
+        for n in 1_u32.. {
+            let name = if n == 1 { format!("{stem}.json") } else { format!("{stem}-{n}.json") };
+            let path = folder.join(name);
+            match file.persist_noclobber(&path) {
+                Ok(_) => return Ok(path),
+                Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => file = e.file,
+                Err(e) => return Err(failed(&path, e.error)),
+            }
+        }
+        Err(failed(&folder, io::Error::from(io::ErrorKind::AlreadyExists)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn dates() {
+        let at = |s| utc(UNIX_EPOCH + Duration::from_secs(s));
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(1_709_251_199), "2024-02-29T23:59:59Z");
+        assert_eq!(at(1_709_251_200), "2024-03-01T00:00:00Z");
+        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn slugs() {
+        assert_eq!(slug("AMD EPYC 9R14 (family 25)"), "amd-epyc-9r14-family-25");
+        assert_eq!(slug("../../etc"), "etc");
+        assert_eq!(slug("…"), "unnamed");
+    }
+
+    #[test]
+    fn seven_digits() {
+        assert_eq!(round(123_456.789_12), 123_456.8);
+        assert_eq!(round(0.000_123_456_789), 0.000_123_456_8);
+        assert_eq!(round(0.0), 0.0);
+    }
+}

@@ -1,0 +1,176 @@
+//! Studies: a question as data, and the page that answers it as a template.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// A study: the folder `studies/<name>` with `study.toml` and `study.md`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// The folder's name; filled in by [`Study::load`].
+    #[serde(default)]
+    pub name: String,
+    /// What the study asks, as a sentence.
+    pub question: String,
+    /// Everything else in the file: subjects, baselines, the original's figures.
+    #[serde(flatten)]
+    pub table: toml::Table,
+}
+
+/// Why a study could not be read or rendered.
+#[derive(Debug)]
+pub enum StudyError {
+    /// A file cannot be read.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// `study.toml` is not a study.
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and where.
+        why: String,
+    },
+    /// The template is faulty or asks for something that is not there.
+    Template(minijinja::Error),
+}
+
+impl fmt::Display for StudyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::Malformed { path, why } => write!(f, "{}: {why}", path.display()),
+            Self::Template(e) => write!(f, "template: {e:#}"),
+        }
+    }
+}
+
+impl std::error::Error for StudyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Template(e) => Some(e),
+            Self::Malformed { .. } => None,
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, StudyError> {
+    fs::read_to_string(path).map_err(|source| StudyError::Io { path: path.to_owned(), source })
+}
+
+impl Study {
+    /// A study from the text of its `study.toml`.
+    ///
+    /// # Errors
+    /// [`StudyError::Malformed`], naming `name` as the file.
+    pub fn from_toml(name: &str, text: &str) -> Result<Self, StudyError> {
+        let mut study: Self = toml::from_str(text)
+            .map_err(|e| StudyError::Malformed { path: name.into(), why: e.to_string() })?;
+        study.name = name.into();
+        Ok(study)
+    }
+
+    /// Reads the study in `folder`: the question and the template.
+    ///
+    /// # Errors
+    /// [`StudyError`], naming the file.
+    pub fn load(folder: &Path) -> Result<(Self, String), StudyError> {
+        let path = folder.join("study.toml");
+        let name = folder.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        let study = Self::from_toml(&name, &read(&path)?).map_err(|e| match e {
+            StudyError::Malformed { why, .. } => StudyError::Malformed { path: path.clone(), why },
+            other => other,
+        })?;
+        Ok((study, read(&folder.join("study.md"))?))
+    }
+
+    /// The studies under `root`, by name. Folders without a `study.toml` are passed over.
+    ///
+    /// # Errors
+    /// [`StudyError`] for the first study that cannot be read.
+    pub fn list(root: &Path) -> Result<Vec<Self>, StudyError> {
+        let failed = |source| StudyError::Io { path: root.to_owned(), source };
+        let mut studies = Vec::new();
+        for entry in fs::read_dir(root).map_err(failed)? {
+            let folder = entry.map_err(failed)?.path();
+            if folder.join("study.toml").is_file() {
+                studies.push(Self::load(&folder)?.0);
+            }
+        }
+        studies.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(studies)
+    }
+}
+
+/// Fills in a template. It may use the filters `percent` (0.0123 → `1.23 %`), `times` (3.912 → `×3.91`) and `time`
+/// (nanoseconds → `3.91 µs`), and what it names must exist: a report with holes is no report.
+///
+/// # Errors
+/// [`StudyError::Template`] when the template is faulty or names what `context` does not have.
+pub fn render(template: &str, context: impl Serialize) -> Result<String, StudyError> {
+    let mut engine = minijinja::Environment::new();
+    engine.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
+    let syntax = minijinja::syntax::SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .keep_trailing_newline(true)
+        .build()
+        .map_err(StudyError::Template)?;
+    engine.set_syntax(syntax);
+    engine.add_filter("percent", |x: f64| crate::table::percent(x));
+    engine.add_filter("times", |x: f64| crate::table::times(x));
+    engine.add_filter("time", |x: f64| crate::table::time(x));
+    engine.render_str(template, minijinja::value::Serde(context)).map_err(StudyError::Template)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_with_its_table() {
+        let s = Study::from_toml(
+            "threads",
+            "question = \"Do threads pay?\"\nsubjects = [\"a/b\"]\n[original]\nx4 = 2.2\n",
+        )
+        .expect("a study");
+        assert_eq!((s.name.as_str(), s.question.as_str()), ("threads", "Do threads pay?"));
+        assert_eq!(s.table["original"]["x4"].as_float(), Some(2.2));
+        let e = Study::from_toml("threads", "subjects = []").expect_err("no question");
+        assert!(e.to_string().contains("question"), "{e}");
+    }
+
+    #[test]
+    fn templates_are_filled_in_whole() {
+        #[derive(Serialize)]
+        struct C {
+            rows: Vec<f64>,
+        }
+        let t = "{% for r in rows %}\n{{ r|times }} {{ r|percent }} {{ r|time }}\n{% endfor %}\n";
+        assert_eq!(render(t, C { rows: vec![1500.0] }).expect("renders"), "×1500 150000 % 1.50 µs\n");
+        assert!(matches!(render("{{ missing }}", C { rows: vec![] }), Err(StudyError::Template(_))));
+        assert!(matches!(render("{% for %}", C { rows: vec![] }), Err(StudyError::Template(_))));
+    }
+
+    #[test]
+    fn loads_and_lists() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path().join("one");
+        fs::create_dir(&folder).expect("created");
+        fs::write(folder.join("study.toml"), "question = \"?\"").expect("written");
+        assert!(
+            matches!(Study::load(&folder), Err(StudyError::Io { path, .. }) if path.ends_with("study.md"))
+        );
+        fs::write(folder.join("study.md"), "page").expect("written");
+        assert_eq!(Study::load(&folder).expect("loads").1, "page");
+        assert_eq!(Study::list(root.path()).expect("lists").len(), 1);
+    }
+}

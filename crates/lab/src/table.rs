@@ -1,0 +1,230 @@
+//! Reports: a terminal table, CSV, and the figures' formats.
+#![forbid(unsafe_code)]
+
+use std::fmt::Write as _;
+
+use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, Table};
+
+use crate::record::{Record, ResultRow};
+use crate::verdict::Verdict;
+
+/// Rounds to three significant digits, so that what is shown decides units and decimals, not what lies behind it.
+fn rounded(x: f64) -> f64 {
+    format!("{x:.2e}").parse().unwrap_or(x)
+}
+
+/// Three significant digits, without an exponent.
+fn three(x: f64) -> String {
+    let x = rounded(x);
+    let digits = if x == 0.0 { 2 } else { 2 - x.abs().log10().floor() as i32 };
+    format!("{x:.*}", usize::try_from(digits.clamp(0, 9)).unwrap_or(0))
+}
+
+/// A time given in nanoseconds, in the unit that suits it.
+#[must_use]
+pub fn time(ns: f64) -> String {
+    let ns = rounded(ns);
+    let (x, unit) = match ns.abs() {
+        x if x < 1e3 => (ns, "ns"),
+        x if x < 1e6 => (ns / 1e3, "µs"),
+        x if x < 1e9 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    format!("{} {unit}", three(x))
+}
+
+/// A fraction as a percentage.
+#[must_use]
+pub fn percent(fraction: f64) -> String {
+    format!("{} %", three(fraction * 100.0))
+}
+
+/// A ratio: four digits near 1, where the third decimal matters, and three elsewhere.
+#[must_use]
+pub fn times(ratio: f64) -> String {
+    if (0.5..2.0).contains(&ratio) { format!("×{ratio:.3}") } else { format!("×{}", three(ratio)) }
+}
+
+/// Whether a table may have lines and colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Text only, in columns: for pipes, files and `NO_COLOR`.
+    Plain,
+    /// Lines, bold and colours.
+    Terminal,
+}
+
+impl Style {
+    /// What suits standard output, given the value of `NO_COLOR` if it is set: the caller reads the environment, not
+    /// the laboratory. An empty `NO_COLOR` counts as unset, as its convention says.
+    #[must_use]
+    pub fn for_stdout(no_color: Option<&str>) -> Self {
+        let terminal = std::io::IsTerminal::is_terminal(&std::io::stdout());
+        if terminal && no_color.is_none_or(str::is_empty) { Self::Terminal } else { Self::Plain }
+    }
+}
+
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+fn word(verdict: Verdict, style: Style) -> Cell {
+    let cell = Cell::new(verdict.word());
+    match (style, verdict) {
+        (Style::Plain, _) => cell,
+        (_, Verdict::Faster) => cell.fg(Color::Green).add_attribute(Attribute::Bold),
+        (_, Verdict::Slower) => cell.fg(Color::Red),
+        (_, Verdict::Same) => cell,
+        (_, Verdict::CannotTell) => cell.fg(Color::Yellow),
+    }
+}
+
+fn new_table(style: Style) -> Table {
+    let mut table = Table::new();
+    match style {
+        Style::Plain => {
+            table.load_style(NOTHING);
+            table.force_no_tty();
+        }
+        Style::Terminal => {
+            table.load_style(UTF8_HORIZONTAL_ONLY);
+            table.enforce_styling();
+        }
+    }
+    table
+}
+
+/// The results as a table, each subject's baseline above its challengers, with what could not run, what went less
+/// well than planned, and the command that makes it all underneath.
+#[must_use]
+pub fn render(record: &Record, style: Style) -> String {
+    let mut out = String::new();
+    if !record.results.is_empty() {
+        let mut table = new_table(style);
+        table.set_header([
+            "subject",
+            "variant",
+            "time",
+            "ratio",
+            "interval",
+            "verdict",
+            "noise floor",
+            "seen above",
+        ]);
+        let mut last: Option<(&str, &str)> = None;
+        for r in &record.results {
+            let head = (r.subject.as_str(), r.baseline.as_str());
+            if last != Some(head) {
+                table.add_row(vec![
+                    Cell::new(&r.subject),
+                    Cell::new(&r.baseline),
+                    right(time(r.baseline_median)),
+                    right("×1".into()),
+                    Cell::new(""),
+                    Cell::new("baseline"),
+                    Cell::new(""),
+                    Cell::new(""),
+                ]);
+                last = Some(head);
+            }
+            table.add_row(vec![
+                Cell::new(""),
+                Cell::new(&r.variant),
+                right(time(r.median)),
+                right(times(r.ratio)),
+                Cell::new(format!("{} … {}", times(r.low), times(r.high))),
+                word(r.verdict, style),
+                right(percent(r.noise)),
+                right(percent(r.detectable)),
+            ]);
+        }
+        out.push_str(&table.trim_fmt());
+        out.push('\n');
+    }
+    for n in &record.not_here {
+        let _ = writeln!(out, "not here: {} {}: {}", n.subject, n.variant, n.why);
+    }
+    for r in &record.results {
+        for note in &r.notes {
+            let _ = writeln!(out, "note: {} {}: {note}", r.subject, r.variant);
+        }
+    }
+    for remark in &record.remarks {
+        let _ = writeln!(out, "remark: {remark}");
+    }
+    if !record.command.is_empty() {
+        let _ = writeln!(out, "made by: {}", record.command);
+    }
+    out
+}
+
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+type Column = (&'static str, fn(&ResultRow) -> String);
+
+const COLUMNS: &[Column] = &[
+    ("subject", |r| field(&r.subject)),
+    ("variant", |r| field(&r.variant)),
+    ("baseline", |r| field(&r.baseline)),
+    ("ratio", |r| r.ratio.to_string()),
+    ("low", |r| r.low.to_string()),
+    ("high", |r| r.high.to_string()),
+    ("noise", |r| r.noise.to_string()),
+    ("verdict", |r| r.verdict.word().to_owned()),
+    ("unit", |r| field(&r.unit)),
+    ("median", |r| r.median.to_string()),
+    ("mean", |r| r.mean.to_string()),
+    ("min", |r| r.min.to_string()),
+    ("q1", |r| r.q1.to_string()),
+    ("q3", |r| r.q3.to_string()),
+    ("ticks", |r| r.ticks.map_or_else(String::new, |t| t.to_string())),
+    ("baseline_median", |r| r.baseline_median.to_string()),
+    ("detectable", |r| r.detectable.to_string()),
+    ("backend", |r| field(&r.backend)),
+    ("cores", |r| r.cores.to_string()),
+    ("pairs", |r| r.launch_pairs.iter().sum::<usize>().to_string()),
+    ("launches", |r| r.launch_pairs.len().to_string()),
+];
+
+/// The results as CSV (RFC 4180 quoting, line feeds), with a header line.
+#[must_use]
+pub fn csv(results: &[ResultRow]) -> String {
+    let line = |cells: Vec<String>| cells.join(",") + "\n";
+    let mut out = line(COLUMNS.iter().map(|(name, _)| (*name).to_owned()).collect());
+    for r in results {
+        out += &line(COLUMNS.iter().map(|(_, get)| get(r)).collect());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures() {
+        assert_eq!(time(12.345), "12.3 ns");
+        assert_eq!(time(1_234.5), "1.23 µs");
+        assert_eq!(time(99_999_999.0), "100 ms");
+        assert_eq!(time(999.7), "1.00 µs");
+        assert_eq!(time(2.5e9), "2.50 s");
+        assert_eq!(percent(0.001_234), "0.123 %");
+        assert_eq!(times(1.0049), "×1.005");
+        assert_eq!(times(3.912), "×3.91");
+        assert_eq!(times(0.25), "×0.250");
+    }
+
+    #[test]
+    fn csv_quotes_what_must_be_quoted() {
+        assert_eq!(field("a,b"), "\"a,b\"");
+        assert_eq!(field("say \"x\""), "\"say \"\"x\"\"\"");
+        assert_eq!(field("plain"), "plain");
+    }
+}

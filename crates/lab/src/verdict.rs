@@ -1,0 +1,201 @@
+//! From intervals to words.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::stats::Interval;
+
+/// What can be said about a variant beside its baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Verdict {
+    /// It takes less time.
+    #[serde(rename = "faster")]
+    Faster,
+    /// It takes more time.
+    #[serde(rename = "slower")]
+    Slower,
+    /// It takes the same time, to within the margin.
+    #[serde(rename = "same")]
+    Same,
+    /// The measurement does not settle it.
+    #[serde(rename = "cannot tell")]
+    CannotTell,
+}
+
+impl Verdict {
+    /// The word, as in a record.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Same => "same",
+            Self::CannotTell => "cannot tell",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// How verdicts are given.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Rules {
+    /// The error rate of each verdict: 0.01 is one wrong *faster* or *slower* in a hundred at most.
+    pub alpha: f64,
+    /// Differences up to this fraction count as the same, when the noise floor is lower.
+    pub margin: f64,
+    /// However noisy the machine, a difference above this fraction is never called the same.
+    pub widest_margin: f64,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { alpha: 0.01, margin: 0.005, widest_margin: 0.02 }
+    }
+}
+
+/// A verdict and the quantities it rests on, all as fractions (0.01 is 1 %).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judgement {
+    /// The word.
+    pub verdict: Verdict,
+    /// Within this fraction things count as the same.
+    pub margin: f64,
+    /// The smallest effect that this measurement could have seen.
+    pub detectable: f64,
+}
+
+/// The noise floor that an A/A control shows: how far from 1 its true ratio, which *is* 1, may seem to lie.
+#[must_use]
+pub fn noise_floor(control: Interval) -> f64 {
+    control.low.ln().abs().max(control.high.ln().abs()).exp_m1()
+}
+
+/// Judges the interval of a ratio (baseline's time / variant's time) against the noise floor.
+#[must_use]
+pub fn judge(ratio: Interval, noise: f64, rules: &Rules) -> Judgement {
+    let margin = rules.margin.max(noise).min(rules.widest_margin.max(rules.margin));
+    let half = (ratio.high / ratio.estimate).ln().max((ratio.estimate / ratio.low).ln()).exp_m1();
+    let detectable = half.max(noise);
+    let beyond_noise = ratio.estimate.ln().abs() > noise.ln_1p();
+    let verdict = if ratio.low > 1.0 && beyond_noise {
+        Verdict::Faster
+    } else if ratio.high < 1.0 && beyond_noise {
+        Verdict::Slower
+    } else if ratio.low >= 1.0 / (1.0 + margin) && ratio.high <= 1.0 + margin {
+        Verdict::Same
+    } else {
+        Verdict::CannotTell
+    };
+    Judgement { verdict, margin, detectable }
+}
+
+/// Whether a lane pays on this machine: the last line of a tour.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "lane", rename_all = "snake_case")]
+pub enum Lane {
+    /// It is faster by this ratio.
+    Pays {
+        /// Baseline's time / the lane's time.
+        ratio: f64,
+    },
+    /// It is no faster.
+    DoesNotPay {
+        /// Baseline's time / the lane's time.
+        ratio: f64,
+    },
+    /// The measurement does not settle it.
+    CannotTell {
+        /// The smallest effect that could have been seen, as a fraction.
+        detectable: f64,
+    },
+    /// It cannot run on this machine.
+    NotHere {
+        /// Why not.
+        why: String,
+    },
+}
+
+impl Lane {
+    /// From a verdict, the ratio it is about, and the smallest effect that could have been seen.
+    #[must_use]
+    pub fn of(verdict: Verdict, ratio: f64, detectable: f64) -> Self {
+        match verdict {
+            Verdict::Faster => Self::Pays { ratio },
+            Verdict::Slower | Verdict::Same => Self::DoesNotPay { ratio },
+            Verdict::CannotTell => Self::CannotTell { detectable },
+        }
+    }
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pays { ratio } if *ratio < 1.1 => write!(f, "PAYS ×{ratio:.3}"),
+            Self::Pays { ratio } => write!(f, "PAYS ×{ratio:.2}"),
+            Self::DoesNotPay { ratio } => write!(f, "DOES NOT PAY (×{ratio:.3})"),
+            Self::CannotTell { detectable } => {
+                write!(f, "CANNOT TELL (effects below {:.2} % drown here)", detectable * 100.0)
+            }
+            Self::NotHere { why } => write!(f, "NOT HERE: {why}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(low: f64, estimate: f64, high: f64) -> Interval {
+        Interval { estimate, low, high }
+    }
+
+    fn word(ratio: Interval, noise: f64) -> Verdict {
+        judge(ratio, noise, &Rules::default()).verdict
+    }
+
+    #[test]
+    fn the_four_words() {
+        assert_eq!(word(at(1.01, 1.02, 1.03), 0.001), Verdict::Faster);
+        assert_eq!(word(at(0.95, 0.96, 0.97), 0.001), Verdict::Slower);
+        assert_eq!(word(at(0.998, 1.0, 1.002), 0.001), Verdict::Same);
+        assert_eq!(word(at(0.98, 1.01, 1.04), 0.001), Verdict::CannotTell);
+    }
+
+    #[test]
+    fn a_clear_interval_below_the_noise_floor_is_no_verdict() {
+        assert_eq!(word(at(1.01, 1.012, 1.015), 0.013), Verdict::CannotTell);
+        assert_eq!(word(at(1.01, 1.012, 1.015), 0.016), Verdict::Same);
+    }
+
+    #[test]
+    fn noise_never_makes_large_differences_the_same() {
+        assert_eq!(word(at(0.92, 1.0, 1.08), 0.10), Verdict::CannotTell);
+    }
+
+    #[test]
+    fn noise_floor_is_the_far_end() {
+        let n = noise_floor(at(0.99, 1.0, 1.002));
+        assert!((n - (1.0 / 0.99 - 1.0)).abs() < 1e-12, "{n}");
+    }
+
+    #[test]
+    fn detectable_is_the_wider_of_interval_and_noise() {
+        let j = judge(at(0.98, 1.0, 1.01), 0.001, &Rules::default());
+        assert!((j.detectable - (1.0 / 0.98 - 1.0)).abs() < 1e-12);
+        assert_eq!(judge(at(0.999, 1.0, 1.001), 0.007, &Rules::default()).detectable, 0.007_f64.max(0.001));
+    }
+
+    #[test]
+    fn lane_lines() {
+        assert_eq!(Lane::of(Verdict::Faster, 3.9, 0.01).to_string(), "PAYS ×3.90");
+        assert_eq!(Lane::of(Verdict::Slower, 0.9, 0.01).to_string(), "DOES NOT PAY (×0.900)");
+        assert!(Lane::NotHere { why: "no avx512".into() }.to_string().starts_with("NOT HERE: no avx512"));
+    }
+}

@@ -1,0 +1,282 @@
+//! The schedule and the sampler end to end, in planted time.
+
+mod common;
+
+use common::{World, open_gate, plan, row};
+use lanework_lab::gate::{Gate, GateError};
+use lanework_lab::machine::Machine;
+use lanework_lab::pairing::{Plan, RaceError};
+use lanework_lab::race::{Error, in_process};
+use lanework_lab::record::{Record, RecordError, ResultRow};
+use lanework_lab::subject::Subject;
+use lanework_lab::table::{Style, csv, render};
+use lanework_lab::verdict::{Lane, Verdict};
+
+fn subject(world: &World) -> Subject {
+    Subject::new("planted/job", open_gate(), world.variant("plain", 1000.0))
+        .with(world.variant("wide", 250.0))
+        .with(world.variant("slow", 1020.0))
+        .with(world.variant("twin", 1000.0))
+        .with(world.variant("hair", 995.0))
+        .with(world.variant("batch", 8000.0).units(16))
+        .with(world.absent("gpu", "no CUDA device"))
+}
+
+fn find<'a>(rows: &'a [ResultRow], name: &str) -> &'a ResultRow {
+    rows.iter().find(|r| r.variant == name).expect("the variant ran")
+}
+
+#[test]
+fn planted_effects_are_found() {
+    let world = World::new(11);
+    let outcome = in_process(&subject(&world), &plan(), &world.clock).expect("races");
+    let get = |name| find(&outcome.results, name);
+    for (name, truth, verdict) in [
+        ("wide", 4.0, Verdict::Faster),
+        ("slow", 1.0 / 1.02, Verdict::Slower),
+        ("twin", 1.0, Verdict::Same),
+        ("hair", 1.0 / 0.995, Verdict::Faster),
+        ("batch", 2.0, Verdict::Faster),
+    ] {
+        let r = get(name);
+        assert_eq!(r.verdict, verdict, "{name}: {} in {}..{}, noise {}", r.ratio, r.low, r.high, r.noise);
+        assert!(r.low <= truth && truth <= r.high, "{name}: {truth} not in {}..{}", r.low, r.high);
+        assert!((r.ratio / truth - 1.0).abs() < 0.003, "{name}: {} is not near {truth}", r.ratio);
+        assert_eq!(r.backend, format!("{name} after running"));
+        assert_eq!(r.notes, ["ran: true"]);
+        assert!(r.detectable < 0.005 && r.noise < 0.005, "{} {}", r.detectable, r.noise);
+        let ticks = r.ticks.expect("the planted clock ticks");
+        assert!((ticks / (r.median * 2.5) - 1.0).abs() < 0.01, "{ticks} ticks for {} ns", r.median);
+    }
+    assert!(get("wide").control.low <= 1.0 && 1.0 <= get("wide").control.high);
+    assert_eq!(outcome.not_here.len(), 1);
+    assert_eq!(
+        (outcome.not_here[0].variant.as_str(), outcome.not_here[0].why.as_str()),
+        ("gpu", "no CUDA device")
+    );
+    assert_eq!(outcome.gate, [row(10, 0)]);
+    assert_eq!(get("wide").lane(), Lane::Pays { ratio: get("wide").ratio });
+}
+
+#[test]
+fn a_shut_gate_times_nothing() {
+    for (check, expected) in [
+        (Ok(vec![row(99, 1)]), GateError::Failed(row(99, 1))),
+        (Ok(vec![]), GateError::Empty),
+        (Err("no vectors".to_owned()), GateError::Broken("no vectors".into())),
+    ] {
+        let world = World::new(1);
+        let subject =
+            Subject::new("planted/job", Gate::new(move || check.clone()), world.variant("plain", 1000.0))
+                .with(world.variant("wide", 250.0));
+        match in_process(&subject, &plan(), &world.clock) {
+            Err(Error::Race(RaceError::Refused { subject, gate })) => {
+                assert_eq!((subject.as_str(), gate), ("planted/job", expected));
+            }
+            other => panic!("the race was not refused: {other:?}"),
+        }
+        assert!(world.log.borrow().is_empty(), "something ran behind a shut gate");
+        assert_eq!(world.clock.0.get(), 0.0);
+    }
+}
+
+#[test]
+fn samples_are_paired_abba_and_long_enough() {
+    let world = World { noise: 0.0, drift: 0.0, outliers: 0.0, ..World::new(3) };
+    let subject = Subject::new("s", open_gate(), world.variant("A", 1000.0)).with(world.variant("B", 250.0));
+    let plan = Plan { min_pairs: 50, max_pairs: 50, ..plan() };
+    let outcome = in_process(&subject, &plan, &world.clock).expect("races");
+    let r = find(&outcome.results, "B");
+    assert_eq!(r.samples.len(), 100);
+    // The planted sample may not be shorter than the plan says.
+    assert!(r.iterations[0] as f64 * 1000.0 >= plan.min_sample_ns as f64);
+    assert!(r.iterations[1] as f64 * 250.0 >= plan.min_sample_ns as f64);
+    // Timed samples have the full number of iterations; lead-ins an eighth.
+    let timed: Vec<String> = {
+        let log = world.log.borrow();
+        let last = log.len() - 2 * 8 * 50;
+        log[last..]
+            .chunks(2)
+            .map(|c| {
+                assert_eq!(c[0].0, c[1].0, "a lead-in belongs to the sample after it");
+                assert_eq!(c[0].1, c[1].1 / 8);
+                c[1].0.clone()
+            })
+            .collect()
+    };
+    let mut seen = std::collections::BTreeMap::<String, u32>::new();
+    for pair in timed.chunks(4) {
+        *seen.entry(pair.concat()).or_default() += 1;
+    }
+    assert_eq!(seen.get("AAAA"), Some(&50), "{seen:?}");
+    assert_eq!(seen.get("ABBA"), Some(&25), "{seen:?}");
+    assert_eq!(seen.get("BAAB"), Some(&25), "{seen:?}");
+    assert_eq!((r.ratio, r.low, r.high, r.noise), (4.0, 4.0, 4.0, 0.0));
+}
+
+#[test]
+fn the_budget_ends_the_race_and_coarse_clocks_lengthen_samples() {
+    let world = World::new(5);
+    let subject = Subject::new("s", open_gate(), world.variant("A", 1000.0)).with(world.variant("B", 900.0));
+    let short = Plan { budget_ns: 100_000_000, max_pairs: 100_000, ..plan() };
+    in_process(&subject, &short, &world.clock).expect("races");
+    let spent = world.clock.0.get();
+    assert!((1.0e8..1.1e8).contains(&spent), "{spent}");
+
+    let world = World::new(5);
+    let subject = Subject::new("s", open_gate(), world.variant("A", 1000.0)).with(world.variant("B", 900.0));
+    let coarse = Plan { min_sample_steps: 100_000, ..plan() };
+    let outcome = in_process(&subject, &coarse, &world.clock).expect("races");
+    assert!(outcome.results[0].iterations[0] >= 3_900, "{:?}", outcome.results[0].iterations);
+}
+
+#[test]
+fn too_few_pairs_cannot_tell() {
+    let world = World::new(7);
+    let subject = Subject::new("s", open_gate(), world.variant("A", 1000.0)).with(world.variant("B", 10.0));
+    let outcome =
+        in_process(&subject, &Plan { min_pairs: 3, max_pairs: 3, ..plan() }, &world.clock).expect("races");
+    let r = &outcome.results[0];
+    assert_eq!(r.verdict, Verdict::CannotTell);
+    assert!(r.notes.iter().any(|n| n.contains("too few")), "{:?}", r.notes);
+}
+
+#[test]
+fn a_missing_baseline_and_a_stopped_clock_are_errors() {
+    let world = World::new(1);
+    let subject =
+        Subject::new("s", open_gate(), world.absent("A", "no such thing")).with(world.variant("B", 1.0));
+    match in_process(&subject, &plan(), &world.clock) {
+        Err(Error::Race(RaceError::NoBaseline(n))) => assert_eq!(n.why, "no such thing"),
+        other => panic!("{other:?}"),
+    }
+    let subject = Subject::new("s", open_gate(), world.variant("A", 0.0));
+    match in_process(&subject, &plan(), &world.clock) {
+        Err(Error::Race(RaceError::BrokenClock { variant })) => assert_eq!(variant, "A"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn baselines_can_be_chosen_and_variants_left_out() {
+    let world = World::new(2);
+    let mut s = subject(&world);
+    s.set_baseline("slow").expect("is there");
+    s.keep(&["wide", "plain"]).expect("are there");
+    assert_eq!(s.baseline().name(), "slow");
+    assert_eq!(s.names().collect::<Vec<_>>(), ["plain", "wide", "slow"]);
+    assert_eq!(s.challengers().count(), 2);
+    let e = s.set_baseline("gone").expect_err("is not there");
+    assert!(e.to_string().contains("plain, wide, slow"), "{e}");
+}
+
+fn record() -> Record {
+    let world = World::new(11);
+    let outcome = in_process(&subject(&world), &plan(), &world.clock).expect("races");
+    let mut record =
+        Record::new("planted study", "lanework bench planted", Machine::inspect(&world.ticking(), vec![]));
+    record.plan = Some(plan());
+    record.add(outcome);
+    record
+}
+
+impl World {
+    /// A clock that advances by a microsecond with each look, for code that waits.
+    fn ticking(&self) -> Ticking {
+        Ticking(std::cell::Cell::new(0))
+    }
+}
+
+struct Ticking(std::cell::Cell<u64>);
+
+impl lanework_lab::clock::Clock for Ticking {
+    fn now_ns(&self) -> u64 {
+        self.0.set(self.0.get() + 1000);
+        self.0.get()
+    }
+    fn ticks(&self) -> Option<u64> {
+        Some(self.0.get() * 3)
+    }
+    fn step_ns(&self) -> u64 {
+        1000
+    }
+    fn name(&self) -> &'static str {
+        "ticking"
+    }
+}
+
+#[test]
+fn records_are_saved_whole_and_read_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = record();
+    let first = record.save(folder.path()).expect("saves");
+    let second = record.save(folder.path()).expect("saves beside the first");
+    assert_ne!(first, second);
+    assert!(first.ends_with(format!("{}/{}-planted-study.json", record.machine.slug(), &record.date[..10])));
+    assert!(second.to_string_lossy().ends_with("-2.json"));
+    assert_eq!(Record::load(&first).expect("reads back"), record);
+    let left: Vec<_> = std::fs::read_dir(first.parent().expect("folder")).expect("lists").collect();
+    assert_eq!(left.len(), 2, "temporary files were left behind");
+}
+
+#[test]
+fn records_follow_the_schema_and_refuse_what_does_not() {
+    let record = record();
+    let text = record.to_json().expect("JSON");
+    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(value["schema"], 1);
+    assert!(value["machine"].is_object());
+    let row = &value["results"][0];
+    for key in [
+        "subject", "variant", "baseline", "ratio", "low", "high", "noise", "verdict", "unit", "median",
+        "samples",
+    ] {
+        assert!(!row[key].is_null(), "{key} is missing");
+    }
+    assert_eq!((row["verdict"].as_str(), row["unit"].as_str()), (Some("faster"), Some("ns")));
+
+    let with = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut value = value.clone();
+        change(&mut value);
+        Record::from_json(&value.to_string())
+    };
+    assert!(with(&|_| ()).is_ok());
+    assert!(matches!(with(&|v| v["schema"] = 2.into()), Err(RecordError::UnknownSchema { found: Some(2) })));
+    assert!(matches!(with(&|v| v["schema"] = "1".into()), Err(RecordError::UnknownSchema { found: None })));
+    assert!(matches!(with(&|v| v["results"][0]["verdict"] = "best".into()), Err(RecordError::Malformed(_))));
+    assert!(matches!(Record::from_json("{"), Err(RecordError::Malformed(_))));
+    for change in [
+        (&|v: &mut serde_json::Value| v["results"][0]["low"] = 9.0.into()) as &dyn Fn(&mut serde_json::Value),
+        &|v| v["results"][0]["verdict"] = "slower".into(),
+        &|v| v["results"][0]["samples"][3] = (-1.0).into(),
+        &|v| v["results"][0]["launch_pairs"] = vec![1].into(),
+    ] {
+        assert!(matches!(with(change), Err(RecordError::Inconsistent { .. })));
+    }
+}
+
+#[test]
+fn reports_show_every_variant_and_the_command() {
+    let record = record();
+    let text = render(&record, Style::Plain);
+    for part in [
+        "planted/job",
+        "plain",
+        "baseline",
+        "wide",
+        "faster",
+        "slower",
+        "same",
+        "×4.00",
+        "no CUDA device",
+        "made by: lanework bench planted",
+    ] {
+        assert!(text.contains(part), "{part:?} is missing from\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'), "plain text has no escapes");
+    assert!(render(&record, Style::Terminal).contains('\u{1b}'));
+    let csv = csv(&record.results);
+    assert_eq!(csv.lines().count(), 1 + record.results.len());
+    let columns = csv.lines().next().expect("a header").split(',').count();
+    assert!(csv.lines().all(|l| l.split(',').count() == columns), "{csv}");
+}
