@@ -240,9 +240,19 @@ fn boost() -> Fact<String> {
 fn counters() -> Fact<String> {
     match sys::probe_cycle_counter() {
         Ok(()) => Fact::Known("available".into()),
-        Err(e) => Fact::missing(format!(
-            "perf_event_open for core cycles: {e}; times are in nanoseconds and time-stamp ticks only"
-        )),
+        Err(e) => {
+            let why = match e.raw_os_error() {
+                Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
+                    "the CPU or its hypervisor offers none"
+                }
+                Some(libc::EACCES | libc::EPERM) => {
+                    "the kernel forbids them here (see /proc/sys/kernel/perf_event_paranoid)"
+                }
+                Some(libc::ENOSYS) => "the kernel was built without them",
+                _ => "the kernel refuses",
+            };
+            Fact::missing(format!("{why}: {e}; times are in nanoseconds and time-stamp ticks only"))
+        }
     }
 }
 

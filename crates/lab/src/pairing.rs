@@ -23,7 +23,7 @@ use crate::verdict::Rules;
 pub enum Pinning {
     /// Wherever the scheduler puts it.
     Off,
-    /// On the highest core this process may use.
+    /// On the highest core this process may use; unpinned, with a remark, where the kernel will not pin.
     Auto,
     /// On this core.
     Core(usize),
@@ -40,7 +40,8 @@ pub struct Plan {
     pub warm_up_ns: u64,
     /// The whole race stops after about this long, in nanoseconds, over all launches, once it has `min_pairs`.
     pub budget_ns: u64,
-    /// Pairs per comparison and launch that are taken even when the budget is spent.
+    /// Pairs per comparison and launch that are taken even when the budget is spent. Over all launches an interval
+    /// takes [`crate::stats::least_pairs`], which is 8 at an error rate of 1 %.
     pub min_pairs: usize,
     /// Pairs per comparison and launch after which the race stops with budget left.
     pub max_pairs: usize,
@@ -63,7 +64,7 @@ impl Default for Plan {
             min_sample_steps: 200,
             warm_up_ns: 20_000_000,
             budget_ns: 5_000_000_000,
-            min_pairs: 4,
+            min_pairs: 2,
             max_pairs: 400,
             launches: 5,
             pinning: Pinning::Auto,
@@ -197,6 +198,13 @@ impl std::error::Error for RaceError {
             _ => None,
         }
     }
+}
+
+/// Holds the affinity and pins at once, so that a refusal shows before anything runs.
+fn hold(core: Option<usize>) -> io::Result<Pin> {
+    let mut pin = Pin::hold(core)?;
+    pin.use_cores(1)?;
+    Ok(pin)
 }
 
 struct Contestant {
@@ -333,6 +341,11 @@ pub fn measure(
     if plan.min_pairs == 0 || plan.max_pairs < plan.min_pairs || plan.launches == 0 {
         return Err(RaceError::BadPlan("it needs 1 ≤ min_pairs ≤ max_pairs and at least one launch"));
     }
+    if !(1e-6..=0.5).contains(&plan.rules.alpha) || plan.resamples == 0 {
+        return Err(RaceError::BadPlan(
+            "it needs an error rate from 0.000001 to 0.5 and at least one resample",
+        ));
+    }
     let begin = clock.now_ns();
     let budget = plan.budget_ns / u64::from(plan.launches);
     let mut remarks = Vec::new();
@@ -341,8 +354,14 @@ pub fn measure(
             remarks.push("not pinned, as asked".to_owned());
             None
         }
-        Pinning::Auto => Some(Pin::hold(None).map_err(RaceError::Affinity)?),
-        Pinning::Core(core) => Some(Pin::hold(Some(core)).map_err(RaceError::Affinity)?),
+        Pinning::Auto => match hold(None) {
+            Ok(pin) => Some(pin),
+            Err(e) => {
+                remarks.push(format!("not pinned, for the kernel refuses: {e}"));
+                None
+            }
+        },
+        Pinning::Core(core) => Some(hold(Some(core)).map_err(RaceError::Affinity)?),
     };
     let have = pin.as_ref().map(Pin::available);
     let mut sampler = Sampler { clock, pin };

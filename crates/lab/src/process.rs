@@ -11,9 +11,10 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
+use crate::gate::Passed;
 use crate::pairing::{LaunchSamples, Pair, Plan, Series};
 use crate::race::{MergeError, Outcome, analyse};
-use crate::stats::median;
+use crate::stats::{Rng, median};
 use crate::subject::Facts;
 use crate::sys;
 
@@ -187,10 +188,16 @@ fn usage(name: &str, runs: Vec<Run>) -> Result<Usage, ProcessError> {
 }
 
 /// Runs one command `times` times after one run that does not count (it fills the page cache), and takes medians.
+/// `_passed` is the proof that the command's results have been checked.
 ///
 /// # Errors
 /// [`ProcessError`].
-pub fn repeat(program: &Program, times: usize, clock: &dyn Clock) -> Result<Usage, ProcessError> {
+pub fn repeat(
+    program: &Program,
+    _passed: &Passed,
+    times: usize,
+    clock: &dyn Clock,
+) -> Result<Usage, ProcessError> {
     if times == 0 {
         return Err(ProcessError::NoRuns);
     }
@@ -199,69 +206,87 @@ pub fn repeat(program: &Program, times: usize, clock: &dyn Clock) -> Result<Usag
     usage(&program.name, runs)
 }
 
-/// Races two commands by wall time, A B B A, with an A/A control beside, until each pairing has `pairs` pairs (two runs
-/// of each command per pair). Every run is a process of its own, so this is its own spread over launches; `plan`
-/// gives the rules and the seed. Commands are not pinned.
+/// What a race of commands found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProcessOutcome {
+    /// The comparisons, by wall time.
+    pub outcome: Outcome,
+    /// All runs of the baseline, those of the control included.
+    pub baseline: Usage,
+    /// All runs of each variant, in the order given.
+    pub variants: Vec<Usage>,
+}
+
+/// Races commands against a baseline by wall time, A B B A, with an A/A control beside, for `pairs` rounds (in each,
+/// two runs of every variant). Every run is a process of its own, so this needs no further launches; `plan`
+/// gives the rules and the seed. An interval takes [`crate::stats::least_pairs`] rounds. Commands are not pinned.
 ///
 /// # Errors
 /// [`ProcessError`].
 pub fn race(
     subject: &str,
+    passed: &Passed,
     baseline: &Program,
-    variant: &Program,
+    variants: &[Program],
     pairs: usize,
     plan: &Plan,
     clock: &dyn Clock,
-) -> Result<(Outcome, Usage, Usage), ProcessError> {
+) -> Result<ProcessOutcome, ProcessError> {
     if pairs == 0 {
         return Err(ProcessError::NoRuns);
     }
-    run(baseline, clock)?;
-    run(variant, clock)?;
-    let (mut base_runs, mut variant_runs) = (Vec::new(), Vec::new());
-    let mut abba = |a: &Program, b: &Program, bs: &mut Vec<Run>| -> Result<Pair, ProcessError> {
-        let runs = [run(a, clock)?, run(b, clock)?, run(b, clock)?, run(a, clock)?];
-        let [a1, b1, b2, a2] = runs.map(|r| r.wall_ns as f64);
-        base_runs.extend([runs[0], runs[3]]);
-        bs.extend([runs[1], runs[2]]);
-        Ok(Pair { baseline: [a1, a2], variant: [b1, b2] })
-    };
-    let mut control = Vec::new();
-    let mut compared = Vec::new();
-    let mut control_runs = Vec::new();
-    for round in 0..pairs {
-        // By turns, so that neither always follows the other.
-        if round % 2 == 0 {
-            control.push(abba(baseline, baseline, &mut control_runs)?);
-            compared.push(abba(baseline, variant, &mut variant_runs)?);
-        } else {
-            compared.push(abba(baseline, variant, &mut variant_runs)?);
-            control.push(abba(baseline, baseline, &mut control_runs)?);
+    let mut base_runs = Vec::new();
+    // Contestant 0 is the control.
+    let programs: Vec<&Program> = std::iter::once(baseline).chain(variants).collect();
+    for program in &programs {
+        run(program, clock)?;
+    }
+    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); programs.len()];
+    let mut taken: Vec<Vec<Pair>> = vec![Vec::new(); programs.len()];
+    let mut order: Vec<usize> = (0..programs.len()).collect();
+    let mut rng = Rng::new(plan.seed);
+    for _ in 0..pairs {
+        rng.shuffle(&mut order);
+        for &i in &order {
+            let four = [
+                run(baseline, clock)?,
+                run(programs[i], clock)?,
+                run(programs[i], clock)?,
+                run(baseline, clock)?,
+            ];
+            let [a, b, c, d] = four.map(|r| r.wall_ns as f64);
+            base_runs.extend([four[0], four[3]]);
+            runs[i].extend([four[1], four[2]]);
+            taken[i].push(Pair { baseline: [a, d], variant: [b, c] });
         }
     }
-    base_runs.extend(control_runs);
     let facts = |p: &Program| Facts { backend: p.name.clone(), notes: Vec::new() };
-    let series = |p: &Program, pairs| Series {
+    let mut all = programs.iter().zip(taken).map(|(p, pairs)| Series {
         variant: p.name.clone(),
         facts: facts(p),
         cores: p.cores,
         iterations: [1, 1],
         ticks: None,
         pairs,
-    };
+    });
+    let control = all.next().ok_or(ProcessError::NoRuns)?;
     let samples = LaunchSamples {
         launch: 0,
         subject: subject.into(),
         baseline: baseline.name.clone(),
         baseline_facts: facts(baseline),
-        gate: Vec::new(),
-        control: series(baseline, control),
-        series: vec![series(variant, compared)],
+        gate: passed.rows().to_vec(),
+        control,
+        series: all.collect(),
         not_here: Vec::new(),
         clock: clock.name().into(),
         clock_step_ns: clock.step_ns(),
         remarks: Vec::new(),
     };
     let outcome = analyse(&[samples], plan).map_err(ProcessError::Merge)?;
-    Ok((outcome, usage(&baseline.name, base_runs)?, usage(&variant.name, variant_runs)?))
+    let mut runs = runs.into_iter();
+    base_runs.extend(runs.next().unwrap_or_default());
+    let variants =
+        variants.iter().zip(runs).map(|(p, runs)| usage(&p.name, runs)).collect::<Result<Vec<_>, _>>()?;
+    Ok(ProcessOutcome { outcome, baseline: usage(&baseline.name, base_runs)?, variants })
 }

@@ -16,6 +16,8 @@ use crate::verdict::{Verdict, judge, noise_floor};
 pub struct Outcome {
     /// One row for each challenger that ran, in the subject's order.
     pub results: Vec<ResultRow>,
+    /// The A/A control that ran beside; `None` when no pairs were taken.
+    pub control: Option<Control>,
     /// Challengers that could not run.
     pub not_here: Vec<NotHere>,
     /// What the gate checked.
@@ -117,6 +119,7 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
     }
     let mut out = Outcome {
         results: Vec::new(),
+        control: None,
         not_here: Vec::new(),
         gate: launches.iter().find(|l| !l.gate.is_empty()).map_or_else(Vec::new, |l| l.gate.clone()),
         remarks: distinct(launches.iter().flat_map(|l| l.remarks.iter().cloned())),
@@ -133,13 +136,15 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
         return Ok(out);
     };
     let noise = noise_floor(control_ratio);
-    let control_row = Control {
+    out.control = Some(Control {
+        subject: first.subject.clone(),
+        baseline: first.baseline.clone(),
         ratio: round(control_ratio.estimate),
         low: round(control_ratio.low),
         high: round(control_ratio.high),
         samples: control.pairs().flat_map(|p| p.variant).map(round).collect(),
         baseline_samples: control.pairs().flat_map(|p| p.baseline).map(round).collect(),
-    };
+    });
     let baseline_backend = distinct(launches.iter().map(|l| l.baseline_facts.backend.clone())).join(", ");
 
     let names = distinct(launches.iter().flat_map(|l| l.series.iter().map(|s| s.variant.clone())));
@@ -176,6 +181,11 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
             judged.verdict = Verdict::CannotTell;
             notes.push(format!("launches ran different backends: {}", backends.join(", ")));
         }
+        for backend in &backends {
+            if !out.gate.is_empty() && !out.gate.iter().any(|row| &row.backend == backend && row.passed > 0) {
+                notes.push(format!("the gate names no passed case of backend {backend:?}"));
+            }
+        }
         let ticks: Vec<f64> = got.launches.iter().filter_map(|s| s.ticks).collect();
         out.results.push(ResultRow {
             subject: first.subject.clone(),
@@ -204,7 +214,6 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
             iterations: s.iterations,
             launch_pairs: got.launches.iter().map(|s| s.pairs.len()).collect(),
             notes,
-            control: control_row.clone(),
             samples: samples.into_iter().map(round).collect(),
             baseline_samples: baseline_samples.into_iter().map(round).collect(),
             extra: serde_json::Map::new(),

@@ -25,9 +25,13 @@ pub(crate) fn round(x: f64) -> f64 {
     format!("{x:.6e}").parse().unwrap_or(x)
 }
 
-/// The A/A control of a race: the baseline against a second instance of itself.
+/// The A/A control of a race: the baseline against a second instance of itself. One per race.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Control {
+    /// The subject's path.
+    pub subject: String,
+    /// The baseline's name.
+    pub baseline: String,
     /// The ratio, which ought to be 1.
     pub ratio: f64,
     /// The lower end of its interval.
@@ -96,8 +100,6 @@ pub struct ResultRow {
     /// What a reader ought to know.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// The A/A control that ran beside this comparison.
-    pub control: Control,
     /// All samples of the variant. Pair `i` is samples `2i` and `2i + 1` here and in `baseline_samples`.
     pub samples: Vec<f64>,
     /// All samples of the baseline in the same pairs.
@@ -162,6 +164,9 @@ pub struct Record {
     pub machine: Machine,
     /// One entry for each comparison.
     pub results: Vec<ResultRow>,
+    /// The A/A controls, one for each race; their samples are like those of the results.
+    #[serde(default)]
+    pub controls: Vec<Control>,
     /// Variants that could not run.
     #[serde(default)]
     pub not_here: Vec<NotHere>,
@@ -270,6 +275,7 @@ impl Record {
             plan: None,
             machine,
             results: Vec::new(),
+            controls: Vec::new(),
             not_here: Vec::new(),
             gate: Vec::new(),
             remarks: Vec::new(),
@@ -279,6 +285,7 @@ impl Record {
     /// Takes in what a race found.
     pub fn add(&mut self, outcome: crate::race::Outcome) {
         self.results.extend(outcome.results);
+        self.controls.extend(outcome.control);
         self.not_here.extend(outcome.not_here);
         self.gate.extend(outcome.gate);
         for remark in outcome.remarks {

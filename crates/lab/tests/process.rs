@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::plan;
+use common::{open_gate, plan};
 use lanework_lab::clock::Clock;
 use lanework_lab::process::{ProcessError, Program, race, repeat, run};
 use lanework_lab::verdict::Verdict;
@@ -48,7 +48,7 @@ fn sh(name: &str, script: &str) -> Program {
 fn medians_of_runs() {
     // The first run only warms.
     let clock = Script::new(&[99_000_000_000, 3_000_000_000, 1_000_000_000, 2_000_000_000]);
-    let usage = repeat(&sh("true", "exit 0"), 3, &clock).expect("runs");
+    let usage = repeat(&sh("true", "exit 0"), &passed(), 3, &clock).expect("runs");
     assert_eq!(usage.wall_s, 2.0);
     assert_eq!(usage.runs.len(), 3);
     assert!(usage.peak_kib > 100.0, "even a shell needs memory: {}", usage.peak_kib);
@@ -67,7 +67,7 @@ fn a_failing_command_has_no_time() {
     }
     let missing = Program::new("gone", "/nonexistent/program", Vec::<String>::new());
     assert!(matches!(run(&missing, &clock), Err(ProcessError::Io { path, .. }) if path.ends_with("program")));
-    assert!(matches!(repeat(&sh("true", "exit 0"), 0, &clock), Err(ProcessError::NoRuns)));
+    assert!(matches!(repeat(&sh("true", "exit 0"), &passed(), 0, &clock), Err(ProcessError::NoRuns)));
 }
 
 #[test]
@@ -83,19 +83,58 @@ fn commands_see_their_environment_and_input() {
 
 #[test]
 fn commands_race_in_pairs() {
-    // Two runs to warm; then rounds of control and comparison by turns, in the order that `race` documents.
-    let (a, b) = (2_000_000_u64, 1_000_000_u64);
-    let mut script = vec![a, b];
-    script.extend([a, a, a, a, a, b, b, a]);
-    script.extend([a, b, b, a, a, a, a, a]);
+    // The fake programs' times depend on who runs, so the clock is told by the order in which files appear.
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    let note = |name: &str| sh(name, &format!("echo {name} >> {}", log.display()));
+    let clock = ByLog { log: log.clone(), reads: Cell::new(0), now: Cell::new(0) };
     let pairs = 10;
-    let durations: Vec<u64> =
-        script[..2].iter().copied().chain((0..pairs / 2).flat_map(|_| script[2..].to_vec())).collect();
-    let clock = Script::new(&durations);
-    let (outcome, base, variant) =
-        race("job", &sh("one", "exit 0"), &sh("two", "exit 0"), pairs, &plan(), &clock).expect("races");
-    let r = &outcome.results[0];
-    assert_eq!((r.ratio, r.verdict, r.noise), (2.0, Verdict::Faster, 0.0));
-    assert_eq!((base.wall_s, variant.wall_s), (0.002, 0.001));
-    assert_eq!((base.runs.len(), variant.runs.len()), (60, 20));
+    let found = race("job", &passed(), &note("one"), &[note("two"), note("half")], pairs, &plan(), &clock)
+        .expect("races");
+    let rows = &found.outcome.results;
+    assert_eq!((rows[0].ratio, rows[0].verdict, rows[0].noise), (0.5, Verdict::Slower, 0.0));
+    assert_eq!((rows[1].ratio, rows[1].verdict), (2.0, Verdict::Faster));
+    assert_eq!(found.baseline.wall_s, 0.001);
+    assert_eq!((found.variants[0].wall_s, found.variants[1].wall_s), (0.002, 0.0005));
+    assert_eq!((found.baseline.runs.len(), found.variants[0].runs.len()), (80, 20));
+    let text = std::fs::read_to_string(&log).expect("the commands ran");
+    let order: Vec<&str> = text.lines().skip(3).collect();
+    assert_eq!(order.len(), 3 * 4 * pairs);
+    assert!(order.chunks(4).all(|c| c[0] == "one" && c[3] == "one" && c[1] == c[2]), "{order:?}");
+}
+
+/// Advances by what the program that last wrote to the log is planted to take.
+struct ByLog {
+    log: std::path::PathBuf,
+    reads: Cell<usize>,
+    now: Cell<u64>,
+}
+
+impl Clock for ByLog {
+    fn now_ns(&self) -> u64 {
+        let n = self.reads.replace(self.reads.get() + 1);
+        if n % 2 == 1 {
+            let text = std::fs::read_to_string(&self.log).expect("a program has written");
+            let took = match text.lines().last() {
+                Some("two") => 2_000_000,
+                Some("half") => 500_000,
+                _ => 1_000_000,
+            };
+            self.now.set(self.now.get() + took);
+        }
+        self.now.get()
+    }
+    fn ticks(&self) -> Option<u64> {
+        None
+    }
+    fn step_ns(&self) -> u64 {
+        1
+    }
+    fn name(&self) -> &'static str {
+        "by log"
+    }
+}
+
+fn passed() -> lanework_lab::gate::Passed {
+    open_gate().pass().expect("the gate is open")
 }

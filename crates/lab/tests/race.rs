@@ -3,7 +3,7 @@
 mod common;
 
 use common::{World, open_gate, plan, row};
-use lanework_lab::gate::{Gate, GateError};
+use lanework_lab::gate::{Gate, GateError, GateRow};
 use lanework_lab::machine::Machine;
 use lanework_lab::pairing::{Plan, RaceError};
 use lanework_lab::race::{Error, in_process};
@@ -13,7 +13,9 @@ use lanework_lab::table::{Style, csv, render};
 use lanework_lab::verdict::{Lane, Verdict};
 
 fn subject(world: &World) -> Subject {
-    Subject::new("planted/job", open_gate(), world.variant("plain", 1000.0))
+    let gate =
+        Gate::new(|| Ok(vec![row(10, 0), GateRow { backend: "wide after running".into(), ..row(7, 0) }]));
+    Subject::new("planted/job", gate, world.variant("plain", 1000.0))
         .with(world.variant("wide", 250.0))
         .with(world.variant("slow", 1020.0))
         .with(world.variant("twin", 1000.0))
@@ -43,18 +45,22 @@ fn planted_effects_are_found() {
         assert!(r.low <= truth && truth <= r.high, "{name}: {truth} not in {}..{}", r.low, r.high);
         assert!((r.ratio / truth - 1.0).abs() < 0.003, "{name}: {} is not near {truth}", r.ratio);
         assert_eq!(r.backend, format!("{name} after running"));
-        assert_eq!(r.notes, ["ran: true"]);
+        // The gate planted here names `wide` alone.
+        assert_eq!(r.notes[0], "ran: true");
+        assert_eq!(r.notes.len(), if name == "wide" { 1 } else { 2 }, "{:?}", r.notes);
         assert!(r.detectable < 0.005 && r.noise < 0.005, "{} {}", r.detectable, r.noise);
         let ticks = r.ticks.expect("the planted clock ticks");
         assert!((ticks / (r.median * 2.5) - 1.0).abs() < 0.01, "{ticks} ticks for {} ns", r.median);
     }
-    assert!(get("wide").control.low <= 1.0 && 1.0 <= get("wide").control.high);
+    let control = outcome.control.as_ref().expect("a control ran beside");
+    assert!(control.low <= 1.0 && 1.0 <= control.high);
+    assert_eq!(control.samples.len(), get("wide").samples.len());
     assert_eq!(outcome.not_here.len(), 1);
     assert_eq!(
         (outcome.not_here[0].variant.as_str(), outcome.not_here[0].why.as_str()),
         ("gpu", "no CUDA device")
     );
-    assert_eq!(outcome.gate, [row(10, 0)]);
+    assert_eq!(outcome.gate[0], row(10, 0));
     assert_eq!(get("wide").lane(), Lane::Pays { ratio: get("wide").ratio });
 }
 
