@@ -10,9 +10,12 @@
 use std::env;
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +114,21 @@ impl std::error::Error for LaunchError {
 pub struct Worker {
     program: PathBuf,
     args: Vec<OsString>,
+    limit: Option<Duration>,
+}
+
+/// Reads a pipe to its end on a thread of its own.
+fn drain(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let (send, receive) = mpsc::channel();
+    if let Some(mut pipe) = pipe {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What was read before an error is judged by the receiver, like a worker that stopped short.
+            let _ = pipe.read_to_end(&mut bytes);
+            let _ = send.send(bytes);
+        });
+    }
+    receive
 }
 
 impl Worker {
@@ -120,7 +138,19 @@ impl Worker {
     /// # Errors
     /// When the system will not tell where the current executable lies.
     pub fn new<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> io::Result<Self> {
-        Ok(Self { program: env::current_exe()?, args: args.into_iter().map(Into::into).collect() })
+        Ok(Self {
+            program: env::current_exe()?,
+            args: args.into_iter().map(Into::into).collect(),
+            limit: None,
+        })
+    }
+
+    /// Sets how long one launch may take before it is killed. Otherwise that is ten times its budget and ten minutes
+    /// (gates and preparation have no budget of their own).
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
+        self
     }
 
     /// Races over `plan.launches` processes, one after the other. The first passes the gate for all. `progress` is
@@ -151,18 +181,34 @@ impl Worker {
         let launch = orders.launch;
         let no_answer = |why: String| LaunchError::NoAnswer { launch, why };
         let text = serde_json::to_string(orders).map_err(|e| no_answer(e.to_string()))?;
-        let output = Command::new(&self.program)
+        let spawn = |source| LaunchError::Spawn { program: self.program.clone(), source };
+        let mut child = Command::new(&self.program)
             .args(&self.args)
             .env(ORDERS, text)
             .env(PADDING, "x".repeat(padding))
             .stdin(Stdio::null())
-            .output()
-            .map_err(|source| LaunchError::Spawn { program: self.program.clone(), source })?;
-        let reply: Reply = serde_json::from_slice(&output.stdout).map_err(|e| {
-            let said = String::from_utf8_lossy(&output.stderr);
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(spawn)?;
+        // The parent sleeps until the worker has closed its output: it must not take turns on the measuring core.
+        let stdout = drain(child.stdout.take());
+        let stderr = drain(child.stderr.take());
+        let budget = Duration::from_nanos(orders.plan.budget_ns / u64::from(orders.plan.launches.max(1)));
+        let limit = self.limit.unwrap_or(budget.saturating_mul(10).saturating_add(Duration::from_secs(600)));
+        let Ok(answer) = stdout.recv_timeout(limit) else {
+            // It may have ended by itself just now; then there is nothing left to kill.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(no_answer(format!("it was still running after {} s", limit.as_secs_f64())));
+        };
+        let status = child.wait().map_err(spawn)?;
+        let reply: Reply = serde_json::from_slice(&answer).map_err(|e| {
+            let said = stderr.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
+            let said = String::from_utf8_lossy(&said);
             let tail: Vec<&str> = said.trim().lines().rev().take(5).collect();
             let tail = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
-            no_answer(format!("{} ({e})\n{tail}", output.status))
+            no_answer(format!("{status} ({e})\n{tail}"))
         })?;
         match reply {
             Reply::Samples(samples) if samples.launch == launch => Ok(*samples),

@@ -258,10 +258,11 @@ fn counters() -> Fact<String> {
 
 /// The counter's rate against the clock, over at least 10 ms.
 fn tsc_ghz(clock: &dyn Clock) -> Fact<f64> {
+    // Clock first and counter second, here and below, so that the cost of the readings cancels.
+    let start = clock.now_ns();
     let Some(first) = clock.ticks() else {
         return Fact::missing("no time-stamp counter on this architecture");
     };
-    let start = clock.now_ns();
     // Bounded in turns as well, for a clock that stands still.
     for _ in 0..1_000_000_000_u64 {
         let ns = clock.now_ns().saturating_sub(start);
@@ -342,6 +343,55 @@ impl Machine {
         let before = self.calibration_before.known()?.median_ghz;
         let after = self.calibration_after.known()?.median_ghz;
         Some(after / before - 1.0)
+    }
+
+    /// The card in a few lines, for a terminal. What is missing says why.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let ghz = |c: &Fact<Calibration>| match c {
+            Fact::Known(c) => format!("{:.3} GHz", c.median_ghz),
+            Fact::Missing { missing } => format!("unknown ({missing})"),
+        };
+        let caches = match &self.caches {
+            Fact::Known(list) => {
+                let one = |c: &Cache| {
+                    let kind = if c.kind == "unified" { "" } else { c.kind.get(..1).unwrap_or("") };
+                    format!("L{}{kind} {} KiB", c.level, c.kib)
+                };
+                list.iter().map(one).collect::<Vec<_>>().join(", ")
+            }
+            Fact::Missing { missing } => format!("unknown ({missing})"),
+        };
+        format!(
+            "CPU         {}, family {} model {}, {} cores usable, hypervisor {}\n\
+             caches      {caches}\n\
+             core runs   {} before, {} after\n\
+             clock       {}, step {} ns; time-stamp counter {} GHz\n\
+             counters    {}\n\
+             governor    {}; boost {}\n\
+             kernel      {}\n\
+             build       {}, {} (opt-level {}), flags {}, commit {} ({})\n",
+            self.cpu,
+            self.family,
+            self.model,
+            self.cores,
+            self.hypervisor,
+            ghz(&self.calibration_before),
+            ghz(&self.calibration_after),
+            self.clock_source,
+            self.clock_step_ns,
+            self.tsc_ghz,
+            self.counters,
+            self.governor,
+            self.boost,
+            self.kernel,
+            self.build.rustc,
+            self.build.profile,
+            self.build.opt_level,
+            self.build.rustflags,
+            self.build.commit,
+            self.build.tree,
+        )
     }
 
     /// The folder that this machine's records go to: CPU name, family and model.

@@ -31,6 +31,7 @@ fn worker(what: &str) -> io::Result<()> {
             eprintln!("planted: I say nothing");
             std::process::exit(7);
         }
+        "hang" => std::thread::sleep(std::time::Duration::from_secs(3600)),
         "babble" => println!("progress: 10 %"),
         _ => {}
     }
@@ -94,6 +95,11 @@ fn main() {
     match race("babble", &plan) {
         Err(LaunchError::NoAnswer { .. }) => {}
         other => panic!("noise on standard output was taken for an answer: {other:?}"),
+    }
+    let hang = Worker::new(["worker", "hang"]).expect("known").limit(std::time::Duration::from_millis(300));
+    match hang.race(&plan, |_, _| ()) {
+        Err(LaunchError::NoAnswer { launch: 0, why }) => assert!(why.contains("still running"), "{why}"),
+        other => panic!("{other:?}"),
     }
     writeln!(io::stdout(), "launches: ok").expect("standard output is there");
 }

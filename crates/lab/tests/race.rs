@@ -4,11 +4,11 @@ mod common;
 
 use common::{World, open_gate, plan, row};
 use lanework_lab::gate::{Gate, GateError, GateRow};
-use lanework_lab::machine::Machine;
+use lanework_lab::machine::{Fact, Machine};
 use lanework_lab::pairing::{Plan, RaceError};
 use lanework_lab::race::{Error, in_process};
 use lanework_lab::record::{Record, RecordError, ResultRow};
-use lanework_lab::subject::Subject;
+use lanework_lab::subject::{Facts, Subject, Variant, work};
 use lanework_lab::table::{Style, csv, render};
 use lanework_lab::verdict::{Lane, Verdict};
 
@@ -209,6 +209,46 @@ impl lanework_lab::clock::Clock for Ticking {
     fn name(&self) -> &'static str {
         "ticking"
     }
+}
+
+#[test]
+fn the_machine_card_degrades_in_the_open() {
+    let world = World::new(1);
+    let mut card = Machine::inspect(&world.ticking(), vec![]);
+    assert_eq!(card.frequency_drift(), None, "there is no second calibration yet");
+    assert!(card.summary().contains("the races are not over"));
+    card.governor = Fact::Missing { missing: "planted reason".into() };
+    assert!(card.summary().contains("governor    unknown (planted reason)"), "{}", card.summary());
+    assert_eq!(card.tsc_ghz.known(), Some(&3.0), "the planted clock has three ticks in a nanosecond");
+    card.finish(&world.ticking());
+    // Every look at the planted clock is a microsecond after the last: 2²⁰ additions seem to take 1 µs.
+    if let Fact::Known(c) = card.calibration_after {
+        assert_eq!((c.best_ghz, c.worst_ghz), (1048.576, 1048.576));
+        assert_eq!(card.frequency_drift(), Some(0.0));
+    }
+    let text = serde_json::to_string(&card).expect("JSON");
+    assert!(text.contains(r#""governor":{"missing":"planted reason"}"#), "{text}");
+    assert_eq!(serde_json::from_str::<Machine>(&text).expect("reads back"), card);
+}
+
+#[test]
+fn a_cold_first_run_does_not_shorten_samples() {
+    let world = World { noise: 0.0, drift: 0.0, outliers: 0.0, ..World::new(3) };
+    let cold = world.clone();
+    let variant = Variant::new("cold", move || {
+        let (w, mut first) = (cold.clone(), true);
+        Ok(work(
+            move || {
+                let ns = if std::mem::take(&mut first) { 300_000.0 } else { 100.0 };
+                w.clock.0.set(w.clock.0.get() + ns);
+            },
+            || Facts { backend: "cold".into(), notes: vec![] },
+        ))
+    });
+    let subject = Subject::new("s", open_gate(), world.variant("A", 1000.0)).with(variant);
+    let outcome = in_process(&subject, &Plan { warm_up_ns: 0, ..plan() }, &world.clock).expect("races");
+    assert!(outcome.results[0].iterations[1] >= 2000, "{:?}", outcome.results[0].iterations);
+    assert_eq!(outcome.results[0].ratio, 10.0);
 }
 
 #[test]
