@@ -274,6 +274,21 @@ fn tsc_ghz(clock: &dyn Clock) -> Fact<f64> {
     Fact::missing("the clock stands still")
 }
 
+/// What tells one CPU model from another: brand, family and model, without timing anything.
+#[must_use]
+pub fn cpu_identity() -> String {
+    #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
+    {
+        let cpuid = raw_cpuid::CpuId::new();
+        let brand = cpuid.get_processor_brand_string().map(|b| b.as_str().trim().to_owned());
+        let ids = cpuid.get_feature_info().map(|i| (i.family_id(), i.model_id()));
+        let (family, model) = ids.unwrap_or_default();
+        format!("{}, family {family} model {model}", brand.unwrap_or_else(|| "unnamed CPU".to_owned()))
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
+    std::env::consts::ARCH.to_owned()
+}
+
 impl Machine {
     /// Looks the machine over, and times the calibration chain a first time. Takes some 20 ms.
     pub fn inspect(clock: &dyn Clock, peers: Vec<PeerBuild>) -> Self {
