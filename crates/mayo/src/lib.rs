@@ -4,9 +4,12 @@
 
 pub mod backend;
 pub mod batch;
+pub mod check;
 mod documents;
 mod error;
 mod expanded;
+#[cfg(test)]
+mod faults;
 pub mod field;
 pub mod hazmat;
 mod keys;

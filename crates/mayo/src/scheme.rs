@@ -59,7 +59,7 @@ impl Engine {
         row.get(cpu).map(|kernels| Engine { name: row.name(), kernels })
     }
 
-    fn portable() -> Engine {
+    pub(crate) fn portable() -> Engine {
         Engine { name: "portable", kernels: &crate::backend::portable::KERNELS }
     }
 

@@ -1,0 +1,383 @@
+//! The checks that every backend must pass, as functions: the tests, the command and the laboratory call the same ones.
+//!
+//! Each gives a [`Row`]. Inputs come from a seeded generator, so that a failure can be had again.
+#![forbid(unsafe_code)]
+
+use lanework_cpu::Unavailable;
+
+use crate::error::Error;
+use crate::expanded::{SigningKey, VerifyingKey};
+use crate::hazmat::{self, sign_with_randomizer};
+use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
+use crate::known::{self, Maker, NistDrbg, Specification};
+use crate::params::{Params, Round};
+use crate::scheme::Engine;
+
+/// How much to check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Some of everything: well under a second for each set on a fast backend.
+    Quick,
+    /// All records of the known answers, every bit of a signature, every wrong length.
+    Full,
+}
+
+/// The outcome of one check on one backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What was checked, with set and round.
+    pub what: String,
+    /// On which backend.
+    pub backend: String,
+    /// Cases that came out right.
+    pub passed: usize,
+    /// Cases that came out wrong.
+    pub failed: usize,
+    /// Cases that were not run.
+    pub skipped: usize,
+    /// What went wrong first, or why cases were not run; empty if all is well.
+    pub why: String,
+}
+
+impl Row {
+    fn new(what: &str, engine: Engine, params: &Params) -> Row {
+        Row {
+            what: format!("{what}, {}", params.name()),
+            backend: engine.name().to_owned(),
+            passed: 0,
+            failed: 0,
+            skipped: 0,
+            why: String::new(),
+        }
+    }
+
+    /// The row of a backend that cannot run here.
+    #[must_use]
+    pub fn unavailable(reason: &Unavailable) -> Row {
+        Row {
+            what: "every check".to_owned(),
+            backend: reason.what.clone(),
+            passed: 0,
+            failed: 0,
+            skipped: 1,
+            why: reason.why.clone(),
+        }
+    }
+
+    /// Whether nothing failed and something ran.
+    #[must_use]
+    pub fn ok(&self) -> bool {
+        self.failed == 0 && self.passed > 0
+    }
+
+    fn case(&mut self, right: bool, wrong: impl FnOnce() -> String) {
+        if right {
+            self.passed += 1;
+        } else {
+            if self.failed == 0 {
+                self.why = wrong();
+            }
+            self.failed += 1;
+        }
+    }
+
+    fn skip(&mut self, why: &str) {
+        self.skipped += 1;
+        why.clone_into(&mut self.why);
+    }
+}
+
+/// Seeded inputs. Every check has its own stream, the same on every backend.
+struct Inputs(NistDrbg);
+
+impl Inputs {
+    fn new(params: &Params, purpose: u8) -> Inputs {
+        Inputs(NistDrbg::new(&[params.index() as u8 ^ purpose << 4; 48]))
+    }
+
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.0.fill(&mut bytes);
+        bytes
+    }
+}
+
+/// A key, a message and a signature that the engine under test made.
+struct Case {
+    secret: SecretKey,
+    public: PublicKey,
+    message: Vec<u8>,
+    signature: Signature,
+}
+
+impl Case {
+    fn new(
+        engine: Engine,
+        params: &Params,
+        inputs: &mut Inputs,
+        message_bytes: usize,
+    ) -> Result<Case, Error> {
+        let secret = SecretKey::from_seed(params, &inputs.bytes(params.secret_key_bytes()))?;
+        let public = secret.public_key(engine);
+        let message = inputs.bytes(message_bytes);
+        let randomizer = inputs.bytes(params.salt_bytes);
+        let options = SignOptions::default();
+        let signature = sign_with_randomizer(&(engine, &secret), &message, &randomizer, options)?;
+        Ok(Case { secret, public, message, signature })
+    }
+}
+
+/// NIST's response file by its published digest: record 0, or all 100 records.
+#[must_use]
+pub fn known_answers(engine: Engine, params: &Params, depth: Depth) -> Row {
+    let count = if depth == Depth::Full { 100 } else { 1 };
+    let mut row = Row::new(if count == 1 { "known answer 0" } else { "known answers" }, engine, params);
+    let Some(digests) = known::digests(params) else {
+        row.skip("no known answers are published for this round");
+        return row;
+    };
+    let Some(records) = known::records(&engine, params, count) else {
+        row.case(false, || "a record could not be signed, or did not verify".to_owned());
+        return row;
+    };
+    let digest = known::sha256_hex(known::response(&records).as_bytes());
+    let right = if count == 1 { digest.starts_with(digests.first) } else { digest == digests.all };
+    row.case(right, || format!("the digest is {digest}"));
+    row.passed *= count;
+    row
+}
+
+/// Key, signature and verdict against the specification's, on random inputs. The specification runs on the portable
+/// symmetric kernels, so that a wrong AES or SHAKE does not agree with itself.
+#[must_use]
+pub fn agreement(engine: Engine, params: &Params, depth: Depth) -> Row {
+    let mut row = Row::new("agreement with the specification", engine, params);
+    let mut inputs = Inputs::new(params, 1);
+    let spec = Specification(Engine::portable());
+    let count = if depth == Depth::Full { 16 } else { 2 };
+    for i in 0..count {
+        let seed = inputs.bytes(params.secret_key_bytes());
+        // Lengths around the rate of SHAKE256 (136 bytes), where padding goes wrong first.
+        let message = inputs.bytes([0, 1, 32, 135, 136, 137, 271, 272, 273, 1000][i % 10]);
+        let randomizer = inputs.bytes(params.salt_bytes);
+        let public = engine.public_key(params, &seed);
+        row.case(public == spec.public_key(params, &seed), || format!("public key of input {i}"));
+        let signature = engine.sign(params, &seed, &message, &randomizer);
+        let expected = spec.sign(params, &seed, &message, &randomizer);
+        row.case(signature == expected, || format!("signature of input {i}"));
+        let Some(mut signature) = expected else { continue };
+        let verdict = engine.verify(params, &public, &message, &signature);
+        row.case(verdict, || format!("the valid signature of input {i} was refused"));
+        let at = usize::from(seed[0]) % signature.len();
+        signature[at] ^= 1 << (seed[1] % 8);
+        let verdict = engine.verify(params, &public, &message, &signature);
+        let expected = spec.verify(params, &public, &message, &signature);
+        row.case(verdict == expected, || format!("verdict on the spoilt signature of input {i}"));
+    }
+    row
+}
+
+/// Expanded keys against compact ones: same signatures, same verdicts.
+#[must_use]
+pub fn expanded(engine: Engine, params: &Params, depth: Depth) -> Row {
+    let mut row = Row::new("expanded against compact keys", engine, params);
+    let mut inputs = Inputs::new(params, 2);
+    for i in 0..if depth == Depth::Full { 24 } else { 3 } {
+        let case = match Case::new(engine, params, &mut inputs, 11 * i) {
+            Ok(case) => case,
+            Err(e) => {
+                row.case(false, || e.to_string());
+                continue;
+            }
+        };
+        let signing = SigningKey::new(engine, &case.secret);
+        let randomizer = inputs.bytes(params.salt_bytes);
+        let options = SignOptions { verify: false };
+        let compact = sign_with_randomizer(&(engine, &case.secret), &case.message, &randomizer, options);
+        let expanded = sign_with_randomizer(&signing, &case.message, &randomizer, options);
+        row.case(compact.is_ok() && compact == expanded, || format!("signature of input {i}"));
+        let verifying = VerifyingKey::new(engine, &case.public);
+        let mut other = case.message.clone();
+        other.push(0);
+        for (message, right) in [(&case.message, Ok(())), (&other, Err(Error::Refused))] {
+            let compact = case.public.verify(engine, message, &case.signature);
+            let expanded = verifying.verify(message, &case.signature);
+            row.case(compact == right && expanded == right, || {
+                format!("verdicts on input {i}: compact {compact:?}, expanded {expanded:?}, right {right:?}")
+            });
+        }
+        let deterministic = hazmat::sign_deterministic(&signing, &case.message);
+        let verdict = deterministic.and_then(|s| verifying.verify(&case.message, &s));
+        row.case(verdict == Ok(()), || format!("deterministic signature of input {i}: {verdict:?}"));
+    }
+    row
+}
+
+/// The bits of `count` bits to flip: all, or a sample spread over the whole with both ends.
+fn bits(count: usize, depth: Depth, sample: usize) -> impl Iterator<Item = usize> {
+    let step = if depth == Depth::Full { 1 } else { (count / sample).max(1) | 1 };
+    (0..count).step_by(step).chain((depth == Depth::Quick).then(|| count - 1))
+}
+
+fn flip(bytes: &[u8], bit: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[bit / 8] ^= 1 << (bit % 8);
+    bytes
+}
+
+/// Single-bit flips of a signature: every bit on the expanded key and a sample on the compact one.
+#[must_use]
+pub fn signature_flips(engine: Engine, params: &Params, depth: Depth) -> Row {
+    let mut row = Row::new("flipped signature bits refused", engine, params);
+    let case = match Case::new(engine, params, &mut Inputs::new(params, 3), 59) {
+        Ok(case) => case,
+        Err(e) => {
+            row.case(false, || e.to_string());
+            return row;
+        }
+    };
+    let verifying = VerifyingKey::new(engine, &case.public);
+    row.case(verifying.verify(&case.message, &case.signature) == Ok(()), || {
+        "the whole one was refused".into()
+    });
+    let bytes = case.signature.as_bytes();
+    for bit in bits(bytes.len() * 8, depth, 64) {
+        let spoilt = flip(bytes, bit);
+        let verdict = Signature::from_bytes(params, &spoilt).and_then(|s| {
+            let verdict = verifying.verify(&case.message, &s);
+            // The two paths share all but the products; a sample of the other suffices.
+            if bit % 61 == 0 && case.public.verify(engine, &case.message, &s) != verdict {
+                Ok(())
+            } else {
+                verdict
+            }
+        });
+        row.case(verdict == Err(Error::Refused), || format!("signature with bit {bit} flipped: {verdict:?}"));
+    }
+    row
+}
+
+/// Single-bit flips of the message (every bit) and of the public key (all of its seed and a dense sample of P3).
+#[must_use]
+pub fn other_flips(engine: Engine, params: &Params, depth: Depth) -> Row {
+    let mut row = Row::new("flipped key and message bits refused", engine, params);
+    let case = match Case::new(engine, params, &mut Inputs::new(params, 4), 41) {
+        Ok(case) => case,
+        Err(e) => {
+            row.case(false, || e.to_string());
+            return row;
+        }
+    };
+    let verifying = VerifyingKey::new(engine, &case.public);
+    for bit in bits(case.message.len() * 8, depth, 32) {
+        let verdict = verifying.verify(&flip(&case.message, bit), &case.signature);
+        row.case(verdict == Err(Error::Refused), || format!("message with bit {bit} flipped: {verdict:?}"));
+    }
+    let key = case.public.as_bytes();
+    let seed_bits = 8 * crate::params::SEED_PK_BYTES;
+    let p3_bits = key.len() * 8 - seed_bits;
+    let sample = if depth == Depth::Full { 701 } else { 29 };
+    let in_p3 = (0..sample).map(|i| seed_bits + i * (p3_bits - 1) / (sample - 1));
+    for bit in bits(seed_bits, depth, 8).chain(in_p3) {
+        let verdict = PublicKey::from_bytes(params, &flip(key, bit))
+            .and_then(|spoilt| spoilt.verify(engine, &case.message, &case.signature));
+        row.case(verdict == Err(Error::Refused), || format!("key with bit {bit} flipped: {verdict:?}"));
+    }
+    row
+}
+
+/// Every wrong length of everything that has a length, from nothing to twice the right one.
+#[must_use]
+pub fn lengths(engine: Engine, params: &Params, depth: Depth) -> Row {
+    let mut row = Row::new("wrong lengths refused", engine, params);
+    let case = match Case::new(engine, params, &mut Inputs::new(params, 5), 0) {
+        Ok(case) => case,
+        Err(e) => {
+            row.case(false, || e.to_string());
+            return row;
+        }
+    };
+    let randomized = |r: &[u8]| {
+        let signed = sign_with_randomizer(&(engine, &case.secret), b"", r, SignOptions::default());
+        signed.map(|_| ())
+    };
+    type Reader<'a> = &'a dyn Fn(&[u8]) -> Result<(), Error>;
+    let readers: [(&str, usize, Reader<'_>); 5] = [
+        ("secret key", params.secret_key_bytes(), &|b| SecretKey::from_seed(params, b).map(|_| ())),
+        ("public key", params.public_key_bytes(), &|b| PublicKey::from_bytes(params, b).map(|_| ())),
+        ("signature", params.signature_bytes(), &|b| Signature::from_bytes(params, b).map(|_| ())),
+        ("randomizer", params.salt_bytes, &randomized),
+        ("signed message", params.signature_bytes(), &|b| case.public.open(engine, b).map(|_| ())),
+    ];
+    for (what, right, read) in readers {
+        let step = if depth == Depth::Full { 1 } else { (right / 16) | 1 };
+        let near = [right - 1, right + 1].into_iter();
+        for got in (0..=2 * right).step_by(step).chain(near).filter(|&got| got != right) {
+            if what == "signed message" && got > right {
+                // Longer ones are a signature and a message.
+                continue;
+            }
+            let answer = read(&vec![0; got]);
+            let refused = matches!(answer, Err(Error::Length { expected, got: g, .. }) if expected == right && g == got);
+            row.case(refused, || format!("{what} of {got} bytes: {answer:?}"));
+        }
+    }
+    row
+}
+
+/// Things of another set or round: refused by name where the type carries it, refused as invalid where only bytes do.
+#[must_use]
+pub fn strangers(engine: Engine, params: &Params) -> Row {
+    let mut row = Row::new("other sets and rounds refused", engine, params);
+    let case = match Case::new(engine, params, &mut Inputs::new(params, 6), 17) {
+        Ok(case) => case,
+        Err(e) => {
+            row.case(false, || e.to_string());
+            return row;
+        }
+    };
+    let verifying = VerifyingKey::new(engine, &case.public);
+    for other in Params::all().filter(|p| *p != params) {
+        let Ok(foreign) = Signature::from_bytes(other, &vec![0; other.signature_bytes()]) else {
+            row.case(false, || format!("no signature of {}", other.name()));
+            continue;
+        };
+        let right = if other.round == params.round {
+            Err(Error::WrongSet { expected: params.set, got: other.set })
+        } else {
+            Err(Error::WrongRound { expected: params.round, got: other.round })
+        };
+        let (compact, expanded) =
+            (case.public.verify(engine, &case.message, &foreign), verifying.verify(&case.message, &foreign));
+        row.case(compact == right && expanded == right, || {
+            format!("signature of {}: {compact:?}", other.name())
+        });
+        let same_sizes = other.set == params.set
+            && other.public_key_bytes() == params.public_key_bytes()
+            && other.signature_bytes() == params.signature_bytes();
+        if same_sizes {
+            // The bytes fit both rounds; the equations do not.
+            let verdict = PublicKey::from_bytes(other, case.public.as_bytes()).and_then(|key| {
+                let relabelled = Signature::from_bytes(other, case.signature.as_bytes())?;
+                key.verify(engine, &case.message, &relabelled)
+            });
+            row.case(verdict == Err(Error::Refused), || {
+                format!("bytes relabelled {}: {verdict:?}", other.name())
+            });
+        }
+    }
+    row
+}
+
+/// Every check of one set on one backend, each row as it is done.
+pub fn run(engine: Engine, params: &Params, depth: Depth, each: &mut dyn FnMut(Row)) {
+    each(known_answers(engine, params, depth));
+    each(agreement(engine, params, depth));
+    each(expanded(engine, params, depth));
+    each(signature_flips(engine, params, depth));
+    each(other_flips(engine, params, depth));
+    each(lengths(engine, params, depth));
+    if matches!(params.round, Round::Two | Round::Three) {
+        each(strangers(engine, params));
+    }
+}

@@ -1,0 +1,179 @@
+//! Backends with planted faults, to show that signing emits nothing when it goes wrong and that the checks see it.
+#![forbid(unsafe_code)]
+
+use crate::backend::{Kernels, SetKernels, portable};
+use crate::check::{self, Depth, Row};
+use crate::error::Error;
+use crate::expanded::SigningKey;
+use crate::hazmat::{sign_deterministic, sign_deterministic_with, sign_with_randomizer};
+use crate::keys::{SecretKey, SignOptions};
+use crate::params::{Params, Round, Set};
+use crate::scheme::{self, Engine, SecretSource};
+use crate::sys::Block;
+
+/// The set that the faults are planted in.
+const SET: Set = Set::Mayo2;
+
+fn params() -> &'static Params {
+    Params::of(Round::Three, SET)
+}
+
+fn sound() -> &'static SetKernels {
+    &portable::KERNELS.sets[params().index()]
+}
+
+/// The portable backend with one set's kernels changed.
+fn engine(name: &'static str, plant: impl FnOnce(&mut SetKernels)) -> Engine {
+    let mut kernels = Kernels { expand: portable::KERNELS.expand, sets: portable::KERNELS.sets };
+    plant(&mut kernels.sets[params().index()]);
+    Engine { name, kernels: Box::leak(Box::new(kernels)) }
+}
+
+/// Every system has too small a rank. The x it leaves must not get out either.
+fn singular(_: &[Block], _: &[Block], _: &[u8], r: &[u8], x: &mut [u8], _: &mut [Block]) -> bool {
+    x.copy_from_slice(r);
+    false
+}
+
+/// One flipped bit in the oil part of the signature.
+fn flipped(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
+    sound().finish(o, vinegar, x, s);
+    s[params().n - 1] ^= 1;
+}
+
+fn unsolvable() -> Engine {
+    engine("unsolvable", |k| k.solve = singular)
+}
+
+fn flipping() -> Engine {
+    engine("flipping", |k| k.finish = flipped)
+}
+
+fn key() -> SecretKey {
+    SecretKey::from_seed(params(), &[7; 24]).unwrap()
+}
+
+#[test]
+fn exhausted_attempts_emit_nothing() {
+    let key = key();
+    let expanded = SigningKey::new(unsolvable(), &key);
+    let options = SignOptions::default();
+    assert_eq!(key.sign(unsolvable(), b"m"), Err(Error::Exhausted));
+    assert_eq!(key.sign_message(unsolvable(), b"m"), Err(Error::Exhausted));
+    assert_eq!(expanded.sign(b"m"), Err(Error::Exhausted));
+    assert_eq!(sign_deterministic(&expanded, b"m"), Err(Error::Exhausted));
+    assert_eq!(sign_with_randomizer(&(unsolvable(), &key), b"m", &[1; 24], options), Err(Error::Exhausted));
+    // The buffer that the signature would have been in holds neither s nor salt.
+    let mut buffer = vec![0xff; params().signature_bytes()];
+    let compact = SecretSource::Compact;
+    let signed =
+        scheme::sign(unsolvable(), params(), key.expose_seed(), compact, b"m", &[1; 24], &mut buffer);
+    assert_eq!(signed, Err(Error::Exhausted));
+    assert!(buffer.iter().all(|&b| b == 0));
+}
+
+#[test]
+fn a_fault_is_found_before_anything_is_emitted() {
+    let key = key();
+    let expanded = SigningKey::new(flipping(), &key);
+    let verifying = SignOptions { verify: true };
+    assert_eq!(sign_deterministic(&(flipping(), &key), b"m"), Err(Error::Fault));
+    assert_eq!(sign_deterministic(&expanded, b"m"), Err(Error::Fault));
+    assert_eq!(sign_with_randomizer(&(flipping(), &key), b"m", &[1; 24], verifying), Err(Error::Fault));
+    assert_eq!(sign_with_randomizer(&expanded, b"m", &[1; 24], verifying), Err(Error::Fault));
+    // Without the check the fault gets out: the two above are the check's doing.
+    let public = key.public_key(Engine::portable());
+    let faulty = sign_deterministic_with(&expanded, b"m", SignOptions { verify: false }).unwrap();
+    assert_eq!(public.verify(Engine::portable(), b"m", &faulty), Err(Error::Refused));
+}
+
+#[test]
+fn the_same_engines_sign_where_no_fault_is_planted() {
+    let elsewhere = SecretKey::from_seed(Params::of(Round::Two, SET), &[7; 24]).unwrap();
+    for engine in [unsolvable(), flipping()] {
+        assert!(sign_deterministic(&(engine, &elsewhere), b"m").is_ok(), "{}", engine.name());
+    }
+}
+
+fn rows(engine: Engine) -> Vec<Row> {
+    let mut rows = Vec::new();
+    check::run(engine, params(), Depth::Quick, &mut |row| rows.push(row));
+    rows
+}
+
+fn failing(engine: Engine) -> Vec<String> {
+    rows(engine).into_iter().filter(|r| !r.ok()).map(|r| r.what).collect()
+}
+
+fn assert_fails(engine: Engine, checks: &[&str]) {
+    let failing = failing(engine);
+    for check in checks {
+        assert!(
+            failing.iter().any(|f| f.starts_with(check)),
+            "{}: {check} passed; {failing:?}",
+            engine.name()
+        );
+    }
+}
+
+#[test]
+fn the_sound_backend_passes_every_check() {
+    assert_eq!(failing(engine("sound", |_| ())), Vec::<String>::new());
+}
+
+#[test]
+fn the_checks_find_a_wrong_public_key() {
+    fn wrong(p: &[u8], o: &[u8], p3: &mut [u8], scratch: &mut [Block]) {
+        sound().keygen(p, o, p3, scratch);
+        *p3.last_mut().unwrap() ^= 0x80;
+    }
+    let engine = engine("wrong key", |k| k.keygen = wrong);
+    assert_fails(engine, &["known answer", "agreement"]);
+}
+
+#[test]
+fn the_checks_find_a_wrong_signature() {
+    assert_fails(flipping(), &["known answer", "agreement", "expanded"]);
+    assert_fails(
+        unsolvable(),
+        &["known answer", "agreement", "expanded", "flipped signature", "wrong lengths"],
+    );
+}
+
+#[test]
+fn the_checks_find_a_verifier_that_overlooks_a_bit() {
+    fn blind(p: &[u8], p3: &[u8], s: &[u8], lambda: &[u8], u: &mut [Block], scratch: &mut [Block]) {
+        let mut s = s.to_vec();
+        s[0] &= 0xe;
+        sound().verify(p, p3, &s, lambda, u, scratch);
+    }
+    fn blind_expanded(layout: &[Block], s: &[u8], lambda: &[u8], u: &mut [Block], scratch: &mut [Block]) {
+        let mut s = s.to_vec();
+        s[0] &= 0xe;
+        sound().verify_expanded(layout, &s, lambda, u, scratch);
+    }
+    let engine = engine("blind", |k| {
+        k.verify = blind;
+        k.verify_expanded = blind_expanded;
+    });
+    // Whether the sound signature or the flipped one is now refused depends on the bit; either way a row shows it.
+    assert_fails(engine, &["flipped signature bits"]);
+}
+
+#[test]
+fn the_checks_find_an_expansion_that_disagrees() {
+    fn wrong(
+        layout: &[Block],
+        o: &[u8],
+        vinegar: &[u8],
+        lambda: &[u8],
+        m: &mut [Block],
+        u: &mut [Block],
+        scratch: &mut [Block],
+    ) {
+        sound().sign_expanded(layout, o, vinegar, lambda, m, u, scratch);
+        u[0].0[0] ^= 1;
+    }
+    let engine = engine("wrong expansion", |k| k.sign_expanded = wrong);
+    assert_fails(engine, &["expanded against compact"]);
+}
