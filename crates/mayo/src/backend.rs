@@ -18,7 +18,20 @@ use lanework_cpu::{Backend, Features};
 use crate::params::Params;
 use crate::sys::Block;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod aesni;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2 {
+    pub(crate) mod expand;
+}
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512 {
+    pub(crate) mod expand;
+}
+#[cfg(test)]
+mod expand_tests;
 pub(crate) mod portable;
+pub(crate) mod sponge;
 
 /// Bytes that kernels may read, but not use, behind P, P3 and lambda.
 pub(crate) const SLACK: usize = 128;

@@ -17,6 +17,7 @@ pub mod known;
 pub mod params;
 mod scheme;
 pub mod spec;
+pub mod symmetric_spec;
 mod sys;
 pub mod typed;
 mod workspace;

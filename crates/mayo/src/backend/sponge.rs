@@ -1,0 +1,240 @@
+//! What SHAKE256 is on every instruction set: a Keccak round on words, and the sponge around any permutation of one state
+//! or of several side by side. Each backend's `expand.rs` brings its permutation.
+//!
+//! Absorbing adds to the state directly, so that no second copy of the message exists. Source: FIPS 202. Leak class: secret
+//! data, constant time in everything but lengths; the state is wiped before returning.
+#![forbid(unsafe_code)]
+
+use zeroize::Zeroize;
+
+/// Bytes of a SHAKE256 block.
+const RATE: usize = 136;
+
+/// The constants of iota (FIPS 202, section 3.2.5).
+pub(crate) const ROUND_CONSTANTS: [u64; 24] = round_constants();
+
+const fn round_constants() -> [u64; 24] {
+    let mut constants = [0; 24];
+    let mut register: u16 = 1;
+    let mut round = 0;
+    while round < 24 {
+        let mut j = 0;
+        while j < 7 {
+            constants[round] |= ((register & 1) as u64) << ((1u32 << j) - 1);
+            register <<= 1;
+            if register & 0x100 != 0 {
+                register ^= 0x171;
+            }
+            j += 1;
+        }
+        round += 1;
+    }
+    constants
+}
+
+/// Words of stack that a permutation on general registers uses, registers saved for the caller included, with room to
+/// spare; the compiler's choice is about 40.
+pub(crate) const SPILLS: usize = 64;
+
+/// One round, in place, on rows that `chi(y, row)` finishes. Inlined into whatever instruction set the caller was
+/// compiled for.
+#[inline(always)]
+pub(crate) fn keccak_round(a: &mut [u64; 25], constant: u64, chi: impl Fn(usize, [u64; 5]) -> [u64; 5]) {
+    let c0 = a[0] ^ a[5] ^ a[10] ^ a[15] ^ a[20];
+    let c1 = a[1] ^ a[6] ^ a[11] ^ a[16] ^ a[21];
+    let c2 = a[2] ^ a[7] ^ a[12] ^ a[17] ^ a[22];
+    let c3 = a[3] ^ a[8] ^ a[13] ^ a[18] ^ a[23];
+    let c4 = a[4] ^ a[9] ^ a[14] ^ a[19] ^ a[24];
+    let d0 = c4 ^ c1.rotate_left(1);
+    let d1 = c0 ^ c2.rotate_left(1);
+    let d2 = c1 ^ c3.rotate_left(1);
+    let d3 = c2 ^ c4.rotate_left(1);
+    let d4 = c3 ^ c0.rotate_left(1);
+    let row0 = chi(
+        0,
+        [
+            a[0] ^ d0,
+            (a[6] ^ d1).rotate_left(44),
+            (a[12] ^ d2).rotate_left(43),
+            (a[18] ^ d3).rotate_left(21),
+            (a[24] ^ d4).rotate_left(14),
+        ],
+    );
+    let row1 = chi(
+        1,
+        [
+            (a[3] ^ d3).rotate_left(28),
+            (a[9] ^ d4).rotate_left(20),
+            (a[10] ^ d0).rotate_left(3),
+            (a[16] ^ d1).rotate_left(45),
+            (a[22] ^ d2).rotate_left(61),
+        ],
+    );
+    let row2 = chi(
+        2,
+        [
+            (a[1] ^ d1).rotate_left(1),
+            (a[7] ^ d2).rotate_left(6),
+            (a[13] ^ d3).rotate_left(25),
+            (a[19] ^ d4).rotate_left(8),
+            (a[20] ^ d0).rotate_left(18),
+        ],
+    );
+    let row3 = chi(
+        3,
+        [
+            (a[4] ^ d4).rotate_left(27),
+            (a[5] ^ d0).rotate_left(36),
+            (a[11] ^ d1).rotate_left(10),
+            (a[17] ^ d2).rotate_left(15),
+            (a[23] ^ d3).rotate_left(56),
+        ],
+    );
+    let row4 = chi(
+        4,
+        [
+            (a[2] ^ d2).rotate_left(62),
+            (a[8] ^ d3).rotate_left(55),
+            (a[14] ^ d4).rotate_left(39),
+            (a[15] ^ d0).rotate_left(41),
+            (a[21] ^ d1).rotate_left(2),
+        ],
+    );
+    for (words, row) in a.as_chunks_mut::<5>().0.iter_mut().zip([row0, row1, row2, row3, row4]) {
+        *words = row;
+    }
+    a[0] ^= constant;
+}
+
+/// The SHAKE256 sponge around any permutation. Wipes its state; what the permutation leaves on the stack or in registers is the caller's to wipe.
+#[inline(always)]
+pub(crate) fn sponge(parts: &[&[u8]], out: &mut [u8], mut permute: impl FnMut(&mut [u64; 25])) {
+    let mut state = [0u64; 25];
+    let mut position = 0;
+    for part in parts {
+        let mut rest = *part;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(RATE - position));
+            absorb(now, position, |i, word| state[i] ^= word);
+            position += now.len();
+            rest = later;
+            if position == RATE {
+                permute(&mut state);
+                position = 0;
+            }
+        }
+    }
+    absorb(&[0x1f], position, |i, word| state[i] ^= word);
+    state[RATE / 8 - 1] ^= 1 << 63;
+    for chunk in out.chunks_mut(RATE) {
+        permute(&mut state);
+        let (words, tail) = chunk.as_chunks_mut::<8>();
+        for (bytes, word) in words.iter_mut().zip(&state) {
+            *bytes = word.to_le_bytes();
+        }
+        if !tail.is_empty() {
+            let mut last = state[words.len()].to_le_bytes();
+            tail.copy_from_slice(&last[..tail.len()]);
+            last.zeroize();
+        }
+    }
+    state.zeroize();
+}
+
+/// Calls `add(i, word)` for the words that `bytes`, laid down from byte `position` of the state on, add to its word `i`.
+#[inline(always)]
+fn absorb(bytes: &[u8], mut position: usize, mut add: impl FnMut(usize, u64)) {
+    let (head, aligned) = bytes.split_at(bytes.len().min(position.wrapping_neg() % 8));
+    let (words, tail) = aligned.as_chunks::<8>();
+    for byte in head {
+        add(position / 8, u64::from(*byte) << (8 * (position % 8)));
+        position += 1;
+    }
+    for word in words {
+        add(position / 8, u64::from_le_bytes(*word));
+        position += 8;
+    }
+    for byte in tail {
+        add(position / 8, u64::from(*byte) << (8 * (position % 8)));
+        position += 1;
+    }
+}
+
+/// The states of `L` sponges, word by word: `.0[i][lane]`.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+#[repr(C, align(64))]
+pub(crate) struct Lanes<const L: usize>(pub(crate) [[u64; L]; 25]);
+
+/// SHAKE256 of many messages in groups of `L`, around any `L`-lane permutation; `single` hashes what does not fill two
+/// lanes, and everything where the messages or the outputs differ in length. Wipes as [`sponge`] does.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+#[inline(always)]
+pub(crate) fn sponges<const L: usize>(
+    messages: &[&[u8]],
+    outs: &mut [&mut [u8]],
+    mut permute: impl FnMut(&mut Lanes<L>),
+    mut single: impl FnMut(&[u8], &mut [u8]),
+) {
+    let even = messages.windows(2).all(|pair| pair[0].len() == pair[1].len())
+        && outs.windows(2).all(|pair| pair[0].len() == pair[1].len());
+    let group = if even { L } else { 1 };
+    for (messages, outs) in messages.chunks(group).zip(outs.chunks_mut(group)) {
+        match (messages, outs) {
+            ([message], [out, ..]) | ([message, ..], [out]) => single(message, out),
+            (messages, outs) => sponge_group(messages, outs, &mut permute),
+        }
+    }
+}
+
+/// At most `L` messages of one length into outputs of one length; lanes without a message hash the padding
+/// alone, and are not read.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+#[inline(always)]
+fn sponge_group<const L: usize>(
+    messages: &[&[u8]],
+    outs: &mut [&mut [u8]],
+    mut permute: impl FnMut(&mut Lanes<L>),
+) {
+    let (Some(len), Some(out_len)) = (messages.first().map(|m| m.len()), outs.first().map(|o| o.len()))
+    else {
+        return;
+    };
+    let mut state = Lanes([[0; L]; 25]);
+    for start in (0..=len).step_by(RATE) {
+        let end = len.min(start + RATE);
+        for (lane, message) in messages.iter().enumerate().take(L) {
+            absorb(&message[start..end], 0, |i, word| state.0[i][lane] ^= word);
+        }
+        if end - start == RATE {
+            permute(&mut state);
+        } else {
+            for lane in 0..L {
+                absorb(&[0x1f], end - start, |i, word| state.0[i][lane] ^= word);
+                state.0[RATE / 8 - 1][lane] ^= 1 << 63;
+            }
+        }
+    }
+    for start in (0..out_len).step_by(RATE) {
+        permute(&mut state);
+        for (lane, out) in outs.iter_mut().enumerate().take(L) {
+            let end = out_len.min(start + RATE);
+            let (words, tail) = out[start..end].as_chunks_mut::<8>();
+            for (bytes, word) in words.iter_mut().zip(&state.0) {
+                *bytes = word[lane].to_le_bytes();
+            }
+            if !tail.is_empty() {
+                let mut word = state.0[words.len()][lane].to_le_bytes();
+                tail.copy_from_slice(&word[..tail.len()]);
+                word.zeroize();
+            }
+        }
+    }
+    state.0.as_flattened_mut().zeroize();
+}
+
+/// Overwrites `WORDS` words of the stack below the caller, where a permutation that has just returned kept its spills.
+#[inline(never)]
+pub(crate) fn wipe_stack<const WORDS: usize>() {
+    let mut below = [0u64; WORDS];
+    below.zeroize();
+}
