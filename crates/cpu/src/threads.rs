@@ -28,6 +28,15 @@ impl fmt::Display for PoolError {
 impl core::error::Error for PoolError {}
 
 impl Threads<'_> {
+    /// A pool for [`Threads::Pool`] that outlives one call; zero threads means one for each core that may be used.
+    ///
+    /// # Errors
+    /// [`PoolError`] when the operating system refuses the threads.
+    pub fn pool(threads: usize) -> Result<rayon::ThreadPool, PoolError> {
+        let count = Threads::Own(threads).count();
+        rayon::ThreadPoolBuilder::new().num_threads(count).build().map_err(PoolError)
+    }
+
     /// How many threads will run.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -59,11 +68,7 @@ impl Threads<'_> {
             _ if self.count() == 1 || items.len() < 2 => {
                 items.iter_mut().enumerate().for_each(|(i, item)| task(i, item));
             }
-            _ => rayon::ThreadPoolBuilder::new()
-                .num_threads(self.count().min(items.len()))
-                .build()
-                .map_err(PoolError)?
-                .install(|| spread(items)),
+            _ => Threads::pool(self.count().min(items.len()))?.install(|| spread(items)),
         }
         Ok(())
     }

@@ -1,1 +1,134 @@
-//! placeholder
+//! What the laboratory races: one file per primitive, with its inputs, gates, backends and peers.
+//!
+//! The laboratory knows no cryptography and the primitives know no laboratory; this crate introduces them. A subject's
+//! path is `<primitive>/<parameters>/<operation>`, a variant is `<backend>[+threads=N]` or a peer's name.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use lanework_cpu::{Cpu, Settings};
+use lanework_lab::gate::GateRow;
+use lanework_lab::subject::Subject;
+
+pub mod lanes;
+pub mod mayo;
+
+/// What every subject is built from: the processor as it may be used, and where the peers are.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The CPU less what is masked.
+    pub cpu: Cpu,
+    /// Forced and required backends.
+    pub settings: Settings,
+    /// The directory of the peers' shared libraries; `None` races no peer.
+    pub peers: Option<PathBuf>,
+}
+
+impl Context {
+    /// A context for these settings, without peers.
+    #[must_use]
+    pub fn new(settings: Settings) -> Context {
+        Context { cpu: settings.cpu(), settings, peers: None }
+    }
+}
+
+/// How much a check runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// A second or two for each backend: the tour's and the gates'.
+    Quick,
+    /// Everything, all known-answer records included.
+    Full,
+}
+
+/// Every subject there is.
+#[must_use]
+pub fn all(context: &Context) -> Vec<Subject> {
+    mayo::subjects(context)
+}
+
+/// The subjects that a bare primitive name stands for: its headline operations.
+#[must_use]
+pub fn headline(context: &Context) -> Vec<Subject> {
+    mayo::headline(context)
+}
+
+/// The subjects that `pattern` selects: a path's first components, `*` standing for any one of them. A bare primitive's
+/// name, or nothing, selects its headline operations; `all` selects everything.
+#[must_use]
+pub fn matching(context: &Context, pattern: &str) -> Vec<Subject> {
+    match pattern {
+        "" => headline(context),
+        "all" => all(context),
+        _ if !pattern.contains('/') => {
+            headline(context).into_iter().filter(|s| selects(pattern, s.path())).collect()
+        }
+        _ => all(context).into_iter().filter(|s| selects(pattern, s.path())).collect(),
+    }
+}
+
+/// The subject of exactly this path.
+#[must_use]
+pub fn find(context: &Context, path: &str) -> Option<Subject> {
+    all(context).into_iter().find(|s| s.path() == path)
+}
+
+/// Runs the checks of the primitives that `pattern` names (all of them for ""), telling `progress` of each row.
+pub fn check(
+    context: &Context,
+    pattern: &str,
+    depth: Depth,
+    progress: &mut dyn FnMut(&GateRow),
+) -> Vec<GateRow> {
+    let mut rows = mayo::check(context, pattern, depth, progress);
+    // A required name that no table has must not pass unseen, be it misspelt or gone.
+    for name in context.settings.required() {
+        if !rows.is_empty() && !rows.iter().any(|row| row.backend == *name) {
+            let row = GateRow {
+                what: "LANEWORK_REQUIRE".to_owned(),
+                backend: name.clone(),
+                passed: 0,
+                failed: 1,
+                skipped: 0,
+                why: "required, but there is no backend of that name".to_owned(),
+            };
+            progress(&row);
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// Whether `pattern` stands for `path`: component by component, `*` for any, a shorter pattern for all below it.
+#[must_use]
+pub fn selects(pattern: &str, path: &str) -> bool {
+    let mut parts = path.split('/');
+    pattern.split('/').all(|want| parts.next().is_some_and(|have| want == "*" || want == have))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_select_by_component() {
+        let path = "mayo/round3/mayo1/sign";
+        for yes in ["mayo", "mayo/round3", "mayo/*/mayo1", "mayo/*/*/sign", path] {
+            assert!(selects(yes, path), "{yes}");
+        }
+        for no in ["may", "mayo/round2", "mayo/*/*/verify", "mayo/round3/mayo1/sign/more"] {
+            assert!(!selects(no, path), "{no}");
+        }
+    }
+
+    #[test]
+    fn paths_are_unique() {
+        let context = Context::new(Settings::default());
+        let mut paths: Vec<String> = all(&context).iter().map(|s| s.path().to_owned()).collect();
+        let count = paths.len();
+        assert!(count > 0);
+        paths.sort();
+        paths.dedup();
+        assert_eq!(paths.len(), count);
+    }
+}

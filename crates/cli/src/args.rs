@@ -1,0 +1,248 @@
+//! The command line as types.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Cryptography that uses every lane of your machine: proved right, raced, and what won kept.
+///
+/// Without a command: the tour (45 seconds at most). It prints the machine, checks every backend that can run, races
+/// them, and ends in one line for each lane.
+#[derive(Debug, Parser)]
+#[command(name = "lanework", version, propagate_version = true, max_term_width = 110)]
+#[command(after_help = "Exit codes: 0 yes; 1 refused (signature, failed check, regression); \
+    2 usage, file or malformed input; 3 unavailable here.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Print one JSON object instead of text.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Use this backend: NAME, or PRIMITIVE=NAME,... Overrides LANEWORK_BACKEND and the profile.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) backend: Option<String>,
+    /// Also race other people's implementations (needs the `peers` feature and `cargo xtask peers`).
+    #[arg(long, global = true)]
+    pub(crate) peers: bool,
+    /// Where the peers' shared libraries are.
+    #[arg(long, global = true, value_name = "DIR", env = "LANEWORK_PEERS", default_value = "target/peers")]
+    pub(crate) peers_dir: PathBuf,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show CPU, backends (chosen, available, unavailable and why), the profile, clocks, and what limits measuring here.
+    Doctor,
+    /// Check every backend: known answers, agreement with the specification, invalid inputs.
+    Check(CheckArgs),
+    /// Race the backends of a subject against its baseline, in pairs.
+    Bench(BenchArgs),
+    /// Race two variants of a subject against each other.
+    Compare(CompareArgs),
+    /// Measure which backend and how many threads win on this machine, and keep that as its profile.
+    Tune(TuneArgs),
+    /// MAYO signatures: keys, signing, verifying.
+    Mayo(MayoArgs),
+    /// Print a completion script for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write one page for each command into a directory.
+    Man {
+        /// The directory.
+        #[arg(short, long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// The inner half of a race, started by bench.
+    #[command(name = "__race", hide = true)]
+    Race(RaceArgs),
+}
+
+/// `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// What to check: mayo, mayo/round3, mayo/round2/mayo5; everything if left out.
+    #[arg(default_value = "")]
+    pub(crate) what: String,
+    /// Only the quick part: record 0 of the known answers, fewer invalid inputs.
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+/// How long and how often races run.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Effort {
+    /// Seconds for the whole run, shared out over its races.
+    #[arg(long, value_name = "N", default_value_t = 45.0)]
+    pub(crate) seconds: f64,
+    /// Processes that each race is spread over.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) launches: u32,
+    /// Pin single-core work to this core (default: the highest allowed).
+    #[arg(long, value_name = "N")]
+    pub(crate) core: Option<usize>,
+}
+
+/// Where the figures go.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Output {
+    /// Print CSV.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+    /// Store the record under DIR/<machine>/<date>-<name>.json.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "records")]
+    pub(crate) save: Option<PathBuf>,
+}
+
+/// `bench`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// Subjects: a path's first components, `*` for any one of them; "all" for everything. A primitive's name alone
+    /// stands for its headline operations.
+    #[arg(default_value = "")]
+    pub(crate) what: String,
+    /// Only these variants, by name, beside the baseline.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// The variant that the others are compared with.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) baseline: Option<String>,
+    /// List the subjects and their variants instead of racing them.
+    #[arg(long)]
+    pub(crate) list: bool,
+    #[command(flatten)]
+    pub(crate) effort: Effort,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// `compare`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// The baseline: a variant's name, such as avx2 or liboqs-clang-native.
+    pub(crate) a: String,
+    /// The challenger.
+    pub(crate) b: String,
+    /// The subjects, as for bench.
+    #[arg(long = "on", value_name = "WHAT", default_value = "")]
+    pub(crate) what: String,
+    #[command(flatten)]
+    pub(crate) effort: Effort,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// `tune`.
+#[derive(Debug, Args)]
+pub(crate) struct TuneArgs {
+    /// What to tune: a primitive; everything if left out.
+    #[arg(default_value = "")]
+    pub(crate) what: String,
+    /// Measure and show, but write no profile.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) effort: Effort,
+}
+
+/// `mayo`.
+#[derive(Debug, Args)]
+pub(crate) struct MayoArgs {
+    #[command(subcommand)]
+    pub(crate) job: MayoJob,
+}
+
+/// A parameter set by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SetName {
+    /// Level 1, small public key.
+    Mayo1,
+    /// Level 1, small signature.
+    Mayo2,
+    /// Level 3.
+    Mayo3,
+    /// Level 5.
+    Mayo5,
+}
+
+/// The jobs of `mayo`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MayoJob {
+    /// Make a key pair.
+    Keygen {
+        /// The parameter set.
+        #[arg(long, value_enum)]
+        set: SetName,
+        /// The round of the specification that the key shall belong to. Rounds never share a key.
+        #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
+        round: u8,
+        /// Where the secret key goes (PKCS#8, PEM); `-` for standard output.
+        #[arg(long, value_name = "FILE")]
+        secret_key: PathBuf,
+        /// Where the public key goes (SPKI, PEM); `-` for standard output.
+        #[arg(long, value_name = "FILE")]
+        public_key: PathBuf,
+        /// Replace files that exist.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Sign files. One file: the signature goes to standard output or --output. Several: to FILE.sig beside each.
+    Sign {
+        /// The secret key (PEM).
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+        /// Where the signature of a single file goes.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Threads for several files; 0 for one on each core.
+        #[arg(long, value_name = "N")]
+        threads: Option<usize>,
+        /// Verify each signature before it is given out: the cheap defence against faults.
+        #[arg(long)]
+        verify: bool,
+        /// Replace files that exist.
+        #[arg(long)]
+        force: bool,
+        /// The files to sign; `-` for standard input.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Verify signatures; exits 1 if one is refused.
+    Verify {
+        /// The public key (PEM).
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+        /// The signature of a single file; several files have theirs in FILE.sig beside each.
+        #[arg(long, value_name = "FILE")]
+        signature: Option<PathBuf>,
+        /// Threads for several files; 0 for one on each core.
+        #[arg(long, value_name = "N")]
+        threads: Option<usize>,
+        /// The files that were signed; `-` for standard input.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+}
+
+/// `__race`.
+#[derive(Debug, Args)]
+pub(crate) struct RaceArgs {
+    /// The subject's path.
+    pub(crate) subject: String,
+    /// The baseline.
+    #[arg(long)]
+    pub(crate) baseline: String,
+    /// The challengers.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+}

@@ -1,0 +1,181 @@
+//! `lanework bench` and `lanework compare`: races, their tables and their records.
+#![forbid(unsafe_code)]
+
+use lanework_lab::clock::Monotonic;
+use lanework_lab::launch::{self, LaunchError, Worker};
+use lanework_lab::machine::Machine;
+use lanework_lab::pairing::{Pinning, Plan};
+use lanework_lab::record::Record;
+use lanework_lab::subject::Subject;
+use lanework_lab::table;
+
+use crate::args::{BenchArgs, CompareArgs, Effort, Output, RaceArgs};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+/// What a race compares: a subject, its baseline and the challengers that take part.
+pub(crate) struct Race {
+    pub(crate) subject: String,
+    pub(crate) baseline: String,
+    pub(crate) challengers: Vec<String>,
+}
+
+pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failure> {
+    let subjects = chosen(session, &args.what)?;
+    if args.list {
+        return list(session, &subjects);
+    }
+    let races = subjects
+        .into_iter()
+        .map(|mut s| {
+            if let Some(name) = &args.baseline {
+                s.set_baseline(name).map_err(Failure::input)?;
+            }
+            if !args.only.is_empty() {
+                let names: Vec<&str> = args.only.iter().map(String::as_str).collect();
+                s.keep(&names).map_err(Failure::input)?;
+            }
+            Ok(race_of(&s))
+        })
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let name = if args.what.is_empty() { "bench".to_owned() } else { format!("bench-{}", args.what) };
+    report(session, &race_all(session, &name, &races, &args.effort)?, &args.output)
+}
+
+pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<Outcome, Failure> {
+    let races = chosen(session, &args.what)?
+        .into_iter()
+        .map(|mut s| {
+            s.set_baseline(&args.a).and_then(|()| s.keep(&[&args.b])).map_err(Failure::input)?;
+            Ok(race_of(&s))
+        })
+        .collect::<Result<Vec<_>, Failure>>()?;
+    if args.a == args.b {
+        return Err(Failure::input("a variant always ties with itself; every race runs that control anyway"));
+    }
+    let name = format!("compare-{}-{}", args.a, args.b);
+    report(session, &race_all(session, &name, &races, &args.effort)?, &args.output)
+}
+
+fn chosen(session: &Session, what: &str) -> Result<Vec<Subject>, Failure> {
+    let subjects = lanework_subjects::matching(&session.context, what);
+    if subjects.is_empty() {
+        return Err(Failure::input(format!(
+            "no subject matches '{what}'; `lanework bench all --list` shows them"
+        )));
+    }
+    Ok(subjects)
+}
+
+/// The race of everything that a subject has.
+pub(crate) fn race_of(subject: &Subject) -> Race {
+    Race {
+        subject: subject.path().to_owned(),
+        baseline: subject.baseline().name().to_owned(),
+        challengers: subject.challengers().map(|v| v.name().to_owned()).collect(),
+    }
+}
+
+fn list(session: &Session, subjects: &[Subject]) -> Result<Outcome, Failure> {
+    if session.json {
+        let rows: Vec<_> = subjects
+            .iter()
+            .map(|s| serde_json::json!({ "subject": s.path(), "variants": s.names().collect::<Vec<_>>() }))
+            .collect();
+        println!("{}", serde_json::json!({ "subjects": rows }));
+    } else {
+        for s in subjects {
+            println!("{}: {}", s.path(), s.names().collect::<Vec<_>>().join(", "));
+        }
+    }
+    Ok(Outcome::Yes)
+}
+
+/// The plan that shares `effort` out over `races` races.
+fn plan(effort: &Effort, races: usize) -> Plan {
+    let budget = (effort.seconds.clamp(0.1, 86_400.0) / races.max(1) as f64 * 1e9) as u64;
+    Plan {
+        budget_ns: budget,
+        launches: effort.launches,
+        // Warming every contestant up must not eat the budget of a short race.
+        warm_up_ns: (budget / 40 / u64::from(effort.launches)).clamp(1_000_000, 20_000_000),
+        pinning: effort.core.map_or(Pinning::Auto, Pinning::Core),
+        ..Plan::default()
+    }
+}
+
+/// Runs races one after the other, each spread over several processes, into one record.
+pub(crate) fn race_all(
+    session: &Session,
+    name: &str,
+    races: &[Race],
+    effort: &Effort,
+) -> Result<Record, Failure> {
+    let plan = plan(effort, races.len());
+    let clock = Monotonic::new();
+    let mut record = Record::new(name, &session.command, Machine::inspect(&clock, peer_builds(session)));
+    record.plan = Some(plan.clone());
+    let bar = session.progress((races.len() * plan.launches as usize) as u64, "racing");
+    for race in races {
+        bar.set_message(race.subject.clone());
+        let mut arguments = session.inherited.clone();
+        arguments.extend([
+            "__race".to_owned(),
+            race.subject.clone(),
+            "--baseline".to_owned(),
+            race.baseline.clone(),
+        ]);
+        if !race.challengers.is_empty() {
+            arguments.extend(["--only".to_owned(), race.challengers.join(",")]);
+        }
+        let worker = Worker::new(arguments).map_err(Failure::unavailable)?;
+        let (outcome, _) = worker.race(&plan, |_, _| bar.inc(1)).map_err(|e| match e {
+            LaunchError::Refused { .. } => Failure::refused(e),
+            _ => Failure::unavailable(e),
+        })?;
+        record.add(outcome);
+    }
+    bar.finish_and_clear();
+    record.machine.finish(&clock);
+    Ok(record)
+}
+
+#[cfg(feature = "peers")]
+fn peer_builds(session: &Session) -> Vec<lanework_lab::machine::PeerBuild> {
+    session.context.peers.as_deref().map(lanework_subjects::mayo::peers::builds).unwrap_or_default()
+}
+
+#[cfg(not(feature = "peers"))]
+fn peer_builds(_: &Session) -> Vec<lanework_lab::machine::PeerBuild> {
+    Vec::new()
+}
+
+/// Prints a record in the form asked for, and stores it if asked to.
+pub(crate) fn report(session: &Session, record: &Record, output: &Output) -> Result<Outcome, Failure> {
+    if session.json {
+        print!("{}", record.to_json().map_err(Failure::input)?);
+    } else if output.csv {
+        print!("{}", table::csv(&record.results));
+    } else {
+        print!("{}", table::render(record, session.style));
+    }
+    if let Some(root) = &output.save {
+        let path = record.save(root).map_err(Failure::input)?;
+        eprintln!("saved: {}", path.display());
+    }
+    Ok(Outcome::Yes)
+}
+
+/// The inner half of a race: builds the same subject and measures it.
+pub(crate) fn worker(session: &Session, args: &RaceArgs) -> Result<Outcome, Failure> {
+    if !launch::is_worker() {
+        return Err(Failure::input("__race is started by bench, not by hand"));
+    }
+    let mut subject = lanework_subjects::find(&session.context, &args.subject)
+        .ok_or_else(|| Failure::input(format!("no subject '{}'", args.subject)))?;
+    subject.set_baseline(&args.baseline).map_err(Failure::input)?;
+    let names: Vec<&str> = args.only.iter().map(String::as_str).collect();
+    subject.keep(&names).map_err(Failure::input)?;
+    launch::serve(&subject, &Monotonic::new(), &mut std::io::stdout()).map_err(Failure::input)?;
+    Ok(Outcome::Yes)
+}

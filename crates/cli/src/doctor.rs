@@ -1,0 +1,158 @@
+//! `lanework doctor`: what this machine offers and what limits measuring on it.
+#![forbid(unsafe_code)]
+
+use std::fmt::Write as _;
+
+use lanework_cpu::Threads;
+use lanework_lab::clock::Monotonic;
+use lanework_lab::machine::Machine;
+use lanework_mayo::backend::BACKENDS;
+
+use crate::outcome::{Failure, Outcome};
+use crate::profile;
+use crate::ui::Session;
+
+/// What was found.
+pub(crate) struct Findings {
+    machine: Machine,
+    features: String,
+    masked: String,
+    /// (primitive, backend, what it is, why not or None, whether it is the one chosen)
+    backends: Vec<(&'static str, String, String, Option<String>, bool)>,
+    chosen_error: Option<String>,
+    peers: Vec<(String, Result<String, String>)>,
+}
+
+pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
+    let found = inspect(session);
+    if session.json {
+        let backends: Vec<_> = found
+            .backends
+            .iter()
+            .map(|(p, b, what, why, chosen)| {
+                serde_json::json!({ "primitive": p, "backend": b, "what": what, "unavailable": why, "chosen": chosen })
+            })
+            .collect();
+        let peers: Vec<_> = found
+            .peers
+            .iter()
+            .map(|(name, state)| {
+                serde_json::json!({
+                    "name": name, "what": state.as_ref().ok(), "unavailable": state.as_ref().err(),
+                })
+            })
+            .collect();
+        println!(
+            "{}",
+            serde_json::json!({
+                "machine": found.machine, "features": found.features, "masked": found.masked,
+                "backends": backends, "peers": peers,
+                "profile": profile::path().map(|p| p.display().to_string()),
+                "profile_used": session.profile.is_some(),
+            })
+        );
+    } else {
+        print!("{}", short(&found));
+        print!("{}", long(session, &found));
+    }
+    match found.chosen_error {
+        Some(why) => Err(Failure::unavailable(why)),
+        None => Ok(Outcome::Yes),
+    }
+}
+
+pub(crate) fn inspect(session: &Session) -> Findings {
+    let cpu = &session.context.cpu;
+    let engine = session.mayo_engine("");
+    let backends = BACKENDS
+        .iter()
+        .map(|b| {
+            let why = b.get(cpu).err().map(|u| u.why);
+            let chosen = engine.as_ref().is_ok_and(|e| e.name() == b.name());
+            ("mayo", b.name().to_owned(), b.summary().to_owned(), why, chosen)
+        })
+        .collect();
+    Findings {
+        machine: Machine::inspect(&Monotonic::new(), Vec::new()),
+        features: cpu.features().to_string(),
+        masked: cpu.masked().to_string(),
+        backends,
+        chosen_error: engine.err().map(|e| e.message().to_owned()),
+        peers: peers(session),
+    }
+}
+
+#[cfg(feature = "peers")]
+fn peers(session: &Session) -> Vec<(String, Result<String, String>)> {
+    let dir = session.context.peers.clone().unwrap_or_else(|| "target/peers".into());
+    lanework_peers::Peers::discover(&dir)
+        .into_iter()
+        .map(|p| match p {
+            Ok(peer) => {
+                let card = peer.card();
+                (
+                    peer.name().to_owned(),
+                    Ok(format!(
+                        "{} {} {}, {}",
+                        card.project, card.version, card.round, card.compiler_version
+                    )),
+                )
+            }
+            Err(u) => (u.name.clone(), Err(u.to_string())),
+        })
+        .collect()
+}
+
+#[cfg(not(feature = "peers"))]
+fn peers(_: &Session) -> Vec<(String, Result<String, String>)> {
+    Vec::new()
+}
+
+/// The machine and the backends: the head of the tour.
+pub(crate) fn short(found: &Findings) -> String {
+    let mut out = found.machine.summary();
+    let _ = writeln!(out, "features    {}", or_none(&found.features));
+    if !found.masked.is_empty() {
+        let _ = writeln!(out, "masked      {}", found.masked);
+    }
+    let _ = writeln!(out, "threads     {}", Threads::Own(0).count());
+    for (primitive, name, what, why, chosen) in &found.backends {
+        let state = match (why, chosen) {
+            (Some(why), _) => format!("unavailable: {why}"),
+            (None, true) => "chosen".to_owned(),
+            (None, false) => "available".to_owned(),
+        };
+        let _ = writeln!(out, "backend     {primitive}/{name}: {state} ({what})");
+    }
+    out
+}
+
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { "none beyond the baseline" } else { text }
+}
+
+fn long(session: &Session, found: &Findings) -> String {
+    let mut out = String::new();
+    for (name, state) in &found.peers {
+        let _ = match state {
+            Ok(what) => writeln!(out, "peer        {name}: {what}"),
+            Err(why) => writeln!(out, "peer        {why}"),
+        };
+    }
+    if !cfg!(feature = "peers") {
+        let _ = writeln!(out, "peers       not in this build (feature `peers`)");
+    }
+    let _ = match (profile::path(), &session.profile) {
+        (Some(path), Some(p)) => {
+            writeln!(out, "profile     {} of {}, {} choices", path.display(), p.date, p.choices.len())
+        }
+        (Some(path), None) if path.exists() => writeln!(
+            out,
+            "profile     {} is of another machine, or features are masked; not used. `lanework tune` writes a new one",
+            path.display()
+        ),
+        (Some(path), None) => writeln!(out, "profile     none; `lanework tune` writes {}", path.display()),
+        (None, _) => writeln!(out, "profile     no place for one: neither LANEWORK_PROFILE nor HOME is set"),
+    };
+    out
+}

@@ -1,0 +1,245 @@
+//! `lanework mayo keygen|sign|verify`: the jobs themselves, on files and pipes.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+
+use lanework_mayo::batch::{self, Signers, Verifiers};
+use lanework_mayo::{
+    Params, PublicKey, Round, SecretKey, Set, SignOptions, Signature, SigningKey, VerifyingKey,
+};
+
+use getrandom::SysRng;
+use zeroize::Zeroizing;
+
+use crate::args::{MayoArgs, MayoJob, SetName};
+use crate::files::{self, Access};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+/// Longer than any key file: MAYO-5's public key is 5.5 kB before PEM.
+const KEY_FILE_LIMIT: u64 = 64 * 1024;
+
+pub(crate) fn run(session: &Session, args: MayoArgs) -> Result<Outcome, Failure> {
+    match args.job {
+        MayoJob::Keygen { set, round, secret_key, public_key, force } => {
+            keygen(session, params(set, round), &secret_key, &public_key, force)
+        }
+        MayoJob::Sign { key, output, threads, verify, force, files } => {
+            sign(session, &key, output.as_deref(), threads, verify, force, &files)
+        }
+        MayoJob::Verify { key, signature, threads, files } => {
+            verify(session, &key, signature.as_deref(), threads, &files)
+        }
+    }
+}
+
+fn params(set: SetName, round: u8) -> &'static Params {
+    let set = match set {
+        SetName::Mayo1 => Set::Mayo1,
+        SetName::Mayo2 => Set::Mayo2,
+        SetName::Mayo3 => Set::Mayo3,
+        SetName::Mayo5 => Set::Mayo5,
+    };
+    Params::of(if round == 2 { Round::Two } else { Round::Three }, set)
+}
+
+fn subject(params: &Params, operation: &str) -> String {
+    format!("mayo/{}/{operation}", params.path())
+}
+
+fn only_one_stream(paths: &[&Path], what: &str) -> Result<(), Failure> {
+    if paths.iter().filter(|p| p.as_os_str() == "-").count() > 1 {
+        return Err(Failure::input(format!("standard {what} can serve only one of the files")));
+    }
+    Ok(())
+}
+
+fn keygen(
+    session: &Session,
+    params: &'static Params,
+    secret_path: &Path,
+    public_path: &Path,
+    force: bool,
+) -> Result<Outcome, Failure> {
+    only_one_stream(&[secret_path, public_path], "output")?;
+    if secret_path == public_path {
+        return Err(Failure::file(secret_path, "named for both keys"));
+    }
+    files::may_write(secret_path, force)?;
+    files::may_write(public_path, force)?;
+    let engine = session.mayo_engine(&subject(params, "keygen"))?;
+    let secret = SecretKey::generate_os(params).map_err(Failure::unavailable)?;
+    let public = secret.public_key(engine);
+    // The secret key first: a public key whose secret half was never stored would be worse than none.
+    files::write(
+        secret_path,
+        secret.to_pem(engine).map_err(Failure::input)?.as_bytes(),
+        Access::Private,
+        force,
+    )?;
+    files::write(public_path, public.to_pem().map_err(Failure::input)?.as_bytes(), Access::Public, force)?;
+    if session.json {
+        eprintln_or_print(
+            &[secret_path, public_path],
+            &serde_json::json!({
+                "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
+                "secret_key": secret_path, "public_key": public_path,
+            })
+            .to_string(),
+        );
+    }
+    Ok(Outcome::Yes)
+}
+
+/// The JSON line goes to standard output unless that carries a key or a signature.
+fn eprintln_or_print(outputs: &[&Path], line: &str) {
+    if outputs.iter().any(|p| p.as_os_str() == "-") { eprintln!("{line}") } else { println!("{line}") }
+}
+
+fn secret_key(session: &Session, path: &Path) -> Result<SecretKey, Failure> {
+    let text = Zeroizing::new(files::read_text(path, KEY_FILE_LIMIT)?);
+    // Reading makes the public key anew, to see that the document's two halves belong together.
+    SecretKey::from_pem(session.mayo_engine("")?, &text).map_err(|e| Failure::file(path, e))
+}
+
+fn beside(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".sig");
+    PathBuf::from(name)
+}
+
+fn sign(
+    session: &Session,
+    key_path: &Path,
+    output: Option<&Path>,
+    threads: Option<usize>,
+    verify: bool,
+    force: bool,
+    inputs: &[PathBuf],
+) -> Result<Outcome, Failure> {
+    let all: Vec<&Path> = inputs.iter().map(PathBuf::as_path).chain([key_path]).collect();
+    only_one_stream(&all, "input")?;
+    let outputs: Vec<PathBuf> = match (inputs, output) {
+        ([_], output) => vec![output.map_or_else(|| PathBuf::from("-"), Path::to_owned)],
+        (_, Some(_)) => {
+            return Err(Failure::input("--output serves a single file; several get FILE.sig beside each"));
+        }
+        (_, None) if inputs.iter().any(|p| p.as_os_str() == "-") => {
+            return Err(Failure::input(
+                "standard input has no place beside it for a signature; sign it alone",
+            ));
+        }
+        (_, None) => inputs.iter().map(|p| beside(p)).collect(),
+    };
+    for output in &outputs {
+        files::may_write(output, force)?;
+    }
+    let key = secret_key(session, key_path)?;
+    let params = key.params();
+    let name = if inputs.len() == 1 { "sign" } else { "sign-expanded" };
+    let engine = session.mayo_engine(&subject(params, name))?;
+    let options = SignOptions { verify };
+    let failed = |e: lanework_mayo::Error| match e {
+        lanework_mayo::Error::Fault | lanework_mayo::Error::Exhausted => Failure::refused(e),
+        _ => Failure::unavailable(e),
+    };
+    let signatures: Vec<Signature> = if let [input] = inputs {
+        let message = files::read(input)?;
+        vec![key.sign_with(engine, &message, options, &mut SysRng).map_err(failed)?]
+    } else {
+        // Files of a batch are held in memory together, as many at a time as keep the threads busy.
+        let expanded = SigningKey::new(engine, &key);
+        let threads = session.threads(threads, &subject(params, name));
+        let bar = session.progress(inputs.len() as u64, "signing");
+        let mut done = Vec::with_capacity(inputs.len());
+        for group in inputs.chunks(64) {
+            let messages = group.iter().map(|p| files::read(p)).collect::<Result<Vec<_>, _>>()?;
+            let signed = batch::sign(Signers::One(&expanded), &messages, options, &mut SysRng, threads)
+                .map_err(failed)?;
+            done.extend(signed.into_iter().collect::<Result<Vec<_>, _>>().map_err(failed)?);
+            bar.inc(group.len() as u64);
+        }
+        bar.finish_and_clear();
+        done
+    };
+    for (output, signature) in outputs.iter().zip(&signatures) {
+        files::write(output, signature.as_bytes(), Access::Public, force)?;
+    }
+    if session.json {
+        let outs: Vec<&Path> = outputs.iter().map(PathBuf::as_path).collect();
+        eprintln_or_print(
+            &outs,
+            &serde_json::json!({
+                "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
+                "signatures": outputs, "bytes": params.signature_bytes(),
+            })
+            .to_string(),
+        );
+    }
+    Ok(Outcome::Yes)
+}
+
+fn verify(
+    session: &Session,
+    key_path: &Path,
+    signature: Option<&Path>,
+    threads: Option<usize>,
+    inputs: &[PathBuf],
+) -> Result<Outcome, Failure> {
+    let signatures: Vec<PathBuf> = match (inputs, signature) {
+        ([_], Some(path)) => vec![path.to_owned()],
+        (_, Some(_)) => {
+            return Err(Failure::input("--signature serves a single file; several have theirs in FILE.sig"));
+        }
+        (_, None) => inputs.iter().map(|p| beside(p)).collect(),
+    };
+    let all: Vec<&Path> = inputs.iter().chain(&signatures).map(PathBuf::as_path).chain([key_path]).collect();
+    only_one_stream(&all, "input")?;
+    let text = files::read_text(key_path, KEY_FILE_LIMIT)?;
+    let key = PublicKey::from_pem(&text).map_err(|e| Failure::file(key_path, e))?;
+    let params = key.params();
+    let name = if inputs.len() == 1 { "verify" } else { "verify-expanded" };
+    let engine = session.mayo_engine(&subject(params, name))?;
+    let read_signature =
+        |path: &Path| Signature::from_bytes(params, &files::read(path)?).map_err(|e| Failure::file(path, e));
+    let mut answers: Vec<bool> = Vec::with_capacity(inputs.len());
+    if let ([input], [signature]) = (inputs, signatures.as_slice()) {
+        answers.push(key.verify(engine, &files::read(input)?, &read_signature(signature)?).is_ok());
+    } else {
+        let expanded = VerifyingKey::new(engine, &key);
+        let threads = session.threads(threads, &subject(params, name));
+        let bar = session.progress(inputs.len() as u64, "verifying");
+        for (files_, signatures) in inputs.chunks(64).zip(signatures.chunks(64)) {
+            let messages = files_.iter().map(|p| files::read(p)).collect::<Result<Vec<_>, _>>()?;
+            let signatures = signatures.iter().map(|p| read_signature(p)).collect::<Result<Vec<_>, _>>()?;
+            let done = batch::verify(Verifiers::One(&expanded), &messages, &signatures, threads)
+                .map_err(Failure::unavailable)?;
+            answers.extend(done.iter().map(Result::is_ok));
+            bar.inc(files_.len() as u64);
+        }
+        bar.finish_and_clear();
+    }
+    if session.json {
+        let results: Vec<_> = inputs
+            .iter()
+            .zip(&answers)
+            .map(|(file, valid)| serde_json::json!({ "file": file, "valid": valid }))
+            .collect();
+        println!(
+            "{}",
+            serde_json::json!({
+                "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
+                "results": results,
+            })
+        );
+    } else {
+        for (file, valid) in inputs.iter().zip(&answers) {
+            println!(
+                "{}: {}",
+                file.display(),
+                if *valid { "signature is valid" } else { "SIGNATURE REFUSED" }
+            );
+        }
+    }
+    Ok(Outcome::from_bool(answers.iter().all(|a| *a)))
+}

@@ -1,0 +1,77 @@
+//! Exit codes and errors that name the file, the reason and the remedy.
+#![forbid(unsafe_code)]
+
+use std::fmt::Display;
+use std::path::Path;
+
+/// What a command found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Exit code 0.
+    Yes,
+    /// Well-formed but refused: exit code 1.
+    No,
+}
+
+impl Outcome {
+    pub(crate) fn from_bool(yes: bool) -> Outcome {
+        if yes { Outcome::Yes } else { Outcome::No }
+    }
+}
+
+/// Why a command could not do what it was asked to.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Refused,
+    Input,
+    Unavailable,
+}
+
+impl Failure {
+    /// A gate stayed shut, or a fault was found: exit code 1.
+    pub(crate) fn refused(message: impl Display) -> Failure {
+        Failure { kind: Kind::Refused, message: message.to_string() }
+    }
+
+    /// Usage, a file, or malformed input: exit code 2.
+    pub(crate) fn input(message: impl Display) -> Failure {
+        Failure { kind: Kind::Input, message: message.to_string() }
+    }
+
+    /// The same about a file.
+    pub(crate) fn file(path: &Path, reason: impl Display) -> Failure {
+        Failure::input(format!("{}: {reason}", path.display()))
+    }
+
+    /// Not on this machine, or not in this build: exit code 3.
+    pub(crate) fn unavailable(message: impl Display) -> Failure {
+        Failure { kind: Kind::Unavailable, message: message.to_string() }
+    }
+
+    /// The reason, for a report that goes on.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn code(&self) -> u8 {
+        match self.kind {
+            Kind::Refused => 1,
+            Kind::Input => 2,
+            Kind::Unavailable => 3,
+        }
+    }
+
+    /// Tells the user, on standard error; with `--json` also as an object on standard output.
+    pub(crate) fn print(&self, json: bool) {
+        if json {
+            println!("{}", serde_json::json!({ "error": self.message, "exit": self.code() }));
+        }
+        eprintln!("lanework: {}", self.message);
+    }
+}

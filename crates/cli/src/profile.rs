@@ -1,0 +1,134 @@
+//! The per-machine profile: what `tune` found to win here, and what every backend choice then reads.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use lanework_cpu::{Select, Threads};
+use lanework_mayo::Engine;
+use lanework_subjects::Context;
+use serde::{Deserialize, Serialize};
+
+use crate::files::{self, Access};
+use crate::outcome::Failure;
+use crate::ui::Session;
+
+/// The version of the file's layout.
+pub(crate) const SCHEMA: u64 = 1;
+
+/// What won, by subject.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Profile {
+    schema: u64,
+    /// The machine that it was measured on.
+    pub(crate) machine: Fingerprint,
+    /// When, in UTC.
+    pub(crate) date: String,
+    /// By subject path.
+    pub(crate) choices: BTreeMap<String, Choice>,
+}
+
+/// What makes a machine another one, as far as choices go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Fingerprint {
+    cpu: String,
+    features: String,
+    cores: usize,
+}
+
+/// What won for one subject.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Choice {
+    /// The backend.
+    pub(crate) backend: String,
+    /// Its time in the baseline's: above 1 it is faster.
+    pub(crate) ratio: f64,
+    /// Threads for a batch.
+    pub(crate) threads: usize,
+}
+
+impl Fingerprint {
+    fn here(context: &Context) -> Fingerprint {
+        Fingerprint {
+            cpu: lanework_lab::machine::cpu_identity(),
+            features: context.cpu.features().to_string(),
+            cores: Threads::Own(0).count(),
+        }
+    }
+}
+
+/// Where the profile lies: `LANEWORK_PROFILE`, or the user's configuration directory.
+pub(crate) fn path() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    set("LANEWORK_PROFILE")
+        .or_else(|| Some(set("XDG_CONFIG_HOME")?.join("lanework/profile.json")))
+        .or_else(|| Some(set("HOME")?.join(".config/lanework/profile.json")))
+}
+
+impl Profile {
+    pub(crate) fn new(context: &Context, date: String) -> Profile {
+        Profile { schema: SCHEMA, machine: Fingerprint::here(context), date, choices: BTreeMap::new() }
+    }
+
+    /// The profile of this user, if there is one and it is this machine's. One of another machine (or of this one with
+    /// features masked) is as good as none; a damaged one is an error that names it.
+    pub(crate) fn load(context: &Context) -> Result<Option<Profile>, Failure> {
+        let Some(path) = path().filter(|p| p.exists()) else { return Ok(None) };
+        let text = files::read_text(&path, 1 << 20)?;
+        let profile: Profile = serde_json::from_str(&text).map_err(|e| {
+            Failure::file(
+                &path,
+                format!("not a profile ({e}); `lanework tune` writes a new one, or delete it"),
+            )
+        })?;
+        if profile.schema != SCHEMA {
+            return Err(Failure::file(
+                &path,
+                format!(
+                    "a profile of layout {}, this version reads {SCHEMA}; `lanework tune` writes a new one",
+                    profile.schema
+                ),
+            ));
+        }
+        Ok((profile.machine == Fingerprint::here(context)).then_some(profile))
+    }
+
+    pub(crate) fn save(&self) -> Result<PathBuf, Failure> {
+        let path = path().ok_or_else(|| {
+            Failure::input("no place for a profile: set LANEWORK_PROFILE to a file, or HOME to a directory")
+        })?;
+        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(|e| Failure::file(folder, e))?;
+        }
+        let text = serde_json::to_string_pretty(self).map_err(Failure::input)? + "\n";
+        files::write(&path, text.as_bytes(), Access::Public, true)?;
+        Ok(path)
+    }
+}
+
+impl Session {
+    fn choice(&self, subject: &str) -> Option<&Choice> {
+        self.profile.as_ref()?.choices.get(subject)
+    }
+
+    /// The backend for one MAYO operation: forced by flag or environment, else the profile's, else the best.
+    pub(crate) fn mayo_engine(&self, subject: &str) -> Result<Engine, Failure> {
+        let forced = self.context.settings.select("mayo");
+        if forced == Select::Best
+            && let Some(choice) = self.choice(subject)
+            && let Ok(engine) = Engine::choose(&self.context.cpu, Select::Named(&choice.backend))
+        {
+            return Ok(engine);
+        }
+        Engine::choose(&self.context.cpu, forced).map_err(Failure::unavailable)
+    }
+
+    /// Threads for a batch: as asked for (0: one for each core), else the profile's, else one for each core.
+    pub(crate) fn threads(&self, asked: Option<usize>, subject: &str) -> Threads<'static> {
+        match (asked, self.choice(subject)) {
+            (Some(n), _) => Threads::Own(n),
+            (None, Some(choice)) => Threads::Own(choice.threads),
+            (None, None) => Threads::Own(0),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `lanework doctor`, `check`, `bench` and `compare` as their users run them.
+
+use std::process::{Command, Output};
+
+fn lanework(args: &[&str]) -> Output {
+    let dir = std::env::temp_dir();
+    Command::new(env!("CARGO_BIN_EXE_lanework"))
+        .args(args)
+        .current_dir(&dir)
+        .env("LANEWORK_PROFILE", dir.join("lanework-no-such-profile.json"))
+        .env_remove("LANEWORK_MASK")
+        .env_remove("LANEWORK_BACKEND")
+        .output()
+        .expect("the command runs")
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[test]
+fn doctor_lists_every_backend() {
+    let answer = json(&lanework(&["--json", "doctor"]));
+    let names: Vec<&str> = answer["backends"]
+        .as_array()
+        .expect("an array")
+        .iter()
+        .filter_map(|b| b["backend"].as_str())
+        .collect();
+    assert!(names.contains(&"portable"), "{names:?}");
+    assert_eq!(
+        answer["backends"].as_array().expect("an array").iter().filter(|b| b["chosen"] == true).count(),
+        1
+    );
+}
+
+#[test]
+fn check_gives_rows_and_a_verdict() {
+    let output = lanework(&["--json", "--backend", "portable", "check", "--quick", "mayo/round3/mayo2"]);
+    assert_eq!(output.status.code(), Some(0));
+    let rows = json(&output);
+    let rows = rows["results"].as_array().expect("an array").clone();
+    assert!(rows.iter().any(|r| r["backend"] == "portable" && r["passed"].as_u64() > Some(0)));
+    assert!(rows.iter().all(|r| r["failed"] == 0));
+}
+
+#[test]
+fn a_required_backend_that_is_masked_fails_the_check() {
+    let output = Command::new(env!("CARGO_BIN_EXE_lanework"))
+        .args(["check", "--quick", "mayo/round3/mayo2"])
+        .env("LANEWORK_MASK", "avx")
+        .env("LANEWORK_REQUIRE", "portable,avx2")
+        .output()
+        .expect("the command runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("required, but"));
+}
+
+#[test]
+fn a_race_gives_the_schema() {
+    let output = lanework(&[
+        "--json",
+        "bench",
+        "mayo/round3/mayo2/verify",
+        "--only",
+        "portable+batch",
+        "--seconds",
+        "0.5",
+        "--launches",
+        "1",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let record = json(&output);
+    assert_eq!(record["schema"], 1);
+    let row = &record["results"][0];
+    for field in [
+        "subject", "variant", "baseline", "ratio", "low", "high", "noise", "verdict", "unit", "median",
+        "mean",
+    ] {
+        assert!(!row[field].is_null(), "{field} is missing");
+    }
+    assert_eq!(row["subject"], "mayo/round3/mayo2/verify");
+}
+
+#[test]
+fn unknown_names_exit_2() {
+    for args in [
+        &["bench", "mayo/round9"][..],
+        &["check", "magma7"],
+        &["compare", "portable", "avx1024"],
+        &["compare", "portable", "portable"],
+        &["bench", "--core", "x"],
+        &["nonsense"],
+    ] {
+        let output = lanework(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(!output.stderr.is_empty(), "{args:?} says nothing");
+    }
+}
+
+#[test]
+fn completions_and_manual_are_there() {
+    for args in [&["completions", "bash"][..], &["completions", "zsh"], &["man"]] {
+        let output = lanework(args);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("lanework"));
+    }
+}

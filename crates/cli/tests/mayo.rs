@@ -1,0 +1,190 @@
+//! `lanework mayo` as its users run it: files, pipes, bad input, exit codes.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn lanework(dir: &Path, args: &[&str]) -> Output {
+    lanework_fed(dir, args, b"")
+}
+
+fn lanework_fed(dir: &Path, args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lanework"))
+        .args(args)
+        .current_dir(dir)
+        .env("LANEWORK_PROFILE", dir.join("no-profile.json"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    // A child that refuses its arguments closes the pipe before it has read: that is its right.
+    let _ = child.stdin.take().expect("a pipe").write_all(input);
+    child.wait_with_output().expect("the command ends")
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("an exit code, not a signal")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A directory with a key pair of the set and round, and a file to sign.
+fn with_keys(set: &str, round: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    let made = lanework(
+        dir.path(),
+        &[
+            "mayo",
+            "keygen",
+            "--set",
+            set,
+            "--round",
+            round,
+            "--secret-key",
+            "sk.pem",
+            "--public-key",
+            "pk.pem",
+        ],
+    );
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    fs::write(dir.path().join("text"), b"attack at dawn\n").expect("a file");
+    dir
+}
+
+#[test]
+fn sign_and_verify_in_every_set_and_round() {
+    for round in ["2", "3"] {
+        for set in ["mayo1", "mayo2", "mayo3", "mayo5"] {
+            let dir = with_keys(set, round);
+            let signed = lanework(dir.path(), &["mayo", "sign", "--key", "sk.pem", "text"]);
+            assert_eq!(code(&signed), 0, "{}", stderr(&signed));
+            fs::write(dir.path().join("text.sig"), &signed.stdout).expect("a file");
+            let verify = ["mayo", "verify", "--key", "pk.pem", "--signature", "text.sig", "text"];
+            assert_eq!(code(&lanework(dir.path(), &verify)), 0);
+            fs::write(dir.path().join("text"), b"attack at noon\n").expect("a file");
+            let refused = lanework(dir.path(), &verify);
+            assert_eq!(code(&refused), 1);
+            assert!(String::from_utf8_lossy(&refused.stdout).contains("REFUSED"));
+        }
+    }
+}
+
+#[test]
+fn pipes_on_both_ends() {
+    let dir = with_keys("mayo2", "3");
+    let signed = lanework_fed(dir.path(), &["mayo", "sign", "--key", "sk.pem", "-"], b"from a pipe");
+    assert_eq!(signed.stdout.len(), 239);
+    fs::write(dir.path().join("sig"), &signed.stdout).expect("a file");
+    let args = ["mayo", "verify", "--key", "pk.pem", "--signature", "sig", "-"];
+    assert_eq!(code(&lanework_fed(dir.path(), &args, b"from a pipe")), 0);
+    assert_eq!(code(&lanework_fed(dir.path(), &args, b"from a pipe!")), 1);
+}
+
+#[test]
+fn many_files_at_once() {
+    let dir = with_keys("mayo1", "3");
+    let names: Vec<String> = (0..70).map(|i| format!("file{i}")).collect();
+    for name in &names {
+        fs::write(dir.path().join(name), name).expect("a file");
+    }
+    let files: Vec<&str> = names.iter().map(String::as_str).collect();
+    let sign =
+        [&["mayo", "sign", "--key", "sk.pem", "--threads", "2", "--verify"], files.as_slice()].concat();
+    let signed = lanework(dir.path(), &sign);
+    assert_eq!(code(&signed), 0, "{}", stderr(&signed));
+    assert_eq!(code(&lanework(dir.path(), &sign)), 2, "existing signatures are not replaced unasked");
+    let verify = [&["mayo", "verify", "--key", "pk.pem"], files.as_slice()].concat();
+    assert_eq!(code(&lanework(dir.path(), &verify)), 0);
+    fs::write(dir.path().join("file42"), "changed").expect("a file");
+    let refused = lanework(dir.path(), &[&["--json"], verify.as_slice()].concat());
+    assert_eq!(code(&refused), 1);
+    let answer: serde_json::Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+    let bad: Vec<&str> = answer["results"]
+        .as_array()
+        .expect("an array")
+        .iter()
+        .filter(|r| r["valid"] == false)
+        .filter_map(|r| r["file"].as_str())
+        .collect();
+    assert_eq!(bad, ["file42"]);
+}
+
+#[test]
+fn bad_input_names_the_file_and_exits_2() {
+    let dir = with_keys("mayo1", "3");
+    let other = with_keys("mayo1", "2");
+    fs::copy(other.path().join("pk.pem"), dir.path().join("round2.pem")).expect("a copy");
+    fs::write(dir.path().join("short.sig"), [0; 463]).expect("a file");
+    fs::write(dir.path().join("noise.pem"), "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n")
+        .expect("a file");
+    fs::write(dir.path().join("empty.pem"), "").expect("a file");
+    fs::write(dir.path().join("binary.pem"), [0xff; 100]).expect("a file");
+    fs::write(dir.path().join("huge.pem"), vec![b'A'; 1 << 20]).expect("a file");
+    let cases: &[(&[&str], &str)] = &[
+        (&["mayo", "sign", "--key", "absent.pem", "text"], "absent.pem"),
+        (&["mayo", "sign", "--key", "sk.pem", "absent"], "absent"),
+        (&["mayo", "sign", "--key", "pk.pem", "text"], "pk.pem"),
+        (&["mayo", "sign", "--key", "empty.pem", "text"], "empty.pem"),
+        (&["mayo", "verify", "--key", "sk.pem", "--signature", "short.sig", "text"], "sk.pem"),
+        (&["mayo", "verify", "--key", "noise.pem", "--signature", "short.sig", "text"], "noise.pem"),
+        (&["mayo", "verify", "--key", "binary.pem", "--signature", "short.sig", "text"], "binary.pem"),
+        (&["mayo", "verify", "--key", "huge.pem", "--signature", "short.sig", "text"], "huge.pem"),
+        (&["mayo", "verify", "--key", "pk.pem", "--signature", "short.sig", "text"], "short.sig"),
+        // The length of a round-3 signature does not fit a round-2 key.
+        (&["mayo", "verify", "--key", "round2.pem", "--signature", "short.sig", "text"], "short.sig"),
+        (&["mayo", "verify", "--key", "-", "--signature", "-", "text"], "standard input"),
+        (&["mayo", "keygen", "--set", "mayo4", "--secret-key", "a", "--public-key", "b"], "mayo4"),
+        (
+            &["mayo", "keygen", "--set", "mayo1", "--round", "1", "--secret-key", "a", "--public-key", "b"],
+            "1",
+        ),
+        (&["mayo", "keygen", "--set", "mayo1", "--secret-key", "sk.pem", "--public-key", "b"], "sk.pem"),
+        (&["mayo", "keygen", "--set", "mayo1", "--secret-key", "a", "--public-key", "a"], "a"),
+        (&["--backend", "mayo=", "mayo", "sign", "--key", "sk.pem", "text"], "--backend"),
+    ];
+    for (args, named) in cases {
+        let output = lanework(dir.path(), args);
+        assert_eq!(code(&output), 2, "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(named), "{args:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty(), "{args:?} wrote to standard output");
+    }
+    assert!(!dir.path().join("b").exists(), "a refused key generation leaves no half pair behind");
+}
+
+#[test]
+fn a_backend_that_is_not_here_exits_3() {
+    let dir = with_keys("mayo1", "3");
+    let output = Command::new(env!("CARGO_BIN_EXE_lanework"))
+        .args(["--backend", "avx512", "mayo", "sign", "--key", "sk.pem", "text"])
+        .current_dir(dir.path())
+        .env("LANEWORK_MASK", "avx512f")
+        .output()
+        .expect("the command runs");
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    assert!(stderr(&output).contains("avx512"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_backend_that_ran_is_named() {
+    let dir = with_keys("mayo1", "3");
+    let args =
+        ["--json", "--backend", "portable", "mayo", "sign", "--key", "sk.pem", "-o", "out.sig", "text"];
+    let signed = lanework(dir.path(), &args);
+    let answer: serde_json::Value = serde_json::from_slice(&signed.stdout).expect("JSON");
+    assert_eq!(answer["backend"], "portable");
+    assert_eq!(answer["round"], 3);
+}
+
+#[cfg(unix)]
+#[test]
+fn secret_keys_are_private_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = with_keys("mayo1", "3");
+    let mode = |name| fs::metadata(dir.path().join(name)).expect("a file").permissions().mode() & 0o777;
+    assert_eq!(mode("sk.pem"), 0o600);
+    assert_eq!(mode("pk.pem"), 0o644);
+}
