@@ -25,9 +25,7 @@ pub(crate) mod avx2 {
     pub(crate) mod expand;
 }
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod avx512 {
-    pub(crate) mod expand;
-}
+pub(crate) mod avx512;
 #[cfg(test)]
 mod expand_tests;
 pub(crate) mod portable;
@@ -143,12 +141,21 @@ macro_rules! stamp_sets {
 pub(crate) use stamp_sets;
 
 /// Every backend, from the plainest to the fastest.
-pub static BACKENDS: &[Backend<Kernels>] = &[Backend::new(
-    "portable",
-    "plain constant-time Rust, bitsliced AES, no intrinsics",
-    Features::NONE,
-    &portable::KERNELS,
-)];
+pub static BACKENDS: &[Backend<Kernels>] = &[
+    Backend::new(
+        "portable",
+        "plain constant-time Rust, bitsliced AES, no intrinsics",
+        Features::NONE,
+        &portable::KERNELS,
+    ),
+    #[cfg(target_arch = "x86_64")]
+    Backend::new(
+        "avx512",
+        "512-bit GFNI on dense 2x2 cells, VAES, column-wise elimination by byte permutations",
+        Features::AVX512,
+        &avx512::KERNELS,
+    ),
+];
 
 impl SetKernels {
     /// Bytes of a padded m-vector.
