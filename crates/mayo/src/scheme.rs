@@ -67,7 +67,9 @@ impl Engine {
         &self.kernels.sets[params.index()]
     }
 
-    pub(crate) const fn expand(&self) -> &'static Expand {
+    /// The backend's symmetric kernels, for [`crate::spec`] and for comparing them.
+    #[must_use]
+    pub const fn expand(&self) -> &'static Expand {
         &self.kernels.expand
     }
 
