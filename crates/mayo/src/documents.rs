@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, expect};
 use crate::params::{Params, Round, Set};
 use crate::scheme::Engine;
+use crate::sys::wipe_stack_and_registers;
 
 const PKCS8_LABEL: &str = "PRIVATE KEY";
 const SPKI_LABEL: &str = "PUBLIC KEY";
@@ -130,6 +131,28 @@ fn part(params: &'static Params, joined: &[u8], engine: Engine) -> Result<Secret
     Ok(secret)
 }
 
+fn read_pkcs8(engine: Engine, der: &[u8]) -> Result<SecretKey, Error> {
+    let info = PrivateKeyInfoRef::from_der(der).map_err(|e| unreadable(PRIVATE, e.to_string()))?;
+    let params = identified(PRIVATE, &info.algorithm)?;
+    let joined = <&OctetStringRef>::from_der(info.private_key.as_bytes())
+        .map_err(|e| unreadable(PRIVATE, format!("inside its privateKey field: {e}")))?;
+    let secret = part(params, joined.as_bytes(), engine)?;
+    // Version 2 of PKCS#8 has a place of its own for the public key.
+    match info.public_key.map(|bits| bits.as_bytes().map(<[u8]>::to_vec)) {
+        None => Ok(secret),
+        Some(Some(bytes)) if secret.public_key(engine).as_bytes() == bytes => Ok(secret),
+        Some(_) => Err(Error::KeyMismatch),
+    }
+}
+
+/// Runs `work` on a secret document and wipes what copying and recoding left on the stack and in registers. Buffers on
+/// the heap are `work`'s own affair.
+fn cleanly<R>(work: impl FnOnce() -> R) -> R {
+    let result = work();
+    wipe_stack_and_registers();
+    result
+}
+
 /// A PEM document's label and content.
 fn unwrap_pem<'a>(what: &'static str, text: &'a str) -> Result<(&'a str, Zeroizing<Vec<u8>>), Error> {
     let (label, der) =
@@ -159,7 +182,7 @@ impl SecretKey {
             let algorithm = AlgorithmIdentifierRef { oid, parameters: None };
             PrivateKeyInfoRef::new(algorithm, OctetStringRef::new(&inner)?).to_der().map(Zeroizing::new)
         };
-        write().map_err(|e| unreadable(PRIVATE, e.to_string()))
+        cleanly(write).map_err(|e| unreadable(PRIVATE, e.to_string()))
     }
 
     /// Reads a PKCS#8 document; its algorithm identifier names set and round.
@@ -167,17 +190,7 @@ impl SecretKey {
     /// # Errors
     /// [`Error::Unreadable`]; [`Error::Length`]; [`Error::KeyMismatch`].
     pub fn from_pkcs8_der(engine: Engine, der: &[u8]) -> Result<SecretKey, Error> {
-        let info = PrivateKeyInfoRef::from_der(der).map_err(|e| unreadable(PRIVATE, e.to_string()))?;
-        let params = identified(PRIVATE, &info.algorithm)?;
-        let joined = <&OctetStringRef>::from_der(info.private_key.as_bytes())
-            .map_err(|e| unreadable(PRIVATE, format!("inside its privateKey field: {e}")))?;
-        let secret = part(params, joined.as_bytes(), engine)?;
-        // Version 2 of PKCS#8 has a place of its own for the public key.
-        match info.public_key.map(|bits| bits.as_bytes().map(<[u8]>::to_vec)) {
-            None => Ok(secret),
-            Some(Some(bytes)) if secret.public_key(engine).as_bytes() == bytes => Ok(secret),
-            Some(_) => Err(Error::KeyMismatch),
-        }
+        cleanly(|| read_pkcs8(engine, der))
     }
 
     /// The key file: PKCS#8 in PEM for round 2, this library's own form in PEM for round 3. The text is wiped when
@@ -186,14 +199,14 @@ impl SecretKey {
     /// # Errors
     /// [`Error::NoIdentifier`] in a round that no key file belongs to.
     pub fn to_pem(&self, engine: Engine) -> Result<Zeroizing<String>, Error> {
-        let pem = match self.params().round {
+        let write = || match self.params().round {
             Round::Three => {
                 let der = write_own(self.params(), &both(self, engine));
                 wrap_pem(PRIVATE, ROUND3_PRIVATE_LABEL, &der.map_err(|e| unreadable(PRIVATE, e.to_string()))?)
             }
             _ => wrap_pem(PRIVATE, PKCS8_LABEL, &self.to_pkcs8_der(engine)?),
         };
-        pem.map(Zeroizing::new)
+        cleanly(write).map(Zeroizing::new)
     }
 
     /// Reads a key file of any set and round. `engine` recomputes the public key to check it against the file's.
@@ -201,15 +214,17 @@ impl SecretKey {
     /// # Errors
     /// [`Error::Unreadable`]; [`Error::Length`]; [`Error::KeyMismatch`].
     pub fn from_pem(engine: Engine, text: &str) -> Result<SecretKey, Error> {
-        let (label, der) = unwrap_pem(PRIVATE, text)?;
-        match label {
-            PKCS8_LABEL => SecretKey::from_pkcs8_der(engine, &der),
-            ROUND3_PRIVATE_LABEL => {
-                let (params, joined) = read_own(PRIVATE, &der, Round::Three)?;
-                part(params, joined, engine)
+        cleanly(|| {
+            let (label, der) = unwrap_pem(PRIVATE, text)?;
+            match label {
+                PKCS8_LABEL => read_pkcs8(engine, &der),
+                ROUND3_PRIVATE_LABEL => {
+                    let (params, joined) = read_own(PRIVATE, &der, Round::Three)?;
+                    part(params, joined, engine)
+                }
+                _ => Err(wrong_label(PRIVATE, label)),
             }
-            _ => Err(wrong_label(PRIVATE, label)),
-        }
+        })
     }
 
     /// Reads a key file and refuses every set but `params`.

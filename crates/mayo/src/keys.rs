@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::error::Error;
 use crate::params::Params;
 use crate::scheme::{self, Engine, PublicSource, SecretSource};
-use crate::sys::wipe;
+use crate::sys::{wipe, wipe_vector_registers};
 
 /// A compact secret key: the seed, and which set of which round it belongs to.
 ///
@@ -114,7 +114,14 @@ impl SecretKey {
     /// [`Error::Length`].
     pub fn from_seed(params: &Params, seed: &[u8]) -> Result<SecretKey, Error> {
         expect_length("secret key", params, params.secret_key_bytes(), seed.len())?;
-        Ok(SecretKey { params: canonical(params), seed: seed.into() })
+        Ok(SecretKey::copied(canonical(params), seed))
+    }
+
+    /// Copying goes through vector registers, where the seed would stay until somebody else needs them.
+    fn copied(params: &'static Params, seed: &[u8]) -> SecretKey {
+        let key = SecretKey { params, seed: seed.into() };
+        wipe_vector_registers();
+        key
     }
 
     /// A key from a seed that `rng` draws.
@@ -214,7 +221,7 @@ impl SecretKey {
 
 impl Clone for SecretKey {
     fn clone(&self) -> SecretKey {
-        SecretKey { params: self.params, seed: self.seed.clone() }
+        SecretKey::copied(self.params, &self.seed)
     }
 }
 

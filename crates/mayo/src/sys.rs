@@ -49,7 +49,7 @@ const STACK_TO_WIPE: usize = 48 * 1024;
 
 /// Zeroes every vector register that exists here.
 #[cfg(target_arch = "x86_64")]
-fn wipe_vector_registers() {
+pub(crate) fn wipe_vector_registers() {
     if std::arch::is_x86_feature_detected!("avx512f") {
         // SAFETY: AVX-512F is there; all registers written are declared.
         unsafe {
@@ -99,4 +99,4 @@ fn wipe_vector_registers() {
 
 /// Other architectures have only the portable backend, whose secrets in vector registers the compiler chose to put there.
 #[cfg(not(target_arch = "x86_64"))]
-fn wipe_vector_registers() {}
+pub(crate) fn wipe_vector_registers() {}
