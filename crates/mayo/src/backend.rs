@@ -21,9 +21,7 @@ use crate::sys::Block;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod aesni;
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod avx2 {
-    pub(crate) mod expand;
-}
+pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 #[cfg(test)]
@@ -147,6 +145,13 @@ pub static BACKENDS: &[Backend<Kernels>] = &[
         "plain constant-time Rust, bitsliced AES, no intrinsics",
         Features::NONE,
         &portable::KERNELS,
+    ),
+    #[cfg(target_arch = "x86_64")]
+    Backend::new(
+        "avx2",
+        "nibble-sliced byte shuffles in 256-bit registers, AES-NI",
+        Features::AVX2,
+        &avx2::KERNELS,
     ),
     #[cfg(target_arch = "x86_64")]
     Backend::new(

@@ -1,0 +1,223 @@
+//! The AVX2 kernels against the portable ones, phase by phase, and against the known answers.
+
+use lanework_cpu::Cpu;
+
+use crate::backend::{BACKENDS, Kernels, SLACK, SetKernels};
+use crate::field::{inv, mul};
+use crate::known::{digests, records, response, sha256_hex};
+use crate::params::Params;
+use crate::scheme::Engine;
+use crate::sys::{Block, bytes, bytes_mut};
+
+/// The backend, or a printed skip; a failure if LANEWORK_REQUIRE names it.
+fn avx2() -> Option<&'static Kernels> {
+    let row = BACKENDS.iter().find(|b| b.name() == "avx2").unwrap();
+    match row.get(&Cpu::detect()) {
+        Ok(kernels) => Some(kernels),
+        Err(why) => {
+            let required = std::env::var("LANEWORK_REQUIRE").unwrap_or_default();
+            assert!(!required.split(',').any(|n| n.trim() == "avx2"), "required, but {why}");
+            println!("skipped: {why}");
+            None
+        }
+    }
+}
+
+fn portable() -> &'static Kernels {
+    BACKENDS[0].get(&Cpu::detect()).unwrap()
+}
+
+/// Bytes that look random, by splitmix64.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+    fn elements(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.next() as u8 & 15).collect()
+    }
+    /// Blocks that no kernel may rely on.
+    fn blocks(&mut self, len: usize) -> Vec<Block> {
+        let mut out = vec![Block::ZERO; len];
+        let fill = self.bytes(64 * len);
+        bytes_mut(&mut out).copy_from_slice(&fill);
+        out
+    }
+    /// Padded m-vectors of random elements.
+    fn vectors(&mut self, set: &Params, count: usize) -> Vec<Block> {
+        let mut out = vec![Block::ZERO; SetKernels::padded_blocks(set, count)];
+        for slot in bytes_mut(&mut out).chunks_exact_mut(SetKernels::stride(set)) {
+            slot[..set.m_bytes()].copy_from_slice(&self.bytes(set.m_bytes()));
+        }
+        out
+    }
+}
+
+/// What every phase gives on the same inputs: (phase, bytes).
+fn phases(k: &SetKernels, seed: u64) -> Vec<(&'static str, Vec<u8>)> {
+    let set = k.params;
+    let mut noise = Noise(seed);
+    let (v, o, kk, n, mb) = (set.v(), set.o, set.k, set.n, set.m_bytes());
+    let p = noise.bytes(set.p12_bytes() + SLACK);
+    let p3 = noise.bytes(set.p3_vecs() * mb + SLACK);
+    let lambda = if set.linear_term { noise.bytes(n * mb + SLACK) } else { vec![] };
+    let (oil, vin, s) = (noise.elements(v * o), noise.elements(kk * v), noise.elements(kk * n));
+    let (r, t) = (noise.elements(kk * o), noise.bytes(mb));
+    let (m_in, u_in) = (noise.vectors(set, kk * o), noise.vectors(set, set.pairs()));
+    let mut scratch = noise.blocks(k.scratch_blocks);
+    let mut out = Vec::new();
+
+    let mut made = noise.bytes(set.p3_vecs() * mb);
+    k.keygen(&p, &oil, &mut made, &mut scratch);
+    out.push(("keygen", made));
+
+    let mut m = noise.blocks(SetKernels::padded_blocks(set, kk * o));
+    let mut u = noise.blocks(SetKernels::padded_blocks(set, set.pairs()));
+    k.sign(&p, &oil, &vin, &lambda, &mut m, &mut u, &mut scratch);
+    out.push(("sign: m", bytes(&m).to_vec()));
+    out.push(("sign: u", bytes(&u).to_vec()));
+
+    let mut expanded = noise.blocks(k.secret_blocks);
+    k.expand_secret(&p, &oil, &mut expanded, &mut scratch);
+    let mut m = noise.blocks(m.len());
+    let mut u = noise.blocks(u.len());
+    k.sign_expanded(&expanded, &oil, &vin, &lambda, &mut m, &mut u, &mut scratch);
+    out.push(("sign_expanded: m", bytes(&m).to_vec()));
+    out.push(("sign_expanded: u", bytes(&u).to_vec()));
+
+    let mut u = noise.blocks(u.len());
+    k.verify(&p, &p3, &s, &lambda, &mut u, &mut scratch);
+    out.push(("verify", bytes(&u).to_vec()));
+    let mut expanded = noise.blocks(k.public_blocks);
+    k.expand_public(&p, &p3, &mut expanded);
+    let mut u = noise.blocks(u.len());
+    k.verify_expanded(&expanded, &s, &lambda, &mut u, &mut scratch);
+    out.push(("verify_expanded", bytes(&u).to_vec()));
+
+    let mut y = noise.bytes(mb);
+    k.whip(&u_in, &mut y);
+    out.push(("whip", y));
+    let mut x = noise.elements(kk * o);
+    let full = k.solve(&m_in, &u_in, &t, &r, &mut x, &mut scratch);
+    out.push(("solve", x.iter().copied().chain([u8::from(full)]).collect()));
+    let mut sig = noise.elements(kk * n);
+    k.finish(&oil, &vin, &x, &mut sig);
+    out.push(("finish", sig));
+    out
+}
+
+#[test]
+fn every_phase_agrees_with_portable() {
+    let Some(avx2) = avx2() else { return };
+    for (ours, theirs) in avx2.sets.iter().zip(&portable().sets) {
+        for seed in 0..3 {
+            for ((phase, got), (_, want)) in phases(ours, seed).into_iter().zip(phases(theirs, seed)) {
+                assert_eq!(got, want, "{}: {phase}, seed {seed}", ours.params.name());
+            }
+        }
+    }
+}
+
+/// m of which some rows (equations) or vectors are zero, so that A has a known or at least a lower rank.
+fn degenerate(set: &Params, noise: &mut Noise, how: usize) -> Vec<Block> {
+    let mut m = noise.vectors(set, set.k * set.o);
+    let stride = SetKernels::stride(set);
+    for (at, vector) in bytes_mut(&mut m).chunks_exact_mut(stride).enumerate() {
+        let column = at % set.o;
+        match how {
+            // Nothing at all.
+            0 => vector.fill(0),
+            // One column of M, so one column of A in every block.
+            1 if column == 0 => vector.fill(0),
+            // All but one column.
+            2 if column != set.o - 1 => vector.fill(0),
+            // Equal columns.
+            3 if column > 0 => (0..stride).for_each(|i| vector[i] = if i < set.m_bytes() { 0x11 } else { 0 }),
+            // Sparse: most pivots are far down.
+            4 => vector[..set.m_bytes() - 1].fill(0),
+            // Only the first element.
+            5 => vector[1..].fill(0),
+            _ => {}
+        }
+    }
+    m
+}
+
+#[test]
+fn deficient_systems_agree_with_portable() {
+    let Some(avx2) = avx2() else { return };
+    let (mut refused, mut solved) = (0, 0);
+    for (ours, theirs) in avx2.sets.iter().zip(&portable().sets) {
+        let set = ours.params;
+        let mut noise = Noise(7);
+        let mut scratch = noise.blocks(ours.scratch_blocks.max(theirs.scratch_blocks));
+        for how in 0..12 {
+            let m = degenerate(set, &mut noise, how);
+            let u = noise.vectors(set, set.pairs());
+            let (t, r) = (noise.bytes(set.m_bytes()), noise.elements(set.k * set.o));
+            let (mut x, mut want) = (vec![0xff; r.len()], vec![0xee; r.len()]);
+            let full = theirs.solve(&m, &u, &t, &r, &mut want, &mut scratch);
+            assert_eq!(
+                ours.solve(&m, &u, &t, &r, &mut x, &mut scratch),
+                full,
+                "{}: rank, case {how}",
+                set.name()
+            );
+            assert_eq!(x, want, "{}: x, case {how}", set.name());
+            if full { solved += 1 } else { refused += 1 }
+        }
+    }
+    assert!(refused > 0 && solved > 0, "{refused} refused, {solved} solved: both must occur");
+}
+
+#[test]
+fn all_known_answers() {
+    let Some(kernels) = avx2() else { return };
+    let e = Engine { name: "avx2", kernels };
+    for p in Params::all() {
+        let r = records(&e, p, 100).unwrap();
+        assert_eq!(sha256_hex(response(&r).as_bytes()), digests(p).unwrap().all, "{}", p.name());
+    }
+}
+
+/// The comparison above must be able to fail: a planted fault in one element of O shows in every phase that uses it.
+#[test]
+fn a_planted_fault_is_seen() {
+    let Some(avx2) = avx2() else { return };
+    let k = &avx2.sets[0];
+    let set = k.params;
+    let mut noise = Noise(1);
+    let p = noise.bytes(set.p12_bytes() + SLACK);
+    let mut oil = noise.elements(set.v() * set.o);
+    let mut scratch = noise.blocks(k.scratch_blocks);
+    let mut keys = [vec![0; set.p3_vecs() * set.m_bytes()], vec![0; set.p3_vecs() * set.m_bytes()]];
+    k.keygen(&p, &oil, &mut keys[0], &mut scratch);
+    oil[17] ^= 1;
+    k.keygen(&p, &oil, &mut keys[1], &mut scratch);
+    assert_ne!(keys[0], keys[1]);
+}
+
+#[test]
+fn tables_multiply() {
+    if avx2().is_none() {
+        return;
+    }
+    let pairs: Vec<u8> = (0..=255).collect();
+    let mut out = vec![0u8; 256 * super::lanes::TABLE];
+    // SAFETY: AVX2 is there, and there is room for 256 tables.
+    unsafe { super::lanes::tables(&pairs, out.as_mut_ptr()) };
+    for (e, table) in (0..=255u8).zip(out.chunks_exact(16)) {
+        for (n, &got) in (0..16u8).zip(table) {
+            assert_eq!(got, mul(e & 15, n) | mul(e >> 4, n) << 4, "{n} times {e:02x}");
+        }
+    }
+    assert_eq!(mul(3, inv(3)), 1);
+}
