@@ -25,34 +25,17 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
     if args.list {
         return list(session, &subjects);
     }
-    let races = subjects
-        .into_iter()
-        .map(|mut s| {
-            if let Some(name) = &args.baseline {
-                s.set_baseline(name).map_err(Failure::input)?;
-            }
-            if !args.only.is_empty() {
-                let names: Vec<&str> = args.only.iter().map(String::as_str).collect();
-                s.keep(&names).map_err(Failure::input)?;
-            }
-            Ok(race_of(&s))
-        })
-        .collect::<Result<Vec<_>, Failure>>()?;
+    let races = narrowed(subjects, args.baseline.as_deref(), &args.only)?;
     let name = if args.what.is_empty() { "bench".to_owned() } else { format!("bench-{}", args.what) };
     report(session, &race_all(session, &name, &races, &args.effort)?, &args.output)
 }
 
 pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<Outcome, Failure> {
-    let races = chosen(session, &args.what)?
-        .into_iter()
-        .map(|mut s| {
-            s.set_baseline(&args.a).and_then(|()| s.keep(&[&args.b])).map_err(Failure::input)?;
-            Ok(race_of(&s))
-        })
-        .collect::<Result<Vec<_>, Failure>>()?;
     if args.a == args.b {
         return Err(Failure::input("a variant always ties with itself; every race runs that control anyway"));
     }
+    let only = [args.b.clone()];
+    let races = narrowed(chosen(session, &args.what)?, Some(&args.a), &only)?;
     let name = format!("compare-{}-{}", args.a, args.b);
     report(session, &race_all(session, &name, &races, &args.effort)?, &args.output)
 }
@@ -65,6 +48,41 @@ fn chosen(session: &Session, what: &str) -> Result<Vec<Subject>, Failure> {
         )));
     }
     Ok(subjects)
+}
+
+/// The races of those subjects that have the baseline and at least one of the variants asked for. Subjects differ in
+/// what they offer (a peer has one round, say), so that only a name which none of them has is an error.
+fn narrowed(subjects: Vec<Subject>, baseline: Option<&str>, only: &[String]) -> Result<Vec<Race>, Failure> {
+    let mut known: Vec<String> = subjects.iter().flat_map(Subject::names).map(str::to_owned).collect();
+    known.sort();
+    known.dedup();
+    if let Some(stranger) =
+        baseline.into_iter().chain(only.iter().map(String::as_str)).find(|n| !known.iter().any(|k| k == n))
+    {
+        return Err(Failure::input(format!(
+            "no subject here has a variant '{stranger}'; there are {}",
+            known.join(", ")
+        )));
+    }
+    let mut races = Vec::new();
+    for mut subject in subjects {
+        if baseline.is_some_and(|b| subject.set_baseline(b).is_err()) {
+            continue;
+        }
+        let has: Vec<&str> =
+            only.iter().map(String::as_str).filter(|n| subject.names().any(|have| have == *n)).collect();
+        if !only.is_empty() {
+            // Only names that the subject has are asked for.
+            subject.keep(&has).map_err(Failure::input)?;
+        }
+        if subject.challengers().next().is_some() {
+            races.push(race_of(&subject));
+        }
+    }
+    if races.is_empty() {
+        return Err(Failure::input("no subject has both the baseline and a variant asked for"));
+    }
+    Ok(races)
 }
 
 /// The race of everything that a subject has.

@@ -45,7 +45,7 @@ pub(crate) fn wipe_stack_and_registers() {
 }
 
 /// Bytes of stack that signing and key generation may dirty below their entry point, as `tests/wiping.rs` measures.
-const STACK_TO_WIPE: usize = 48 * 1024;
+const STACK_TO_WIPE: usize = 16 * 1024;
 
 /// Zeroes every vector register that exists here.
 #[cfg(target_arch = "x86_64")]
