@@ -152,3 +152,46 @@ pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce
         operation(guard.workspace)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expanded::SigningKey;
+    use crate::hazmat::sign_deterministic;
+    use crate::keys::SecretKey;
+    use crate::scheme::Engine;
+    use lanework_cpu::Cpu;
+
+    /// Bytes of this thread's secret arena and elements that are not zero, and the arena's length.
+    fn left() -> (usize, usize) {
+        WORKSPACE.with_borrow(|w| {
+            let e = &w.elements;
+            let elements = [&e.o[..], &e.vinegar, &e.r, &e.x, &e.s, &e.hash].concat();
+            let arena = w.secret.iter().flat_map(|block| block.0);
+            (arena.chain(elements).filter(|&b| b != 0).count(), w.secret.len())
+        })
+    }
+
+    /// `tests/wiping` looks for the seed, O and the vinegar; the products of them are secret as well.
+    #[test]
+    fn no_operation_on_secrets_leaves_anything_in_the_workspace() {
+        for engine in Engine::all(&Cpu::detect()).flatten() {
+            for params in Params::all() {
+                let key = SecretKey::from_seed(params, &vec![0x77; params.secret_key_bytes()]).unwrap();
+                let _ = key.public_key(engine);
+                assert_eq!(left().0, 0, "keygen, {}, {}", params.name(), engine.name());
+                let _ = key.sign(engine, b"m").unwrap();
+                assert_eq!(left().0, 0, "sign, {}, {}", params.name(), engine.name());
+                let expanded = SigningKey::new(engine, &key);
+                assert_eq!(left().0, 0, "expand, {}, {}", params.name(), engine.name());
+                let _ = expanded.sign(b"m").unwrap();
+                assert_eq!(left().0, 0, "sign expanded, {}, {}", params.name(), engine.name());
+                // Verification leaves public data there: the look above is not at an arena that nobody uses.
+                let _ = sign_deterministic(&expanded, b"m").unwrap();
+                assert!(left().0 > 0 && left().1 > 0);
+                let _ = key.public_key(engine);
+                let _ = key.sign(engine, b"m").unwrap();
+            }
+        }
+    }
+}

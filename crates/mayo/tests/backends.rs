@@ -86,7 +86,7 @@ fn every_wrong_length() {
 
 #[test]
 fn other_sets_and_rounds() {
-    all_pass(|e, p| check::strangers(e, p));
+    all_pass(check::strangers);
 }
 
 /// The specification itself, on record 0 of every set.

@@ -21,7 +21,7 @@ static LOST_COUNT: AtomicUsize = AtomicUsize::new(0);
 static ADDRESS: [AtomicUsize; BLOCKS] = [const { AtomicUsize::new(0) }; BLOCKS];
 static LENGTH: [AtomicUsize; BLOCKS] = [const { AtomicUsize::new(0) }; BLOCKS];
 
-pub struct Watching;
+pub(crate) struct Watching;
 
 fn watched() -> bool {
     WATCHED.load(SeqCst) == pthread_self()
@@ -77,7 +77,7 @@ unsafe impl GlobalAlloc for Watching {
 }
 
 /// Watches the calling thread. The caller keeps `needles` until [`stop`] has been called.
-pub fn watch(needles: *const Needles) {
+pub(crate) fn watch(needles: *const Needles) {
     ADDRESS.iter().for_each(|a| a.store(0, SeqCst));
     LOST_COUNT.store(0, SeqCst);
     FOUND.store(NONE, SeqCst);
@@ -85,18 +85,18 @@ pub fn watch(needles: *const Needles) {
     WATCHED.store(pthread_self(), SeqCst);
 }
 
-pub fn stop() {
+pub(crate) fn stop() {
     WATCHED.store(0, SeqCst);
 }
 
 /// The kind of secret that a freed block held.
-pub fn in_freed() -> Option<usize> {
+pub(crate) fn in_freed() -> Option<usize> {
     Some(FOUND.load(SeqCst)).filter(|&kind| kind != NONE)
 }
 
 /// The kind of secret that a block holds which the watched thread has allocated and not freed. The thread must stand
 /// still meanwhile.
-pub fn in_live(needles: &Needles) -> Option<usize> {
+pub(crate) fn in_live(needles: &Needles) -> Option<usize> {
     assert_eq!(LOST_COUNT.load(SeqCst), 0, "more blocks than the table has room for");
     ADDRESS.iter().zip(&LENGTH).find_map(|(address, length)| {
         let (address, length) = (address.load(SeqCst), length.load(SeqCst));

@@ -4,13 +4,13 @@ use lanework_mayo::field::unpack;
 use lanework_mayo::{Engine, Params};
 
 /// Kinds of secrets, named by their index.
-pub const KINDS: [&str; 5] =
+pub(crate) const KINDS: [&str; 5] =
     ["the seed", "O packed", "O as elements", "vinegar packed", "vinegar as elements"];
 
 const FILTER_BITS: usize = 1 << 20;
 
 /// Windows of secret bytes: 8 of the seed, 16 of everything else.
-pub struct Needles {
+pub(crate) struct Needles {
     /// First eight bytes, all bytes, kind; sorted.
     windows: Vec<(u64, Vec<u8>, usize)>,
     filter: Vec<u64>,
@@ -26,7 +26,7 @@ fn slot(key: u64) -> usize {
 
 impl Needles {
     /// The secrets of one seed and of the signature with `salt` on `message`.
-    pub fn new(engine: Engine, p: &Params, seed: &[u8], message: &[u8], salt: &[u8]) -> Needles {
+    pub(crate) fn new(engine: Engine, p: &Params, seed: &[u8], message: &[u8], salt: &[u8]) -> Needles {
         let mut needles = Needles { windows: Vec::new(), filter: vec![0; FILTER_BITS / 64] };
         needles.add(seed, 8, 0);
         let shake = |parts: &[&[u8]], length| {
@@ -64,7 +64,7 @@ impl Needles {
     }
 
     /// The kind and place of the first secret in `bytes`.
-    pub fn find(&self, bytes: &[u8]) -> Option<(usize, usize)> {
+    pub(crate) fn find(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         (0..bytes.len().saturating_sub(7)).find_map(|at| {
             let key = head(&bytes[at..]);
             if self.filter[slot(key) / 64] >> (slot(key) % 64) & 1 == 0 {

@@ -19,16 +19,16 @@ unsafe extern "C" {
 
 /// What an operation left behind, and how deep its stack went.
 #[derive(Debug)]
-pub struct Found {
-    pub stack: Option<&'static str>,
-    pub freed_heap: Option<&'static str>,
-    pub live_heap: Option<&'static str>,
-    pub registers: Option<&'static str>,
-    pub peak_stack: usize,
+pub(crate) struct Found {
+    pub(crate) stack: Option<&'static str>,
+    pub(crate) freed_heap: Option<&'static str>,
+    pub(crate) live_heap: Option<&'static str>,
+    pub(crate) registers: Option<&'static str>,
+    pub(crate) peak_stack: usize,
 }
 
 impl Found {
-    pub fn nothing(&self) -> bool {
+    pub(crate) fn nothing(&self) -> bool {
         self.stack.or(self.freed_heap).or(self.live_heap).or(self.registers).is_none()
     }
 }
@@ -142,7 +142,7 @@ impl Drop for Panicked {
 }
 
 /// Runs `operation` and looks for `needles` in what it leaves.
-pub fn probe(needles: &Needles, mut operation: impl FnMut() + Send) -> Found {
+pub(crate) fn probe(needles: &Needles, mut operation: impl FnMut() + Send) -> Found {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     WIDTH.store(
         match (std::is_x86_feature_detected!("avx512f"), std::is_x86_feature_detected!("avx")) {
