@@ -26,6 +26,8 @@ pub(crate) mod avx2;
 pub(crate) mod avx512;
 #[cfg(test)]
 mod expand_tests;
+#[cfg(feature = "study")]
+pub(crate) mod inside;
 pub(crate) mod portable;
 pub(crate) mod sponge;
 

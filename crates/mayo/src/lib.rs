@@ -17,6 +17,8 @@ pub mod known;
 pub mod params;
 mod scheme;
 pub mod spec;
+#[cfg(feature = "study")]
+pub mod study;
 pub mod symmetric_spec;
 mod sys;
 pub mod typed;

@@ -9,7 +9,8 @@ use core::fmt;
 /// The edition of the MAYO specification that a key or a signature belongs to. Rounds never share a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Round {
-    /// NIST round 1 (2023). Study only: never offered for keys.
+    /// NIST round 1's parameters, with the nibble-packed m-vectors of liboqs 0.12 (the submission of 2023 itself sliced
+    /// them by bits). Study only: never offered for keys.
     #[cfg(feature = "study")]
     One = 1,
     /// NIST round 2 (5 Feb 2025), as in liboqs 0.13.
@@ -83,8 +84,9 @@ pub struct Params {
     pub o: usize,
     /// Copies of the oil-vinegar map that are whipped together.
     pub k: usize,
-    /// The low coefficients of f(z) = z^m + tail[3] z^3 + tail[2] z^2 + tail[1] z + tail[0].
-    pub tail: [u8; 4],
+    /// The low coefficients of f(z) = z^m + tail[4] z^4 + tail[3] z^3 + tail[2] z^2 + tail[1] z + tail[0].
+    /// Only round 1's MAYO-5 reaches z^4.
+    pub tail: [u8; TAIL],
     /// E_ij = z^l for the l-th pair.
     pub schedule: Schedule,
     /// Whether the equations carry the hash-derived linear term of round 3.
@@ -94,6 +96,9 @@ pub struct Params {
     /// Bytes of the message digest.
     pub digest_bytes: usize,
 }
+
+/// Low coefficients of f(z) that may differ from zero.
+pub const TAIL: usize = 5;
 
 /// Bytes of the seed that the public matrices are expanded from.
 pub const SEED_PK_BYTES: usize = 16;
@@ -216,6 +221,11 @@ impl Params {
             _ => panic!("no such parameter set"),
         }
     }
+    /// Round 1's sets, for a study: no key may belong to them.
+    #[cfg(feature = "study")]
+    pub fn study_only() -> impl Iterator<Item = &'static Params> {
+        ROUND1.iter()
+    }
     /// Every set that a key may belong to: round 3, then round 2.
     pub fn all() -> impl Iterator<Item = &'static Params> {
         ROUND3.iter().chain(ROUND2.iter())
@@ -275,38 +285,38 @@ const SCHEDULE_3_K12: Schedule = &[
 
 #[rustfmt::skip]
 static ROUND3: [Params; 4] = [
-    Params { round: Round::Three, set: Set::Mayo1, n: 88, m: 80, o: 8, k: 10, tail: [2, 0, 4, 2],
+    Params { round: Round::Three, set: Set::Mayo1, n: 88, m: 80, o: 8, k: 10, tail: [2, 0, 4, 2, 0],
         schedule: SCHEDULE_3_K10, linear_term: true, salt_bytes: 24, digest_bytes: 32 },
-    Params { round: Round::Three, set: Set::Mayo2, n: 86, m: 64, o: 13, k: 5, tail: [8, 0, 2, 8],
+    Params { round: Round::Three, set: Set::Mayo2, n: 86, m: 64, o: 13, k: 5, tail: [8, 0, 2, 8, 0],
         schedule: SCHEDULE_3_K5, linear_term: true, salt_bytes: 24, digest_bytes: 32 },
-    Params { round: Round::Three, set: Set::Mayo3, n: 118, m: 108, o: 10, k: 11, tail: [8, 0, 1, 7],
+    Params { round: Round::Three, set: Set::Mayo3, n: 118, m: 108, o: 10, k: 11, tail: [8, 0, 1, 7, 0],
         schedule: SCHEDULE_3_K11, linear_term: true, salt_bytes: 32, digest_bytes: 48 },
-    Params { round: Round::Three, set: Set::Mayo5, n: 154, m: 142, o: 12, k: 12, tail: [4, 0, 8, 1],
+    Params { round: Round::Three, set: Set::Mayo5, n: 154, m: 142, o: 12, k: 12, tail: [4, 0, 8, 1, 0],
         schedule: SCHEDULE_3_K12, linear_term: true, salt_bytes: 40, digest_bytes: 64 },
 ];
 
 #[rustfmt::skip]
 static ROUND2: [Params; 4] = [
-    Params { round: Round::Two, set: Set::Mayo1, n: 86, m: 78, o: 8, k: 10, tail: [8, 1, 1, 0],
+    Params { round: Round::Two, set: Set::Mayo1, n: 86, m: 78, o: 8, k: 10, tail: [8, 1, 1, 0, 0],
         schedule: &running::<10, 55>(), linear_term: false, salt_bytes: 24, digest_bytes: 32 },
-    Params { round: Round::Two, set: Set::Mayo2, n: 81, m: 64, o: 17, k: 4, tail: [8, 0, 2, 8],
+    Params { round: Round::Two, set: Set::Mayo2, n: 81, m: 64, o: 17, k: 4, tail: [8, 0, 2, 8, 0],
         schedule: &running::<4, 10>(), linear_term: false, salt_bytes: 24, digest_bytes: 32 },
-    Params { round: Round::Two, set: Set::Mayo3, n: 118, m: 108, o: 10, k: 11, tail: [8, 0, 1, 7],
+    Params { round: Round::Two, set: Set::Mayo3, n: 118, m: 108, o: 10, k: 11, tail: [8, 0, 1, 7, 0],
         schedule: &running::<11, 66>(), linear_term: false, salt_bytes: 32, digest_bytes: 48 },
-    Params { round: Round::Two, set: Set::Mayo5, n: 154, m: 142, o: 12, k: 12, tail: [4, 0, 8, 1],
+    Params { round: Round::Two, set: Set::Mayo5, n: 154, m: 142, o: 12, k: 12, tail: [4, 0, 8, 1, 0],
         schedule: &running::<12, 78>(), linear_term: false, salt_bytes: 40, digest_bytes: 64 },
 ];
 
 #[cfg(feature = "study")]
 #[rustfmt::skip]
 static ROUND1: [Params; 4] = [
-    Params { round: Round::One, set: Set::Mayo1, n: 66, m: 64, o: 8, k: 9, tail: [8, 0, 2, 8],
+    Params { round: Round::One, set: Set::Mayo1, n: 66, m: 64, o: 8, k: 9, tail: [8, 0, 2, 8, 0],
         schedule: &running::<9, 45>(), linear_term: false, salt_bytes: 24, digest_bytes: 32 },
-    Params { round: Round::One, set: Set::Mayo2, n: 78, m: 64, o: 18, k: 4, tail: [8, 0, 2, 8],
+    Params { round: Round::One, set: Set::Mayo2, n: 78, m: 64, o: 18, k: 4, tail: [8, 0, 2, 8, 0],
         schedule: &running::<4, 10>(), linear_term: false, salt_bytes: 24, digest_bytes: 32 },
-    Params { round: Round::One, set: Set::Mayo3, n: 99, m: 96, o: 10, k: 11, tail: [2, 2, 0, 2],
+    Params { round: Round::One, set: Set::Mayo3, n: 99, m: 96, o: 10, k: 11, tail: [2, 2, 0, 2, 0],
         schedule: &running::<11, 66>(), linear_term: false, salt_bytes: 32, digest_bytes: 48 },
-    Params { round: Round::One, set: Set::Mayo5, n: 133, m: 128, o: 12, k: 12, tail: [4, 8, 0, 4],
+    Params { round: Round::One, set: Set::Mayo5, n: 133, m: 128, o: 12, k: 12, tail: [4, 8, 0, 4, 2],
         schedule: &running::<12, 78>(), linear_term: false, salt_bytes: 40, digest_bytes: 64 },
 ];
 
@@ -326,6 +336,22 @@ mod tests {
                 let got = (p.public_key_bytes(), p.signature_bytes(), p.secret_key_bytes());
                 assert_eq!(got, (pk, sig, sk), "{}", p.name());
             }
+        }
+    }
+
+    #[cfg(feature = "study")]
+    #[test]
+    fn sizes_are_round_1s() {
+        // As liboqs 0.12 has them: expanded matrices, public key, signature, secret key.
+        let sizes = [
+            (54_752 + 14_848, 1168, 321, 24),
+            (58_560 + 34_560, 5488, 180, 24),
+            (192_240 + 42_720, 2656, 577, 32),
+            (472_384 + 92_928, 5008, 838, 40),
+        ];
+        for (p, expect) in Params::study_only().zip(sizes) {
+            let got = (p.p12_bytes(), p.public_key_bytes(), p.signature_bytes(), p.secret_key_bytes());
+            assert_eq!(got, expect, "{}", p.name());
         }
     }
 

@@ -4,7 +4,7 @@ pub(crate) mod eliminate;
 pub(crate) mod expand;
 pub(crate) mod products;
 pub(crate) mod whip;
-mod words;
+pub(in crate::backend) mod words;
 
 use super::{Expand, Kernels, SetKernels, stamp_sets};
 
@@ -33,7 +33,7 @@ macro_rules! set {
 }
 
 /// The symmetric kernels.
-pub(crate) static EXPAND: Expand = Expand {
+pub(crate) const EXPAND: Expand = Expand {
     aes: "bitsliced",
     aes128_ctr: expand::aes128_ctr,
     aes128_ctr_xor: expand::aes128_ctr_xor,

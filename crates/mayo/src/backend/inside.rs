@@ -1,0 +1,423 @@
+//! Threads inside one operation, for the study: the products as loops that fork and join, one loop after the other.
+//!
+//! Every product of MAYO is a set of rows `acc_j += sum_t scalar_tj entry_t` (one call of [`Isa::combine`]), and the rows
+//! of one loop do not depend on each other: that is the granularity at which OpenMP pragmas split MAYO's loops, and what
+//! is measured here. A loop's rows are handed to a team that lives as long as its thread, as OpenMP's does; the calling
+//! thread works too. The algorithm is that of the plain backends (L is never formed), but each row is written by
+//! one thread only, so P1^T V^T is a loop of its own that reads P1 by columns.
+//!
+//! **Cost.** Key generation forks 2 times, signing 5 times an attempt, verification 2 times; hashing, AES, elimination
+//! and whipping stay with the caller. Rows of a triangle are uneven, so the team steals work.
+//! With one thread nothing forks: the difference to the plain backend is then what this shape of the code costs.
+//!
+//! Leak class: constant time in O and V as the plain kernels are; verification is variable time on plain code. The
+//! workers' stacks are **not** wiped: keys that a study makes are worth nothing.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
+use std::cell::OnceCell;
+
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+use super::portable::words::{MVec, Words, add, blocks_of, load, masks, mul_add, multiples, powers, take};
+use super::{Kernels, SetKernels, stamp_sets};
+use crate::params::Params;
+use crate::sys::{Block, bytes, bytes_mut};
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx512::Avx512;
+
+/// A scalar made ready for one instruction set: masks, a product table or a matrix.
+pub(crate) type Scalar = [u64; 4];
+
+/// The most accumulators of a row: o or k, whichever is larger, over all sets.
+const WIDEST: usize = 18;
+
+/// What one instruction set brings along.
+pub(crate) trait Isa {
+    /// Makes an element ready; constant time.
+    fn prepare(element: u8) -> Scalar;
+
+    /// acc\[j\] += sum over t < count of scalars\[t * width + j\] * entry(t), for the `width` padded m-vectors of `acc`,
+    /// entry(t) being the m-vector at byte `offset(t)` of `entries`. Nibbles behind an m-vector may be read, up to 96 bytes
+    /// from its start, and leave their products in the padding. Constant time unless `PUBLIC`.
+    ///
+    /// # Safety
+    /// The instruction set must be there.
+    unsafe fn combine<const NW: usize, const PUBLIC: bool>(
+        entries: &[u8],
+        offset: impl Fn(usize) -> usize,
+        count: usize,
+        scalars: &[Scalar],
+        acc: &mut [Block],
+    );
+}
+
+/// Plain words.
+pub(crate) struct Portable;
+
+impl Isa for Portable {
+    fn prepare(element: u8) -> Scalar {
+        masks(element)
+    }
+
+    unsafe fn combine<const NW: usize, const PUBLIC: bool>(
+        entries: &[u8],
+        offset: impl Fn(usize) -> usize,
+        count: usize,
+        scalars: &[Scalar],
+        acc: &mut [Block],
+    ) {
+        let stride = (NW * 8).next_multiple_of(64);
+        let mut sums = [[0; NW]; WIDEST];
+        let sums = &mut sums[..acc.len() * 64 / stride];
+        for (t, scalars) in scalars.chunks_exact(sums.len()).take(count).enumerate() {
+            let entry = load::<NW>(entries, offset(t));
+            if PUBLIC {
+                let table = multiples(&entry);
+                for (sum, s) in sums.iter_mut().zip(scalars) {
+                    let element = s[0] & 1 | s[1] & 2 | s[2] & 4 | s[3] & 8;
+                    add(sum, &table[element as usize]);
+                }
+            } else {
+                let entry = powers(&entry);
+                for (sum, s) in sums.iter_mut().zip(scalars) {
+                    mul_add(sum, s, &entry);
+                }
+            }
+        }
+        for (out, sum) in bytes_mut(acc).chunks_exact_mut(stride).zip(sums) {
+            for (out, word) in out.chunks_exact_mut(8).zip(sum) {
+                out.iter_mut().zip(word.to_le_bytes()).for_each(|(o, w)| *o ^= w);
+            }
+        }
+    }
+}
+
+thread_local! {
+    /// The team that this thread is part of, started on first use and kept.
+    static TEAM: OnceCell<Option<ThreadPool>> = const { OnceCell::new() };
+}
+
+/// Runs `row` on every run of `each` blocks: the fork and the join of one loop.
+fn rows(threads: usize, all: &mut [Block], each: usize, row: impl Fn(usize, &mut [Block]) + Sync) {
+    if threads == 1 {
+        all.chunks_exact_mut(each).enumerate().for_each(|(r, acc)| row(r, acc));
+        return;
+    }
+    TEAM.with(|team| {
+        let start = || rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread().build().ok();
+        match team.get_or_init(start) {
+            Some(team) if team.current_num_threads() == threads => team
+                .install(|| all.par_chunks_exact_mut(each).enumerate().for_each(|(r, acc)| row(r, acc))),
+            // A thread belongs to one pool only. In somebody else's, or with a second size of team, it must not wait in
+            // that pool, where it would take up other work in the middle of this: fresh threads serve.
+            _ => scoped(threads, all, each, &row),
+        }
+    });
+}
+
+/// [`rows`] in `threads` equal shares on threads of its own.
+fn scoped(threads: usize, all: &mut [Block], each: usize, row: &(impl Fn(usize, &mut [Block]) + Sync)) {
+    let share = (all.len() / each).div_ceil(threads);
+    std::thread::scope(|scope| {
+        for (t, all) in all.chunks_mut(share * each).enumerate() {
+            let work = move || {
+                all.chunks_exact_mut(each).enumerate().for_each(|(r, acc)| row(t * share + r, acc));
+            };
+            if t + 1 == threads {
+                work();
+            } else {
+                scope.spawn(work);
+            }
+        }
+    });
+}
+
+/// Blocks of one padded m-vector.
+const fn vec_blocks(p: &Params) -> usize {
+    SetKernels::stride(p) / 64
+}
+
+const fn max(a: usize, b: usize) -> usize {
+    if a > b { a } else { b }
+}
+
+/// Scratch of the largest of the three kernels.
+const fn scratch_blocks(p: &Params) -> usize {
+    let vec = vec_blocks(p);
+    let sign = blocks_of::<Scalar>(p.v() * p.k)
+        + blocks_of::<Scalar>(p.v() * p.o)
+        + (2 * p.v() * p.k + p.o * p.k) * vec;
+    let keygen = blocks_of::<Scalar>(p.v() * p.o) + (p.v() + p.o) * p.o * vec;
+    let verify = blocks_of::<Scalar>(p.n * p.k) + p.n * p.k * vec;
+    max(max(sign, keygen), verify) + p.k * p.k * vec
+}
+
+fn take_blocks<'a>(scratch: &mut &'a mut [Block], count: usize) -> &'a mut [Block] {
+    let (front, back) = core::mem::take(scratch).split_at_mut(count);
+    *scratch = back;
+    front.fill(Block::ZERO);
+    front
+}
+
+/// `count` rows of scalars from elements that lie vector by vector (`transpose`) or row by row.
+fn take_scalars<'a, I: Isa>(
+    scratch: &mut &'a mut [Block],
+    elements: &[u8],
+    vectors: Option<usize>,
+) -> &'a mut [Scalar] {
+    let out = take::<Scalar>(scratch, elements.len());
+    let (k, len) = vectors.map_or((1, elements.len()), |k| (k, elements.len() / k));
+    for (at, &e) in elements.iter().enumerate() {
+        out[at % len * k + at / len] = I::prepare(e & 0xf);
+    }
+    out
+}
+
+/// Position of (r, c), r <= c, in the upper triangle of `size` columns.
+fn upper(size: usize, r: usize, c: usize) -> usize {
+    r * (2 * size + 1 - r) / 2 + (c - r)
+}
+
+fn xor(to: &mut [u8], from: &[u8]) {
+    to.iter_mut().zip(from).for_each(|(t, f)| *t ^= f);
+}
+
+fn keygen_on<const S: usize, const NW: usize, I: Isa>(
+    threads: usize,
+    p: &[u8],
+    o: &[u8],
+    p3: &mut [u8],
+    mut scratch: &mut [Block],
+) where
+    MVec<NW>: Words,
+{
+    let set = const { Params::by_index(S) };
+    let (v, oil, mb, vec) = (set.v(), set.o, set.m_bytes(), vec_blocks(set));
+    let scalars = &*take_scalars::<I>(&mut scratch, o, None);
+    // X = P1 O + P2.
+    let x = take_blocks(&mut scratch, v * oil * vec);
+    rows(threads, x, oil * vec, |r, acc| {
+        for (j, out) in bytes_mut(acc).chunks_exact_mut(vec * 64).enumerate() {
+            out[..mb].copy_from_slice(&p[(set.p1_vecs() + r * oil + j) * mb..][..mb]);
+        }
+        let at = upper(v, r, r) * mb;
+        // SAFETY: these kernels are reached only through a backend whose features were checked.
+        unsafe { I::combine::<NW, false>(p, |t| at + t * mb, v - r, &scalars[r * oil..], acc) }
+    });
+    // Column j of O^T X, then the two halves added.
+    let sums = take_blocks(&mut scratch, oil * oil * vec);
+    let x = bytes(x);
+    rows(threads, sums, oil * vec, |j, acc| {
+        // SAFETY: as above.
+        unsafe { I::combine::<NW, false>(x, |r| (r * oil + j) * vec * 64, v, scalars, acc) }
+    });
+    fold(bytes(sums), oil, vec * 64, |i, j| i * (2 * oil + 1 - i) / 2 + (j - i), p3, mb, mb);
+}
+
+/// Adds entry (j, i) to entry (i, j) of `size` x `size` sums and writes `mb` bytes of each of the upper half at
+/// `place(i, j) * stride`.
+fn fold(
+    sums: &[u8],
+    size: usize,
+    from: usize,
+    place: impl Fn(usize, usize) -> usize,
+    out: &mut [u8],
+    stride: usize,
+    mb: usize,
+) {
+    for i in 0..size {
+        for j in i..size {
+            let out = &mut out[place(i, j) * stride..][..stride];
+            out.fill(0);
+            out[..mb].copy_from_slice(&sums[(j * size + i) * from..][..mb]);
+            if i != j {
+                xor(&mut out[..mb], &sums[(i * size + j) * from..][..mb]);
+            }
+        }
+    }
+}
+
+/// u_l = x_i^T Y_j + x_j^T Y_i for every pair, Y being \[r\]\[j\].
+fn quadratic<const S: usize, const NW: usize, I: Isa, const PUBLIC: bool>(
+    threads: usize,
+    scalars: &[Scalar],
+    count: usize,
+    y: &[u8],
+    u: &mut [Block],
+    mut scratch: &mut [Block],
+) {
+    let set = const { Params::by_index(S) };
+    let (k, vec) = (set.k, vec_blocks(set));
+    let sums = take_blocks(&mut scratch, k * k * vec);
+    rows(threads, sums, k * vec, |j, acc| {
+        // SAFETY: these kernels are reached only through a backend whose features were checked.
+        unsafe { I::combine::<NW, PUBLIC>(y, |r| (r * k + j) * vec * 64, count, scalars, acc) }
+    });
+    let place = |i: usize, j: usize| {
+        let is = |&(a, b): &(u8, u8)| (usize::from(a.min(b)), usize::from(a.max(b))) == (i, j);
+        // Every pair is in the schedule.
+        set.schedule.iter().position(is).unwrap_or(0)
+    };
+    fold(bytes(sums), k, vec * 64, place, bytes_mut(u), vec * 64, set.m_bytes());
+}
+
+fn sign_on<const S: usize, const NW: usize, I: Isa>(
+    threads: usize,
+    p: &[u8],
+    o: &[u8],
+    vinegar: &[u8],
+    lambda: &[u8],
+    m: &mut [Block],
+    u: &mut [Block],
+    mut scratch: &mut [Block],
+) where
+    MVec<NW>: Words,
+{
+    let set = const { Params::by_index(S) };
+    let (v, oil, k, mb, vec) = (set.v(), set.o, set.k, set.m_bytes(), vec_blocks(set));
+    let vin = &*take_scalars::<I>(&mut scratch, vinegar, Some(k));
+    let oils = &*take_scalars::<I>(&mut scratch, o, None);
+    // U = P1 V^T, in round 3 with the linear term in the first column.
+    let y = take_blocks(&mut scratch, v * k * vec);
+    rows(threads, y, k * vec, |r, acc| {
+        let at = upper(v, r, r) * mb;
+        // SAFETY: these kernels are reached only through a backend whose features were checked.
+        unsafe { I::combine::<NW, false>(p, |t| at + t * mb, v - r, &vin[r * k..], acc) }
+        if set.linear_term {
+            xor(&mut bytes_mut(acc)[..mb], &lambda[r * mb..][..mb]);
+        }
+    });
+    let y = &*y;
+    // W = U + P1^T V^T, by the columns of P1.
+    let w = take_blocks(&mut scratch, v * k * vec);
+    rows(threads, w, k * vec, |c, acc| {
+        acc.copy_from_slice(&y[c * k * vec..][..k * vec]);
+        // SAFETY: as above.
+        unsafe { I::combine::<NW, false>(p, |r| upper(v, r, c) * mb, c + 1, vin, acc) }
+    });
+    // V P2, oil column by oil column: [j][i].
+    let vp2 = take_blocks(&mut scratch, oil * k * vec);
+    rows(threads, vp2, k * vec, |j, acc| {
+        // SAFETY: as above.
+        unsafe { I::combine::<NW, false>(p, |r| (set.p1_vecs() + r * oil + j) * mb, v, vin, acc) }
+    });
+    // M = W^T O + V P2.
+    let (w, vp2) = (bytes(w), bytes(vp2));
+    rows(threads, m, oil * vec, |i, acc| {
+        acc.fill(Block::ZERO);
+        // SAFETY: as above.
+        unsafe { I::combine::<NW, false>(w, |r| (r * k + i) * vec * 64, v, oils, acc) }
+        for (j, out) in bytes_mut(acc).chunks_exact_mut(vec * 64).enumerate() {
+            out[mb..].fill(0);
+            xor(&mut out[..mb], &vp2[(j * k + i) * vec * 64..][..mb]);
+            if set.linear_term && i == 0 {
+                xor(&mut out[..mb], &lambda[(v + j) * mb..][..mb]);
+            }
+        }
+    });
+    quadratic::<S, NW, I, false>(threads, vin, v, bytes(y), u, scratch);
+}
+
+fn verify_on<const S: usize, const NW: usize, I: Isa>(
+    threads: usize,
+    p: &[u8],
+    p3: &[u8],
+    s: &[u8],
+    lambda: &[u8],
+    u: &mut [Block],
+    mut scratch: &mut [Block],
+) where
+    MVec<NW>: Words,
+{
+    let set = const { Params::by_index(S) };
+    let (n, v, oil, k, mb, vec) = (set.n, set.v(), set.o, set.k, set.m_bytes(), vec_blocks(set));
+    let scalars = &*take_scalars::<I>(&mut scratch, s, Some(k));
+    let ps = take_blocks(&mut scratch, n * k * vec);
+    rows(threads, ps, k * vec, |r, acc| {
+        // SAFETY: these kernels are reached only through a backend whose features were checked.
+        unsafe {
+            if r < v {
+                let at = upper(v, r, r) * mb;
+                I::combine::<NW, true>(p, |t| at + t * mb, v - r, &scalars[r * k..], acc);
+                let at = (set.p1_vecs() + r * oil) * mb;
+                I::combine::<NW, true>(p, |t| at + t * mb, oil, &scalars[v * k..], acc);
+            } else {
+                let at = upper(oil, r - v, r - v) * mb;
+                I::combine::<NW, true>(p3, |t| at + t * mb, n - r, &scalars[r * k..], acc);
+            }
+        }
+        if set.linear_term {
+            xor(&mut bytes_mut(acc)[..mb], &lambda[r * mb..][..mb]);
+        }
+    });
+    quadratic::<S, NW, I, true>(threads, scalars, n, bytes(ps), u, scratch);
+}
+
+/// See `SetKernels::keygen`.
+fn keygen<const S: usize, const NW: usize, const T: usize, I: Isa>(
+    p: &[u8],
+    o: &[u8],
+    p3: &mut [u8],
+    scratch: &mut [Block],
+) where
+    MVec<NW>: Words,
+{
+    keygen_on::<S, NW, I>(T, p, o, p3, scratch);
+}
+
+/// See `SetKernels::sign`.
+fn sign<const S: usize, const NW: usize, const T: usize, I: Isa>(
+    p: &[u8],
+    o: &[u8],
+    vinegar: &[u8],
+    lambda: &[u8],
+    m: &mut [Block],
+    u: &mut [Block],
+    scratch: &mut [Block],
+) where
+    MVec<NW>: Words,
+{
+    sign_on::<S, NW, I>(T, p, o, vinegar, lambda, m, u, scratch);
+}
+
+/// See `SetKernels::verify`.
+fn verify<const S: usize, const NW: usize, const T: usize, I: Isa>(
+    p: &[u8],
+    p3: &[u8],
+    s: &[u8],
+    lambda: &[u8],
+    u: &mut [Block],
+    scratch: &mut [Block],
+) where
+    MVec<NW>: Words,
+{
+    verify_on::<S, NW, I>(T, p, p3, s, lambda, u, scratch);
+}
+
+/// `plain` with its products of compact keys split over T threads; all other kernels stay its own.
+pub(crate) const fn with_threads<const T: usize, I: Isa>(plain: Kernels) -> Kernels {
+    let sets = plain.sets;
+    macro_rules! set {
+        ($params:expr) => {{
+            const P: &Params = $params;
+            const S: usize = P.index();
+            const NW: usize = P.m_bytes().div_ceil(8);
+            SetKernels {
+                scratch_blocks: max(sets[S].scratch_blocks, scratch_blocks(P)),
+                keygen: keygen::<S, NW, T, I>,
+                sign: sign::<S, NW, T, I>,
+                verify: verify::<S, NW, T, I>,
+                ..sets[S]
+            }
+        }};
+    }
+    Kernels { expand: plain.expand, sets: stamp_sets!(set) }
+}
