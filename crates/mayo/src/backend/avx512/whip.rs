@@ -114,7 +114,10 @@ impl Sum {
         let scaled = |i: usize| unsafe {
             times(high, broadcast(DIAGONAL.0.as_ptr().add(usize::from(set.tail[i] & 0xf))))
         };
-        let even = sum3(e0, scaled(0), up(scaled(2)));
+        let mut even = sum3(e0, scaled(0), up(scaled(2)));
+        if const { Params::by_index(S).tail[4] != 0 } {
+            even = _mm512_xor_si512(even, up(up(scaled(4))));
+        }
         let odd = sum3(o0, scaled(1), up(scaled(3)));
         let low = _mm512_xor_si512(even, nibble(odd, up(odd)));
         let mut out = [low; NR];
