@@ -50,6 +50,9 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Measure which backend and how many threads win on this machine, and keep that as its profile.
     Tune(TuneArgs),
+    /// Run a study: a published question, asked again on this machine.
+    #[cfg(feature = "study")]
+    Study(StudyArgs),
     /// MAYO signatures: keys, signing, verifying.
     Mayo(MayoArgs),
     /// Print a completion script for a shell.
@@ -66,6 +69,10 @@ pub(crate) enum Command {
     /// The inner half of a race, started by bench.
     #[command(name = "__race", hide = true)]
     Race(RaceArgs),
+    /// The fixed workload of a study, started by study.
+    #[cfg(feature = "study")]
+    #[command(name = "__workload", hide = true)]
+    Workload(WorkloadArgs),
 }
 
 /// `check`.
@@ -245,4 +252,35 @@ pub(crate) struct RaceArgs {
     /// The challengers.
     #[arg(long, value_delimiter = ',')]
     pub(crate) only: Vec<String>,
+}
+
+/// `study`.
+#[cfg(feature = "study")]
+#[derive(Debug, Args)]
+pub(crate) struct StudyArgs {
+    /// The study's name, or `list`.
+    pub(crate) name: String,
+    /// Enough runs for publishing.
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Where the studies are; the command carries a copy for where they are not.
+    #[arg(long, value_name = "DIR", default_value = "studies")]
+    pub(crate) studies: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// `__workload`.
+#[cfg(feature = "study")]
+#[derive(Debug, Args)]
+pub(crate) struct WorkloadArgs {
+    /// Which one: the study's name.
+    pub(crate) name: String,
+    /// Which configuration of it.
+    pub(crate) configuration: String,
+    /// The subject within it.
+    pub(crate) subject: String,
+    /// How many operations.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) count: usize,
 }

@@ -9,6 +9,8 @@ mod files;
 mod mayo;
 mod outcome;
 mod profile;
+#[cfg(feature = "study")]
+mod study;
 mod tour;
 mod tune;
 mod ui;
@@ -44,6 +46,8 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Some(Command::Bench(a)) => bench::run(&session, &a),
         Some(Command::Compare(a)) => bench::compare(&session, &a),
         Some(Command::Tune(a)) => tune::run(&session, &a),
+        #[cfg(feature = "study")]
+        Some(Command::Study(a)) => study::run(&session, &a),
         Some(Command::Mayo(a)) => mayo::run(&session, a),
         Some(Command::Completions { shell }) => {
             clap_complete::generate(shell, &mut Cli::command(), "lanework", &mut std::io::stdout());
@@ -51,5 +55,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         }
         Some(Command::Man { out }) => files::man_pages(&Cli::command(), out.as_deref()),
         Some(Command::Race(a)) => bench::worker(&session, &a),
+        #[cfg(feature = "study")]
+        Some(Command::Workload(a)) => study::workload(&session, &a),
     }
 }

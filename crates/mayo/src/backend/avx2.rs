@@ -40,7 +40,7 @@ macro_rules! set {
 }
 
 /// The symmetric kernels.
-pub(crate) static EXPAND: Expand = Expand {
+pub(crate) const EXPAND: Expand = Expand {
     aes: "aes-ni",
     aes128_ctr: expand::aes128_ctr,
     aes128_ctr_xor: expand::aes128_ctr_xor,

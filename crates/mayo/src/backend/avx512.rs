@@ -44,7 +44,7 @@ macro_rules! set {
 }
 
 /// The symmetric kernels.
-pub(crate) static EXPAND: Expand = Expand {
+pub(crate) const EXPAND: Expand = Expand {
     aes: "vaes-512",
     aes128_ctr: expand::aes128_ctr,
     aes128_ctr_xor: expand::aes128_ctr_xor,

@@ -114,8 +114,9 @@ fn rows(threads: usize, all: &mut [Block], each: usize, row: impl Fn(usize, &mut
     TEAM.with(|team| {
         let start = || rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread().build().ok();
         match team.get_or_init(start) {
-            Some(team) if team.current_num_threads() == threads => team
-                .install(|| all.par_chunks_exact_mut(each).enumerate().for_each(|(r, acc)| row(r, acc))),
+            Some(team) if team.current_num_threads() == threads => {
+                team.install(|| all.par_chunks_exact_mut(each).enumerate().for_each(|(r, acc)| row(r, acc)))
+            }
             // A thread belongs to one pool only. In somebody else's, or with a second size of team, it must not wait in
             // that pool, where it would take up other work in the middle of this: fresh threads serve.
             _ => scoped(threads, all, each, &row),
@@ -128,7 +129,7 @@ fn scoped(threads: usize, all: &mut [Block], each: usize, row: &(impl Fn(usize, 
     let share = (all.len() / each).div_ceil(threads);
     std::thread::scope(|scope| {
         for (t, all) in all.chunks_mut(share * each).enumerate() {
-            let work = move || {
+            let mut work = move || {
                 all.chunks_exact_mut(each).enumerate().for_each(|(r, acc)| row(t * share + r, acc));
             };
             if t + 1 == threads {
