@@ -84,6 +84,9 @@ pub(crate) struct CheckArgs {
     /// Only the quick part: record 0 of the known answers, fewer invalid inputs.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Only the known answers, all records of them.
+    #[arg(long, conflicts_with = "quick")]
+    pub(crate) known_answers: bool,
 }
 
 /// How long and how often races run.

@@ -11,7 +11,11 @@ use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failure> {
-    let depth = if args.quick { Depth::Quick } else { Depth::Full };
+    let depth = match (args.quick, args.known_answers) {
+        (true, _) => Depth::Quick,
+        (_, true) => Depth::KnownAnswers,
+        _ => Depth::Full,
+    };
     let rows = lanework_subjects::check(&session.context, &args.what, depth, &mut |row| {
         session.say(line(row));
     });

@@ -195,11 +195,14 @@ pub fn check(
         for engine in Engine::all(&context.cpu) {
             match engine {
                 Ok(engine) => {
-                    let depth = match depth {
-                        Depth::Quick => checks::Depth::Quick,
-                        Depth::Full => checks::Depth::Full,
-                    };
-                    checks::run(engine, params, depth, &mut |r| push(row(r)));
+                    let mut each = |r| push(row(r));
+                    match depth {
+                        Depth::Quick => checks::run(engine, params, checks::Depth::Quick, &mut each),
+                        Depth::KnownAnswers => {
+                            each(checks::known_answers(engine, params, checks::Depth::Full));
+                        }
+                        Depth::Full => checks::run(engine, params, checks::Depth::Full, &mut each),
+                    }
                 }
                 Err(unavailable) => {
                     let mut row = skipped(params, &unavailable);
