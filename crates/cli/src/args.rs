@@ -109,7 +109,7 @@ pub(crate) struct Output {
     /// Print CSV.
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
-    /// Store the record under DIR/<machine>/<date>-<name>.json.
+    /// Store the record under `DIR/MACHINE/DATE-NAME.json`.
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "records")]
     pub(crate) save: Option<PathBuf>,
 }
