@@ -23,6 +23,7 @@ macro_rules! set {
         const OP: usize = P.o.div_ceil(2);
         const G: usize = products::cell(P);
         const JS: usize = products::table_stride(P);
+        const ZP: usize = eliminate::pair_registers(P);
         const NR: usize = P.m_bytes().div_ceil(64);
         SetKernels {
             params: P,
@@ -31,7 +32,7 @@ macro_rules! set {
             sign: products::sign::<S, KP, OP, G, JS>,
             verify: products::verify::<S, KP, G, JS>,
             whip: whip::whip::<S, NR>,
-            solve: eliminate::solve::<S, NR>,
+            solve: eliminate::solve::<S, NR, ZP>,
             finish: eliminate::finish::<S>,
             public_blocks: products::public_blocks(P),
             expand_public: products::expand_public::<S, G>,

@@ -1,46 +1,70 @@
-//! The linear system and what follows it: A and y by whipping, Gauss-Jordan by columns, s = (v + O x, x).
+//! The linear system and what follows it: A and y by whipping, Gauss-Jordan by pairs of columns, s = (v + O x, x).
 //!
-//! A column of A is one register of packed elements (two for m = 142), so that a row is a nibble in every register. Column j
-//! gives the first free row with a nonzero entry: `vptestmb` and `tzcnt` find it without a branch, `vpermb` reads it. Every
-//! later column c then loses (its entry in that row) times the multiplier column, one affine instruction with the entry's
-//! matrix. Eight columns at a time: eight `vpermb`, each leaving its entry in one qword of a common register; one
-//! `vpermi2q` turns them into eight matrices, which come back from memory as broadcasts. There is no row
-//! swap and no back substitution: at the end x_j is y's entry in j's pivot row.
+//! Two neighbouring columns of A lie in one vector of bytes: row i's entries in the nibbles of byte i, the even rows'
+//! bytes in the first register, the odd rows' in the second (m = 64: both in one; m = 142: what is left of both in a third).
+//! A pair of columns gives two pivots: `vptestmb` and `tzcnt` find the first free row with a nonzero entry without a
+//! branch, `vpermb` reads it, and the two multiplier columns become the nibbles of one vector F. Every later pair of columns
+//! then loses F times the 2x2 matrix of its four entries in the two pivot rows: one affine instruction for four products
+//! in each byte. The entries of eight pairs are gathered into the qwords of two registers, of which two byte
+//! look-ups make eight matrices, that come back from memory as broadcasts. There is no row swap and no back
+//! substitution: at the end x_j is y's entry in j's pivot row.
 //!
-//! Floor: C = k o columns give C^2 / 2 updates of `vpermb` + affine + store for each register: on Zen 4, where permutations
-//! and affine maps share two of the four 256-bit pipes and a 512-bit store takes two cycles, 2.25 core cycles each; on
-//! Zen 5 half of that. The chain from one pivot to the next (test, `tzcnt`, `vpermb`, `vpermi2q`, two affine maps) is about 45
-//! cycles and overlaps with the updates, because the next pivot's column is made first.
-//! Source: the column orientation is that of the readable version in `portable/eliminate.rs`.
-//! Leak class: constant time; pivot rows are only ever lane indices of `vpermb` and masks. The rank test is the one bit that
-//! is returned.
+//! Floor: C = k o columns give C^2 / 8 updates of a pair by a pair, each two byte permutations and, for each register,
+//! an affine map and a store: for two registers about five instructions on the two pipes that have permutations and
+//! affine maps, five core cycles on Zen 4 and half of that on Zen 5, so 4.1 k cycles (2.9 k ticks) for C = 80 on Zen 4. The chain
+//! from one pair of pivots to the next is about 120 cycles and is hidden in part, because the next pair is made first.
+//! Source: the column orientation is that of the readable version in `portable/eliminate.rs`; pairs of pivots are ours.
+//! Leak class: constant time; pivot rows are only ever lane indices of byte permutations and masks. The rank test is the one
+//! bit that is returned.
 
-use super::gf::{DIAGONAL, Diagonal, Z, broadcast, load, store, sum3, table_of_rows, take, times};
+use super::gf::{
+    DIAGONAL, Diagonal, Z, broadcast, first, from_nibbles, highs, load, lows, matrix, store, sum3,
+    table_of_rows, take, times,
+};
 use super::whip::{FRONT, Sum, buffer_bytes, places, slot, spread_out, whip_spread};
 use crate::field::inv;
 use crate::params::Params;
 use crate::sys::Block;
 use core::arch::x86_64::*;
 
-/// Columns behind the right side that the groups of eight may touch.
+/// Pairs of columns behind the last that the groups of eight may touch.
 const SPARE: usize = 8;
+
+/// Registers of a pair of columns.
+pub(super) const fn pair_registers(p: &Params) -> usize {
+    p.m.div_ceil(64)
+}
+
+/// Pairs of columns, the right side with them.
+const fn column_pairs(p: &Params) -> usize {
+    (p.k * p.o + 1).div_ceil(2)
+}
 
 /// The spread-out vectors and the columns.
 pub(super) const fn scratch_blocks(p: &Params) -> usize {
     let vectors = if p.k * p.o > p.pairs() { p.k * p.o } else { p.pairs() };
-    buffer_bytes(p, vectors).div_ceil(64) + (p.k * p.o + 1 + SPARE) * p.m_bytes().div_ceil(64)
+    buffer_bytes(p, vectors).div_ceil(64) + (column_pairs(p) + SPARE) * pair_registers(p)
 }
 
-/// The matrices of 1 / a.
-static INVERSES: Diagonal = {
+/// The matrices of (1/a, 0; 0, 1), of (1, 0; 0, 1/a) and of (1, 0; a, 1).
+static FIRST_PIVOT: Diagonal = by_element(0);
+static SECOND_PIVOT: Diagonal = by_element(1);
+static ADD_LOW: Diagonal = by_element(2);
+
+const fn by_element(kind: u8) -> Diagonal {
     let mut out = [0; 16];
     let mut a = 0;
     while a < 16 {
-        out[a] = DIAGONAL.0[inv(a as u8) as usize];
+        let e = a as u8;
+        out[a] = match kind {
+            0 => matrix(inv(e), 0, 0, 1),
+            1 => matrix(1, 0, 0, inv(e)),
+            _ => matrix(1, 0, e, 1),
+        };
         a += 1;
     }
     Diagonal(out)
-};
+}
 
 /// For each vector i the terms of its columns of A: how many with even l, and offsets into the buffer, those with even l
 /// first.
@@ -77,7 +101,7 @@ const fn terms(p: &Params) -> Terms {
 
 /// See `SetKernels::solve`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni,bmi1")]
-pub(super) fn solve<const S: usize, const NR: usize>(
+pub(super) fn solve<const S: usize, const NR: usize, const ZP: usize>(
     m: &[Block],
     u: &[Block],
     t: &[u8],
@@ -90,7 +114,7 @@ pub(super) fn solve<const S: usize, const NR: usize>(
     let (k, oil) = (set.k, set.o);
     let vectors = if k * oil > set.pairs() { k * oil } else { set.pairs() };
     let buffer = take(&mut scratch, buffer_bytes(set, vectors));
-    let columns = take(&mut scratch, 64 * NR * (k * oil + 1 + SPARE));
+    let pairs = take(&mut scratch, 64 * ZP * (column_pairs(set) + SPARE));
     // SAFETY: the buffers have the sizes that their users ask for; the columns are all written before they are read; m, u,
     // t, r and x have the contract's lengths.
     unsafe {
@@ -99,35 +123,77 @@ pub(super) fn solve<const S: usize, const NR: usize>(
         spread_out::<S, NR>(m, buffer);
         let mut matrices = [0u64; 152];
         element_matrices(r, &mut matrices);
-        let mut to = columns;
+        let mut even = [_mm512_setzero_si512(); NR];
         for i in 0..k {
             for c in 0..oil {
                 let mut sum = Sum::zero();
                 let base = buffer.add(c * slot(set));
-                let (even, odd) = terms.offsets[i][..k].split_at(terms.even[i]);
-                for &offset in even {
+                let (evens, odds) = terms.offsets[i][..k].split_at(terms.even[i]);
+                for &offset in evens {
                     sum.add::<S>(0, base.add(offset));
                 }
-                for &offset in odd {
+                for &offset in odds {
                     sum.add::<S>(1, base.add(offset));
                 }
                 let column = sum.reduce::<S, NR>();
-                let m = broadcast(&matrices[i * oil + c]);
+                let at = i * oil + c;
+                let m = broadcast(&matrices[at]);
                 for h in 0..NR {
-                    store(to.add(64 * h), column[h]);
                     y[h] = _mm512_xor_si512(y[h], times(column[h], m));
                 }
-                to = to.add(64 * NR);
+                if at % 2 == 0 {
+                    even = column;
+                } else {
+                    store_columns::<NR, ZP>(pairs.add(64 * ZP * (at / 2)), &even, &column);
+                }
             }
         }
         for h in 0..NR {
             y[h] = _mm512_xor_si512(y[h], super::gf::load_part(t.as_ptr().add(64 * h), t.len() - 64 * h));
-            store(to.add(64 * h), y[h]);
         }
-        for spare in NR..NR * (1 + SPARE) {
-            store(to.add(64 * spare), _mm512_setzero_si512());
+        let last = column_pairs(set) - 1;
+        let zero = [_mm512_setzero_si512(); NR];
+        if k * oil % 2 == 0 {
+            store_columns::<NR, ZP>(pairs.add(64 * ZP * last), &y, &zero);
+        } else {
+            store_columns::<NR, ZP>(pairs.add(64 * ZP * last), &even, &y);
         }
-        eliminate::<NR>(columns, k * oil, set.m, r, x)
+        for spare in 1..=SPARE {
+            store_columns::<NR, ZP>(pairs.add(64 * ZP * (last + spare)), &zero, &zero);
+        }
+        eliminate::<ZP>(pairs, k * oil, set.m, r, x)
+    }
+}
+
+/// Writes two packed columns as a vector of pairs.
+///
+/// # Safety
+/// ZP registers must be writable at `to`.
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+unsafe fn store_columns<const NR: usize, const ZP: usize>(to: *mut u8, a: &[Z; NR], b: &[Z; NR]) {
+    let (e, o) = (lows(a[0], b[0]), highs(a[0], b[0]));
+    // SAFETY: the caller's promise.
+    unsafe {
+        if ZP == 1 {
+            store(to, _mm512_shuffle_i64x2::<0x44>(e, o));
+        } else {
+            store(to, e);
+            store(to.add(64), o);
+        }
+        if ZP == 3 {
+            let (a, b) = (a[NR - 1], b[NR - 1]);
+            store(to.add(128), _mm512_unpacklo_epi64(lows(a, b), highs(a, b)));
+        }
+    }
+}
+
+/// Which bytes of a vector of pairs are rows, by register.
+const fn rows(m: usize, zp: usize) -> [u64; 3] {
+    match zp {
+        1 => [first(m), 0, 0],
+        2 => [first(m / 2), first(m / 2), 0],
+        _ => [u64::MAX, u64::MAX, first(m / 2 - 64) | first(m / 2 - 64) << 8],
     }
 }
 
@@ -145,128 +211,171 @@ fn element_matrices(elements: &[u8], out: &mut [u64; 152]) {
     }
 }
 
+/// The place of the first one among ZP masks' bits, or 64 ZP if there is none.
+#[target_feature(enable = "bmi1")]
+#[inline]
+fn first_place<const ZP: usize>(masks: [u64; ZP]) -> u64 {
+    let mut place = 0;
+    let mut open = u64::MAX;
+    for mask in masks {
+        let here = _tzcnt_u64(mask);
+        place += here & open;
+        // Goes on only if nothing was found in this mask.
+        open &= (here >> 6).wrapping_neg();
+    }
+    place
+}
+
+/// The matrices (e1.low, e2.low; e1.high, e2.high) of entries that fill a qword each.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+#[inline]
+fn entry_matrices(e1: Z, e2: Z) -> Z {
+    // The high half of a qword makes the low half of the result.
+    let high_half = _mm512_set1_epi64(0xffff_ffff_0000_0000u64 as i64);
+    let spread = |e: Z| {
+        let chosen = _mm512_ternarylogic_epi64::<0xca>(high_half, e, _mm512_srli_epi16::<4>(e));
+        _mm512_and_si512(chosen, _mm512_set1_epi8(0x0f))
+    };
+    from_nibbles(spread(e1), spread(e2))
+}
+
 /// Solves for the last of `count + 1` columns; x = solution + r; whether the rank is `m`.
 ///
 /// # Safety
-/// `columns` must be `count + 1 + SPARE` columns of NZ registers, aligned, entries behind the m-th being 0.
+/// `pairs` must be the columns in pairs of ZP registers, with SPARE pairs behind; bytes that are no rows must be 0.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni,bmi1")]
 #[inline(never)]
-unsafe fn eliminate<const NZ: usize>(
-    columns: *mut u8,
-    count: usize,
-    m: usize,
-    r: &[u8],
-    x: &mut [u8],
-) -> bool {
+unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: &[u8], x: &mut [u8]) -> bool {
     let zero = _mm512_setzero_si512();
-    let places = places();
     let (low, high) = (_mm512_set1_epi8(0x0f), _mm512_set1_epi8(0xf0u8 as i8));
-    // Reads the byte at `place` into all bytes.
-    let read = |place: Z, column: &[Z; NZ]| {
-        if NZ == 1 {
-            _mm512_permutexvar_epi8(place, column[0])
-        } else {
-            _mm512_permutex2var_epi8(column[0], place, column[NZ - 1])
+    let places = places();
+    // Reads the byte at `place` into the bytes of `mask`, the others becoming 0.
+    let read = |mask: u64, place: Z, columns: &[Z; ZP]| match ZP {
+        1 => _mm512_maskz_permutexvar_epi8(mask, place, columns[0]),
+        2 => _mm512_maskz_permutex2var_epi8(mask, columns[0], place, columns[ZP - 1]),
+        _ => {
+            let third = _mm512_movepi8_mask(place);
+            let two = _mm512_maskz_permutex2var_epi8(mask, columns[0], place, columns[ZP - 2]);
+            _mm512_mask_permutexvar_epi8(two, third & mask, place, columns[ZP - 1])
         }
     };
     // SAFETY: the caller's promise for the columns; the tables have 16 matrices; pivots and x are `count` long.
     unsafe {
-        let at: *const u8 = DIAGONAL.0.as_ptr().cast();
-        let (t0, t1) = (load(at), load(at.add(64)));
-        let at: *const u8 = INVERSES.0.as_ptr().cast();
-        let (i0, i1) = (load(at), load(at.add(64)));
-        let get = |c: usize| {
-            let mut column = [zero; NZ];
-            for h in 0..NZ {
-                column[h] = load(columns.add(64 * (c * NZ + h)));
-            }
-            column
+        let look_up = |table: &Diagonal, at: Z| {
+            let table: *const u8 = table.0.as_ptr().cast();
+            _mm512_permutex2var_epi64(load(table), at, load(table.add(64)))
         };
-        // Rows that are no pivot's yet, as nibbles of ones.
-        let mut free = [_mm512_set1_epi8(-1); NZ];
-        free[NZ - 1] = _mm512_maskz_mov_epi8(super::gf::first(m / 2 - 64 * (NZ - 1)), free[NZ - 1]);
-        let mut pivots = [128u8; 192];
-        let mut halves = [0u8; 192];
+        let get = |c: usize| {
+            let mut columns = [zero; ZP];
+            for h in 0..ZP {
+                columns[h] = load(pairs.add(64 * (c * ZP + h)));
+            }
+            columns
+        };
+        // Rows that are no pivot's yet.
+        let mut free = [zero; ZP];
+        for h in 0..ZP {
+            free[h] = _mm512_movm_epi8(rows(m, ZP)[h]);
+        }
+        // The nibble of `which` becomes 1 in the row of the pivot, which is no longer free.
+        let mark = |columns: &mut [Z; ZP], free: &mut [Z; ZP], place: Z, which: i8| {
+            for h in 0..ZP {
+                let own = _mm512_add_epi8(places, _mm512_set1_epi8((64 * h) as i8));
+                let one = _mm512_cmpeq_epi8_mask(own, place);
+                free[h] = _mm512_mask_mov_epi8(free[h], one, zero);
+                columns[h] = _mm512_xor_si512(columns[h], _mm512_maskz_set1_epi8(one, which));
+            }
+        };
+        let search = |columns: &[Z; ZP], free: &[Z; ZP], nibble: Z| {
+            let mut masks = [0; ZP];
+            for h in 0..ZP {
+                masks[h] = _mm512_test_epi8_mask(_mm512_and_si512(columns[h], free[h]), nibble);
+            }
+            first_place(masks)
+        };
+        let none = 64 * ZP as u64;
+        let mut pivots = [0xffu8; 192];
         let mut rank = 0;
         let mut matrices = Block::ZERO;
+        let last = count / 2;
         let mut next = get(0);
-        for j in 0..count {
-            let column = next;
-            let mut open = [zero; NZ];
-            for h in 0..NZ {
-                open[h] = _mm512_and_si512(column[h], free[h]);
-            }
-            // 64 NZ if there is none, which is no place at all.
-            let mut bit = _tzcnt_u64(_mm512_test_epi8_mask(open[0], open[0]));
-            if NZ == 2 {
-                let rest = _tzcnt_u64(_mm512_test_epi8_mask(open[NZ - 1], open[NZ - 1]));
-                bit += rest & (bit >> 6).wrapping_neg();
-            }
-            rank += 1 - (bit >> (5 + NZ));
-            let place = _mm512_set1_epi8(bit as i8);
-            let pivot = read(place, &open);
-            // All ones if the pivot is in the high nibble, or there is none.
-            let is_high = _mm512_testn_epi8_mask(pivot, low);
-            let shift = _mm512_maskz_set1_epi64(is_high as u8, 4);
-            let inverse = _mm512_permutex2var_epi64(i0, _mm512_srlv_epi64(pivot, shift), i1);
-            let nibble = _mm512_mask_blend_epi8(is_high, low, high);
-            pivots[j] = bit as u8;
-            halves[j] = is_high as u8;
+        for p in 0..count.div_ceil(2) {
+            let mut f = next;
+            let place1 = search(&f, &free, low);
+            pivots[2 * p] = place1 as u8;
+            rank += u64::from(place1 != none);
+            let place1 = _mm512_set1_epi8(place1 as i8);
+            // (pivot, entry of the second column); 0 in the low nibble if there is none.
+            let pivot = read(u64::MAX, place1, &f);
+            let found = read(u64::MAX, place1, &free);
+            let scale = look_up(&FIRST_PIVOT, _mm512_and_si512(pivot, found));
+            let add = look_up(&ADD_LOW, _mm512_srli_epi64::<4>(pivot));
             // In the pivot row the multiplier is 1 - 1 / pivot, so that entry / pivot stays there.
-            let mut factor = [zero; NZ];
-            for h in 0..NZ {
-                let own = _mm512_add_epi8(places, _mm512_set1_epi8((64 * h) as i8));
-                let one = _mm512_maskz_mov_epi8(_mm512_cmpeq_epi8_mask(own, place), nibble);
-                free[h] = _mm512_andnot_si512(one, free[h]);
-                let ones = _mm512_and_si512(one, _mm512_set1_epi8(0x11));
-                factor[h] = times(_mm512_xor_si512(column[h], ones), inverse);
+            mark(&mut f, &mut free, place1, 1);
+            for h in 0..ZP {
+                f[h] = times(times(f[h], scale), add);
             }
-            // The next pivot's column first, in registers, to shorten the chain from pivot to pivot.
-            next = get(j + 1);
-            let entry = _mm512_srlv_epi64(read(place, &next), shift);
-            let matrix = _mm512_permutex2var_epi64(t0, entry, t1);
-            for h in 0..NZ {
-                next[h] = _mm512_xor_si512(next[h], times(factor[h], matrix));
-                store(columns.add(64 * ((j + 1) * NZ + h)), next[h]);
+            if 2 * p + 1 == count {
+                // The right side shares the last pivot's pair: it is done now.
+                for h in 0..ZP {
+                    store(pairs.add(64 * (p * ZP + h)), f[h]);
+                }
             }
-            let mut c = j + 2;
-            while c <= count {
-                let e = |i: usize| {
-                    let column = get(c + i);
-                    let mask = 0xff << (8 * i);
-                    if NZ == 1 {
-                        _mm512_maskz_permutexvar_epi8(mask, place, column[0])
-                    } else {
-                        _mm512_maskz_permutex2var_epi8(mask, column[0], place, column[NZ - 1])
-                    }
+            let mut place2 = if 2 * p + 1 < count { search(&f, &free, high) } else { none };
+            pivots[2 * p + 1] = place2 as u8;
+            rank += u64::from(place2 != none);
+            let second = _mm512_set1_epi8(place2 as i8);
+            place2 = (place2 != none) as u64;
+            let pivot = read(u64::MAX, second, &f);
+            // Without a second pivot its multiplier is 0.
+            let exists = _mm512_maskz_mov_epi64((place2 as u8).wrapping_neg(), pivot);
+            let scale = look_up(&SECOND_PIVOT, _mm512_srli_epi64::<4>(exists));
+            let cross = look_up(&DIAGONAL, exists);
+            mark(&mut f, &mut free, second, 0x10);
+            for h in 0..ZP {
+                f[h] = times(f[h], scale);
+            }
+            // The next pivots' columns first, in registers, to shorten the chain from pivots to pivots.
+            next = get(p + 1);
+            let e1 = read(u64::MAX, place1, &next);
+            let e2 = _mm512_xor_si512(read(u64::MAX, second, &next), times(e1, cross));
+            let own = entry_matrices(e1, e2);
+            for h in 0..ZP {
+                next[h] = _mm512_xor_si512(next[h], times(f[h], own));
+                store(pairs.add(64 * ((p + 1) * ZP + h)), next[h]);
+            }
+            let mut c = p + 2;
+            while c <= last {
+                let gather = |place: Z| {
+                    let e = |i: usize| read(0xff << (8 * i), place, &get(c + i));
+                    sum3(sum3(e(0), e(1), e(2)), sum3(e(3), e(4), e(5)), _mm512_xor_si512(e(6), e(7)))
                 };
-                let entries =
-                    sum3(sum3(e(0), e(1), e(2)), sum3(e(3), e(4), e(5)), _mm512_xor_si512(e(6), e(7)));
-                let eight = _mm512_permutex2var_epi64(t0, _mm512_srlv_epi64(entries, shift), t1);
-                store(matrices.0.as_mut_ptr(), eight);
+                let e1 = gather(place1);
+                let e2 = _mm512_xor_si512(gather(second), times(e1, cross));
+                store(matrices.0.as_mut_ptr(), entry_matrices(e1, e2));
+                // No instruction; it keeps the compiler from taking the matrices out of the register one by one, on the pipes
+                // that are busy, instead of loading them.
+                core::arch::asm!("", in("rax") &raw mut matrices, options(nostack, preserves_flags));
                 for i in 0..8 {
                     let matrix = broadcast(matrices.0.as_ptr().cast::<u64>().add(i));
-                    for h in 0..NZ {
-                        let to = columns.add(64 * ((c + i) * NZ + h));
-                        store(to, _mm512_xor_si512(load(to), times(factor[h], matrix)));
+                    for h in 0..ZP {
+                        let to = pairs.add(64 * ((c + i) * ZP + h));
+                        store(to, _mm512_xor_si512(load(to), times(f[h], matrix)));
                     }
                 }
                 c += 8;
             }
         }
-        let right = get(count);
+        let right = get(last);
         for (at, (x, r)) in x.chunks_mut(64).zip(r.chunks(64)).enumerate() {
             let place = load(pivots.as_ptr().add(64 * at));
-            let half = load(halves.as_ptr().add(64 * at));
-            let found = _mm512_cmplt_epu8_mask(place, _mm512_set1_epi8((64 * NZ) as u8 as i8));
-            let bytes = read(place, &right);
-            let is_high = _mm512_test_epi8_mask(half, half);
-            let elements = _mm512_mask_blend_epi8(is_high, bytes, _mm512_srli_epi16::<4>(bytes));
-            let solution = _mm512_maskz_and_epi64(0xff, elements, low);
-            let solution = _mm512_maskz_mov_epi8(found, solution);
-            let mask = super::gf::first(x.len());
+            let found = _mm512_cmpneq_epi8_mask(place, _mm512_set1_epi8(none as i8));
+            let bytes = read(found, place, &right);
+            let own = if count % 2 == 0 { bytes } else { _mm512_srli_epi16::<4>(bytes) };
+            let mask = first(x.len());
             let r = _mm512_maskz_loadu_epi8(mask, r.as_ptr().cast());
-            _mm512_mask_storeu_epi8(x.as_mut_ptr().cast(), mask, _mm512_xor_si512(solution, r));
+            let sum = _mm512_xor_si512(_mm512_and_si512(own, low), r);
+            _mm512_mask_storeu_epi8(x.as_mut_ptr().cast(), mask, sum);
         }
         rank == m as u64
     }
@@ -300,7 +409,7 @@ pub(super) fn finish<const S: usize>(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut
                 let low = _mm512_set1_epi8(0x0f);
                 let both = [sum, _mm512_srli_epi16::<4>(sum)];
                 for (h, part) in both.into_iter().enumerate().take((k - 2 * i).min(2)) {
-                    let (i, mask) = (2 * i + h, super::gf::first(v - 64 * z));
+                    let (i, mask) = (2 * i + h, first(v - 64 * z));
                     let own = _mm512_maskz_loadu_epi8(mask, vinegar.as_ptr().add(i * v + 64 * z).cast());
                     let out = _mm512_xor_si512(_mm512_and_si512(part, low), own);
                     _mm512_mask_storeu_epi8(s.as_mut_ptr().add(i * n + 64 * z).cast(), mask, out);

@@ -23,17 +23,23 @@ const fn row(a: u8, i: usize) -> u8 {
     row
 }
 
+/// The matrix of (a, b; c, d).
+pub(super) const fn matrix(a: u8, b: u8, c: u8, d: u8) -> u64 {
+    let (mut out, mut i) = (0, 0);
+    while i < 4 {
+        out |= ((row(a, i) | row(b, i) << 4) as u64) << (8 * (7 - i));
+        out |= ((row(c, i) | row(d, i) << 4) as u64) << (8 * (3 - i));
+        i += 1;
+    }
+    out
+}
+
 /// The matrices of (a, 0; 0, a): both nibbles times a.
 pub(super) static DIAGONAL: Diagonal = {
     let mut out = [0u64; 16];
     let mut a = 0;
     while a < 16 {
-        let mut i = 0;
-        while i < 4 {
-            let r = row(a as u8, i) as u64;
-            out[a] |= r << (8 * (7 - i)) | r << (8 * (3 - i) + 4);
-            i += 1;
-        }
+        out[a] = matrix(a as u8, 0, 0, a as u8);
         a += 1;
     }
     Diagonal(out)
@@ -165,10 +171,11 @@ pub(super) fn take(scratch: &mut &mut [Block], bytes: usize) -> *mut u8 {
     front.as_mut_ptr().cast()
 }
 
-/// The matrices of eight pairs of columns, from the elements `from_low` and `from_high` picked for each byte.
+/// Eight matrices (a, b; c, d): `from_low` has a in the upper four bytes of each qword and c in the lower four,
+/// `from_high` has b and d.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 #[inline]
-fn matrices(from_low: Z, from_high: Z) -> Z {
+pub(super) fn from_nibbles(from_low: Z, from_high: Z) -> Z {
     // SAFETY: a block is 64 readable bytes.
     let rows = unsafe { load(ROWS.0.as_ptr()) };
     let pages = _mm512_set1_epi64(PAGES);
@@ -205,7 +212,8 @@ pub(super) unsafe fn table_of_rows(
                 let a = _mm_maskz_loadu_epi8(mask, x.add(2 * j * row_bytes + c).cast());
                 let b = _mm_maskz_loadu_epi8(second, x.wrapping_add((2 * j + 1) * row_bytes + c).cast());
                 let both = _mm512_castsi256_si512(_mm256_set_m128i(b, a));
-                let m = matrices(_mm512_permutexvar_epi8(pick, both), _mm512_permutexvar_epi8(next, both));
+                let m =
+                    from_nibbles(_mm512_permutexvar_epi8(pick, both), _mm512_permutexvar_epi8(next, both));
                 store(out.add(j * stride + c / 2).cast(), m);
             }
             c += 16;
@@ -244,7 +252,7 @@ pub(super) unsafe fn table_of_columns<const PAIRS: usize>(
             for half in 0..PAIRS.div_ceil(8) {
                 let low = _mm512_permutexvar_epi8(load(low[half].as_ptr()), both);
                 let high = _mm512_permutexvar_epi8(load(high[half].as_ptr()), both);
-                store(out.add(r * PAIRS + 8 * half).cast(), matrices(low, high));
+                store(out.add(r * PAIRS + 8 * half).cast(), from_nibbles(low, high));
             }
         }
     }
