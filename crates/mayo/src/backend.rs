@@ -72,6 +72,8 @@ pub(crate) struct SetKernels {
     pub(crate) params: &'static Params,
     /// Blocks of scratch that any kernel of this set needs.
     pub(crate) scratch_blocks: usize,
+    /// Blocks at the front of scratch that `keygen` uses; it leaves the others alone, so that they need no wiping.
+    pub(crate) keygen_blocks: usize,
     /// P3 = Upper(O^T (P1 O + P2)). (p, o elements v x o, p3 out, scratch)
     pub(crate) keygen: unsafe fn(&[u8], &[u8], &mut [u8], &mut [Block]),
     /// The vinegar products of one attempt. (p, o, vinegar elements k x v, lambda or empty, m out, u out, scratch).

@@ -113,7 +113,7 @@ fn target(e: Engine, set: &Params, digest: &[u8], salt: &[u8], lambda: &mut [u8]
 /// The compact public key of a secret seed, into `public_key`.
 pub(crate) fn keygen(e: Engine, set: &Params, seed_sk: &[u8], public_key: &mut [u8]) {
     let kernels = e.set(set);
-    workspace::with(kernels, Holds::Secrets, |w| {
+    workspace::with(kernels, Holds::KeygenSecrets, |w| {
         let (mut public, secret) = w.parts(kernels, true);
         let seed_pk = expand_seed(e, set, seed_sk, secret.elements);
         expand_p(e, set, &seed_pk, &mut public);

@@ -119,20 +119,25 @@ pub(crate) enum Holds {
     Public,
     /// The secret arena, the elements, the stack below and the vector registers.
     Secrets,
+    /// The same, but of the secret arena only what the kernel `keygen` uses.
+    KeygenSecrets,
 }
 
 /// Wipes when dropped, so that a panic wipes too.
 struct Guard<'a> {
     workspace: &'a mut Workspace,
-    used: usize,
+    /// The part of the secret arena that was used, in blocks.
+    used: core::ops::Range<usize>,
     holds: Holds,
 }
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        if self.holds == Holds::Secrets {
-            let used = self.used.min(self.workspace.secret.len());
-            wipe_blocks(&mut self.workspace.secret[..used]);
+        if self.holds != Holds::Public {
+            // Shorter only if the operation failed before it had its parts.
+            let len = self.workspace.secret.len();
+            let used = self.used.start.min(len)..self.used.end.min(len);
+            wipe_blocks(&mut self.workspace.secret[used]);
             self.workspace.elements.wipe();
             wipe_stack_and_registers();
         }
@@ -146,7 +151,11 @@ thread_local! {
 /// Runs `operation` in this thread's workspace and wipes afterwards what it holds.
 pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce(&mut Workspace) -> R) -> R {
     let set: &Params = kernels.params;
-    let used = SetKernels::padded_blocks(set, set.k * set.o + set.pairs()) + kernels.scratch_blocks;
+    let system = SetKernels::padded_blocks(set, set.k * set.o + set.pairs());
+    let used = match holds {
+        Holds::KeygenSecrets => system..system + kernels.keygen_blocks,
+        Holds::Public | Holds::Secrets => 0..system + kernels.scratch_blocks,
+    };
     WORKSPACE.with_borrow_mut(|workspace| {
         let guard = Guard { workspace, used, holds };
         operation(guard.workspace)

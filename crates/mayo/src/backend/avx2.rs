@@ -23,6 +23,7 @@ macro_rules! set {
         SetKernels {
             params: P,
             scratch_blocks: products::scratch_blocks(P),
+            keygen_blocks: products::scratch_blocks(P),
             keygen: products::keygen::<S, A, B>,
             sign: products::sign::<S, A, B>,
             verify: verify::verify::<S, A, B>,

@@ -27,6 +27,7 @@ macro_rules! set {
         const NR: usize = P.m_bytes().div_ceil(64);
         SetKernels {
             params: P,
+            keygen_blocks: products::keygen_blocks(P),
             scratch_blocks: max(products::scratch_blocks(P), eliminate::scratch_blocks(P)),
             keygen: products::keygen::<S, OP, G>,
             sign: products::sign::<S, KP, OP, G, JS>,

@@ -413,6 +413,7 @@ pub(crate) const fn with_threads<const T: usize, I: Isa>(plain: Kernels) -> Kern
             const NW: usize = P.m_bytes().div_ceil(8);
             SetKernels {
                 scratch_blocks: max(sets[S].scratch_blocks, scratch_blocks(P)),
+                keygen_blocks: max(sets[S].scratch_blocks, scratch_blocks(P)),
                 keygen: keygen::<S, NW, T, I>,
                 sign: sign::<S, NW, T, I>,
                 verify: verify::<S, NW, T, I>,

@@ -16,6 +16,7 @@ macro_rules! set {
         SetKernels {
             params: P,
             scratch_blocks: products::scratch_blocks(P),
+            keygen_blocks: products::scratch_blocks(P),
             keygen: products::keygen::<S, NW>,
             sign: products::sign::<S, NW>,
             verify: products::verify::<S, NW>,

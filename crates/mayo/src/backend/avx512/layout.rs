@@ -41,8 +41,13 @@ pub(super) unsafe fn pack<const G: usize>(to: *mut u8, even: [*const u8; 4], odd
             let (a, b) = (load(even[q]), load(odd[q]));
             let (e, o): (Z, Z) = (lows(a, b), highs(a, b));
             if G == 4 {
-                _mm256_storeu_si256(row.cast(), _mm512_castsi512_si256(e));
-                _mm256_storeu_si256(row.add(32).cast(), _mm512_castsi512_si256(o));
+                store(row, _mm512_shuffle_i64x2::<0x44>(e, o));
+            } else if G == 5 {
+                // Ten qwords: eight in one store, two in another.
+                let from_odd = _mm512_setr_epi64(0, 0, 0, 0, 0, 0, 1, 2);
+                store(row, _mm512_mask_permutexvar_epi64(e, 0xe0, from_odd, o));
+                let rest = _mm512_castsi512_si128(_mm512_alignr_epi64::<3>(o, o));
+                _mm_storeu_si128(row.add(64).cast(), rest);
             } else if G == 9 {
                 let a = _mm512_castsi128_si512(_mm_loadu_si128(even[q].add(64).cast()));
                 let b = _mm512_castsi128_si512(_mm_loadu_si128(odd[q].add(64).cast()));

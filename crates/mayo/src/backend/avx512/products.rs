@@ -96,6 +96,14 @@ pub(super) const fn scratch_blocks(p: &Params) -> usize {
     (8 * tables + cells + results).div_ceil(64) + 32
 }
 
+/// The part of it that `keygen` uses.
+pub(super) const fn keygen_blocks(p: &Params) -> usize {
+    let (op, g) = (p.o.div_ceil(2), cell(p));
+    let table = (8 * (2 * quads(p.v()) * op + 16)).div_ceil(64);
+    let results = quads(p.v()) * op * g + 1 + 2 * op * op * row_registers(g) + 1;
+    table + results + (p1_cells(p, 0) + p2_cells(p)) / 64 + 2
+}
+
 /// One run of a sweep: where its cells, its matrices, and how many.
 type Run = (*const u8, *const u64, usize);
 
@@ -320,10 +328,11 @@ pub(super) fn keygen<const S: usize, const OP: usize, const G: usize>(
     p: &[u8],
     o: &[u8],
     p3: &mut [u8],
-    mut scratch: &mut [Block],
+    scratch: &mut [Block],
 ) {
     let set = const { Params::by_index(S) };
     let (v, oil, mb) = (set.v(), set.o, set.m_bytes());
+    let (mut scratch, _) = scratch.split_at_mut(const { keygen_blocks(Params::by_index(S)) });
     let to: *mut u64 = take(&mut scratch, 8 * (2 * quads(v) * OP + 16)).cast();
     let x = take(&mut scratch, 64 * quads(v) * OP * G + 64);
     let w = take(&mut scratch, 64 * (2 * OP * OP * row_registers(G) + 1));
