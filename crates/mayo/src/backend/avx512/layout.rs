@@ -18,6 +18,7 @@
 
 use super::gf::{Z, highs, load, lows, store};
 use core::arch::x86_64::*;
+use core::ops::Range;
 
 /// Stands in for an absent m-vector.
 static NONE: [u8; 128] = [0; 128];
@@ -25,6 +26,25 @@ static NONE: [u8; 128] = [0; 128];
 /// Bytes of half a row of a cell.
 const fn half<const G: usize>() -> usize {
     8 * G
+}
+
+/// A row of a cell for m = 64, from the two neighbouring m-vectors of 32 bytes at `from`: one register, so that four rows
+/// need no packing.
+///
+/// # Safety
+/// 64 bytes must be readable.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) unsafe fn join_neighbours(from: *const u8) -> Z {
+    // SAFETY: the caller's promise.
+    let both = unsafe { load(from) };
+    // The first half takes its low nibbles from the first vector and its high ones from the second's low ones; the second
+    // half takes its high nibbles from the second vector and its low ones from the first's high ones.
+    let other = _mm512_shuffle_i64x2::<0x4e>(both, both);
+    let turned = _mm512_rolv_epi64(other, _mm512_setr_epi64(4, 4, 4, 4, 60, 60, 60, 60));
+    let low = 0x0f0f_0f0f_0f0f_0f0f;
+    let own = _mm512_setr_epi64(low, low, low, low, !low, !low, !low, !low);
+    _mm512_ternarylogic_epi64::<0xca>(own, both, turned)
 }
 
 /// Writes one cell from the m-vectors of its even and its odd column.
@@ -63,11 +83,12 @@ pub(super) unsafe fn pack<const G: usize>(to: *mut u8, even: [*const u8; 4], odd
     }
 }
 
-/// Packs rows 4b to 4b + 3 of an upper triangle with `width` rows, columns from 4b on; returns how many cells that made.
+/// Packs rows 4b to 4b + 3 of an upper triangle with `width` rows: the cells numbered `cells`, cell c being columns 2c and
+/// 2c + 1. The rows begin in cell 2b.
 ///
 /// # Safety
-/// `base` must hold the triangle's m-vectors of `mb` bytes and 64 readable bytes behind; `to` must have room for
-/// `(width + 1) / 2 - 2b` cells and 24 bytes.
+/// `base` must hold the triangle's m-vectors of `mb` bytes and 64 readable bytes behind; `to` must have room for the cells
+/// and 24 bytes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) unsafe fn pack_triangle<const G: usize>(
     to: *mut u8,
@@ -75,16 +96,17 @@ pub(super) unsafe fn pack_triangle<const G: usize>(
     width: usize,
     mb: usize,
     b: usize,
-) -> usize {
+    cells: Range<usize>,
+) {
     let mut rows = [NONE.as_ptr(); 4];
     for (q, row) in rows.iter_mut().enumerate() {
         let r = 4 * b + q;
         // Where column 0 would be.
         *row = base.wrapping_add((r * width).wrapping_sub(r * (r + 1) / 2).wrapping_mul(mb));
     }
-    let (first, last) = (2 * b, width.div_ceil(2));
-    for c in first..last {
-        let cell = to.wrapping_add((c - first) * 64 * G);
+    let (first, start) = (2 * b, cells.start);
+    for c in cells {
+        let cell = to.wrapping_add((c - start) * 64 * G);
         let (mut even, mut odd) = ([NONE.as_ptr(); 4], [NONE.as_ptr(); 4]);
         if c >= first + 2 && 2 * c + 1 < width {
             for q in 0..4 {
@@ -105,7 +127,6 @@ pub(super) unsafe fn pack_triangle<const G: usize>(
         // SAFETY: each address is that of an m-vector of the triangle, or of NONE.
         unsafe { pack::<G>(cell, even, odd) };
     }
-    last - first
 }
 
 /// Packs rows 4b to 4b + 3 of the transposed triangle: columns 0 to 4b + 3, or to the last.
@@ -138,10 +159,10 @@ pub(super) unsafe fn pack_transposed<const G: usize>(
     last
 }
 
-/// Packs rows 4b to 4b + 3 of a matrix with `height` rows and `width` columns.
+/// Packs rows 4b to 4b + 3 of a matrix with `height` rows and `width` columns: the cells numbered `cells`.
 ///
 /// # Safety
-/// As [`pack_triangle`], with room for `(width + 1) / 2` cells.
+/// As [`pack_triangle`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) unsafe fn pack_rows<const G: usize>(
     to: *mut u8,
@@ -150,8 +171,10 @@ pub(super) unsafe fn pack_rows<const G: usize>(
     width: usize,
     mb: usize,
     b: usize,
+    cells: Range<usize>,
 ) {
-    for c in 0..width.div_ceil(2) {
+    let start = cells.start;
+    for c in cells {
         let (mut even, mut odd) = ([NONE.as_ptr(); 4], [NONE.as_ptr(); 4]);
         for q in 0..4 {
             if 4 * b + q < height {
@@ -162,6 +185,6 @@ pub(super) unsafe fn pack_rows<const G: usize>(
             }
         }
         // SAFETY: each address is that of an m-vector of the matrix, or of NONE.
-        unsafe { pack::<G>(to.wrapping_add(c * 64 * G), even, odd) };
+        unsafe { pack::<G>(to.wrapping_add((c - start) * 64 * G), even, odd) };
     }
 }

@@ -23,7 +23,7 @@ use super::gf::{
     Z, broadcast, first, highs, load, load_part, lows, store, sum3, table_of_columns, table_of_rows, take,
     times,
 };
-use super::layout::{pack_rows, pack_transposed, pack_triangle};
+use super::layout::{join_neighbours, pack_rows, pack_transposed, pack_triangle};
 use crate::params::Params;
 use crate::sys::Block;
 use core::arch::x86_64::*;
@@ -104,14 +104,108 @@ pub(super) const fn keygen_blocks(p: &Params) -> usize {
     table + results + (p1_cells(p, 0) + p2_cells(p)) / 64 + 2
 }
 
-/// One run of a sweep: where its cells, its matrices, and how many.
-type Run = (*const u8, *const u64, usize);
+/// What a sweep goes over: cells, each with its number, which is its place in the tables of matrices.
+#[derive(Clone, Copy)]
+struct Work {
+    /// Runs of cells in memory: where, the first one's number, how many.
+    packed: [(*const u8, usize, usize); 4],
+    /// Runs of pairs of m-vectors of 32 bytes that need no packing: where each row's are, the first one's number, how many.
+    direct: [([*const u8; 4], usize, usize); 2],
+    runs: usize,
+    direct_runs: usize,
+}
 
-/// `GC` registers, from the `g`-th on, of the products of cells with `KT` pairs of vectors.
+impl Work {
+    const NONE: Work = Work {
+        packed: [(core::ptr::null(), 0, 0); 4],
+        direct: [([core::ptr::null(); 4], 0, 0); 2],
+        runs: 0,
+        direct_runs: 0,
+    };
+
+    fn packed(&mut self, cells: *const u8, number: usize, count: usize) {
+        self.packed[self.runs] = (cells, number, count);
+        self.runs += 1;
+    }
+
+    /// Adds rows 4b to 4b + 3 of a triangle, packing them into `buffer` where that is needed; cell c has number
+    /// `number + c`. Returns where the buffer goes on.
+    ///
+    /// # Safety
+    /// As for [`pack_triangle`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    unsafe fn triangle<const G: usize>(
+        &mut self,
+        mut buffer: *mut u8,
+        base: *const u8,
+        width: usize,
+        mb: usize,
+        b: usize,
+        number: usize,
+    ) -> *mut u8 {
+        let (start, end) = (2 * b, width.div_ceil(2));
+        let whole = if G == 4 && 4 * b + 3 < width {
+            (start + 2).min(end)..(width / 2).max(start + 2).min(end)
+        } else {
+            end..end
+        };
+        for cells in [start..whole.start, whole.end..end] {
+            if !cells.is_empty() {
+                // SAFETY: the caller's promise.
+                unsafe { pack_triangle::<G>(buffer, base, width, mb, b, cells.clone()) };
+                self.packed(buffer, number + cells.start, cells.len());
+                buffer = buffer.wrapping_add(64 * G * cells.len());
+            }
+        }
+        if !whole.is_empty() {
+            let row = |r: usize| {
+                base.wrapping_add(
+                    (r * width).wrapping_sub(r * (r + 1) / 2).wrapping_add(2 * whole.start) * mb,
+                )
+            };
+            let r = 4 * b;
+            self.direct[self.direct_runs] =
+                ([row(r), row(r + 1), row(r + 2), row(r + 3)], number + whole.start, whole.len());
+            self.direct_runs += 1;
+        }
+        buffer
+    }
+
+    /// Adds rows 4b to 4b + 3 of a matrix, as `triangle` does.
+    ///
+    /// # Safety
+    /// As for [`pack_rows`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    unsafe fn rows<const G: usize>(
+        &mut self,
+        buffer: *mut u8,
+        base: *const u8,
+        height: usize,
+        width: usize,
+        mb: usize,
+        b: usize,
+        number: usize,
+    ) {
+        let end = width.div_ceil(2);
+        let whole = if G == 4 && 4 * b + 3 < height { width / 2 } else { 0 };
+        if whole < end {
+            // SAFETY: the caller's promise.
+            unsafe { pack_rows::<G>(buffer, base, height, width, mb, b, whole..end) };
+            self.packed(buffer, number + whole, end - whole);
+        }
+        if whole > 0 {
+            let row = |q: usize| base.wrapping_add((4 * b + q) * width * mb);
+            self.direct[self.direct_runs] = ([row(0), row(1), row(2), row(3)], number, whole);
+            self.direct_runs += 1;
+        }
+    }
+}
+
+/// Registers `g` to `g + GC` of the products of cells with `KT` pairs of vectors.
 ///
 /// # Safety
-/// Each run must have its cells and, at strides JS (between pairs of vectors) and CS (between cells), its matrices; `init` must
-/// have what FROM says, and `out` room for KT x G registers.
+/// The work's memory must be there; so must the matrices, at strides JS (between pairs of vectors) and CS (between cells);
+/// `init` must have what FROM says, and `out` room for KT x G registers.
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 #[inline(never)]
 unsafe fn chunk<
@@ -122,49 +216,84 @@ unsafe fn chunk<
     const CS: usize,
     const FROM: u8,
 >(
-    runs: &[Run],
+    work: &Work,
+    g0: usize,
+    table: *const u64,
     init: *const u8,
     out: *mut u8,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let mut acc = [[_mm512_setzero_si512(); GC]; KT];
+        let zero = _mm512_setzero_si512();
+        let mut acc = [[zero; GC]; KT];
         for j in 0..KT {
             for g in 0..GC {
                 if FROM == ALL || (FROM == FIRST && j == 0) {
-                    acc[j][g] = load(init.add(64 * (j * G + g)));
+                    acc[j][g] = load(init.add(64 * (j * G + g0 + g)));
                 }
             }
         }
-        for &(mut cells, mut t, mut pairs) in runs {
+        let add_two = |acc: &mut [[Z; GC]; KT], x: &[Z; GC], y: &[Z; GC], t: *const u64| {
+            for j in 0..KT {
+                let (m, n) = (broadcast(t.add(j * JS)), broadcast(t.add(j * JS + CS)));
+                for g in 0..GC {
+                    acc[j][g] = sum3(acc[j][g], times(x[g], m), times(y[g], n));
+                }
+            }
+        };
+        let add_one = |acc: &mut [[Z; GC]; KT], x: &[Z; GC], t: *const u64| {
+            for j in 0..KT {
+                let m = broadcast(t.add(j * JS));
+                for g in 0..GC {
+                    acc[j][g] = _mm512_xor_si512(acc[j][g], times(x[g], m));
+                }
+            }
+        };
+        for &(cells, number, mut pairs) in &work.packed[..work.runs] {
+            let (mut cells, mut t) = (cells.add(64 * g0), table.add(number * CS));
+            let (mut x, mut y) = ([zero; GC], [zero; GC]);
             while pairs >= 2 {
-                let (mut x, mut y) = ([_mm512_setzero_si512(); GC], [_mm512_setzero_si512(); GC]);
                 for g in 0..GC {
                     x[g] = load(cells.add(64 * g));
                     y[g] = load(cells.add(64 * (G + g)));
                 }
-                for j in 0..KT {
-                    let (m, n) = (broadcast(t.add(j * JS)), broadcast(t.add(j * JS + CS)));
-                    for g in 0..GC {
-                        acc[j][g] = sum3(acc[j][g], times(x[g], m), times(y[g], n));
-                    }
-                }
+                add_two(&mut acc, &x, &y, t);
                 cells = cells.add(128 * G);
                 t = t.add(2 * CS);
                 pairs -= 2;
             }
             if pairs == 1 {
-                for j in 0..KT {
-                    let m = broadcast(t.add(j * JS));
+                for g in 0..GC {
+                    x[g] = load(cells.add(64 * g));
+                }
+                add_one(&mut acc, &x, t);
+            }
+        }
+        if G == 4 {
+            for &(rows, number, mut pairs) in &work.direct[..work.direct_runs] {
+                let (mut at, mut t) = (0, table.add(number * CS));
+                let (mut x, mut y) = ([zero; GC], [zero; GC]);
+                while pairs >= 2 {
                     for g in 0..GC {
-                        acc[j][g] = _mm512_xor_si512(acc[j][g], times(load(cells.add(64 * g)), m));
+                        x[g] = join_neighbours(rows[g0 + g].add(at));
+                        y[g] = join_neighbours(rows[g0 + g].add(at + 64));
                     }
+                    add_two(&mut acc, &x, &y, t);
+                    at += 128;
+                    t = t.add(2 * CS);
+                    pairs -= 2;
+                }
+                if pairs == 1 {
+                    for g in 0..GC {
+                        x[g] = join_neighbours(rows[g0 + g].add(at));
+                    }
+                    add_one(&mut acc, &x, t);
                 }
             }
         }
         for j in 0..KT {
             for g in 0..GC {
-                store(out.add(64 * (j * G + g)), acc[j][g]);
+                store(out.add(64 * (j * G + g0 + g)), acc[j][g]);
             }
         }
     }
@@ -177,50 +306,29 @@ unsafe fn chunk<
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 #[inline]
 unsafe fn sweep<const KT: usize, const G: usize, const JS: usize, const CS: usize, const FROM: u8>(
-    runs: &[Run],
+    work: &Work,
+    table: *const u64,
     init: *const u8,
     out: *mut u8,
 ) {
     let mut g = 0;
-    // SAFETY: the caller's promise; registers g to g + GC of each cell.
+    // SAFETY: the caller's promise.
     unsafe {
-        let shifted = |g: usize| {
-            let mut moved = [(core::ptr::null(), core::ptr::null(), 0); 2];
-            for (to, run) in moved.iter_mut().zip(runs) {
-                *to = (run.0.wrapping_add(64 * g), run.1, run.2);
-            }
-            moved
-        };
-        let some = runs.len();
-        if KT > 6 {
-            while g + 2 <= G {
-                chunk::<KT, G, 2, JS, CS, FROM>(
-                    &shifted(g)[..some],
-                    init.wrapping_add(64 * g),
-                    out.add(64 * g),
-                );
-                g += 2;
-            }
-        } else {
+        if KT <= 3 && G == 4 {
+            return chunk::<KT, G, 4, JS, CS, FROM>(work, 0, table, init, out);
+        }
+        if KT <= 6 {
             while g + 3 <= G {
-                chunk::<KT, G, 3, JS, CS, FROM>(
-                    &shifted(g)[..some],
-                    init.wrapping_add(64 * g),
-                    out.add(64 * g),
-                );
+                chunk::<KT, G, 3, JS, CS, FROM>(work, g, table, init, out);
                 g += 3;
             }
-            if g + 2 == G {
-                chunk::<KT, G, 2, JS, CS, FROM>(
-                    &shifted(g)[..some],
-                    init.wrapping_add(64 * g),
-                    out.add(64 * g),
-                );
-                g += 2;
-            }
+        }
+        while g + 2 <= G {
+            chunk::<KT, G, 2, JS, CS, FROM>(work, g, table, init, out);
+            g += 2;
         }
         if g < G {
-            chunk::<KT, G, 1, JS, CS, FROM>(&shifted(g)[..some], init.wrapping_add(64 * g), out.add(64 * g));
+            chunk::<KT, G, 1, JS, CS, FROM>(work, g, table, init, out);
         }
     }
 }
@@ -382,10 +490,10 @@ unsafe fn oil_rows<const S: usize, const OP: usize, const G: usize>(
     // SAFETY: the caller's promise; the buffers hold the cells of the longest rows.
     unsafe {
         for b in 0..quads(v) {
-            let pairs = pack_triangle::<G>(cells, p.as_ptr(), v, mb, b);
-            pack_rows::<G>(p2, p.as_ptr().add(set.p1_vecs() * mb), v, oil, mb, b);
-            let run = (cells.cast_const(), to.add(2 * b * OP), pairs);
-            sweep::<OP, G, 1, OP, ALL>(&[run], p2, x.add(64 * b * OP * G));
+            let mut work = Work::NONE;
+            work.triangle::<G>(cells, p.as_ptr(), v, mb, b, 0);
+            pack_rows::<G>(p2, p.as_ptr().add(set.p1_vecs() * mb), v, oil, mb, b, 0..OP);
+            sweep::<OP, G, 1, OP, ALL>(&work, to, p2, x.add(64 * b * OP * G));
         }
     }
 }
@@ -398,7 +506,7 @@ unsafe fn oil_rows<const S: usize, const OP: usize, const G: usize>(
 unsafe fn pack_lambda<const G: usize>(to: *mut u8, lambda: *const u8, rows: usize, mb: usize, b: usize) {
     // A column of m-vectors is a matrix of width 1.
     // SAFETY: the caller's promise.
-    unsafe { pack_rows::<G>(to, lambda, rows, 1, mb, b) }
+    unsafe { pack_rows::<G>(to, lambda, rows, 1, mb, b, 0..1) }
 }
 
 /// See `SetKernels::sign`.
@@ -431,18 +539,17 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
         table_of_rows(vinegar.as_ptr(), v, k, v, tv, JS);
         table_of_columns::<OP>(o.as_ptr(), v, oil, 2 * quads(v), to);
         for b in 0..quads(v) {
-            let pairs = pack_triangle::<G>(cells, p.as_ptr(), v, mb, b);
-            pack_rows::<G>(p2, p.as_ptr().add(set.p1_vecs() * mb), v, oil, mb, b);
-            let run = (cells.cast_const(), tv.add(2 * b).cast_const(), pairs);
+            let mut work = Work::NONE;
+            work.triangle::<G>(cells, p.as_ptr(), v, mb, b, 0);
+            pack_rows::<G>(p2, p.as_ptr().add(set.p1_vecs() * mb), v, oil, mb, b, 0..OP);
             let out = us.add(64 * b * KP * G);
             if set.linear_term {
                 pack_lambda::<G>(linear, lambda.as_ptr(), v, mb, b);
-                sweep::<KP, G, JS, 1, FIRST>(&[run], linear, out);
+                sweep::<KP, G, JS, 1, FIRST>(&work, tv, linear, out);
             } else {
-                sweep::<KP, G, JS, 1, ZERO>(&[run], core::ptr::null(), out);
+                sweep::<KP, G, JS, 1, ZERO>(&work, tv, core::ptr::null(), out);
             }
-            let run = (cells.cast_const(), to.add(2 * b * OP).cast_const(), pairs);
-            sweep::<OP, G, 1, OP, ALL>(&[run], p2, xs.add(64 * b * OP * G));
+            sweep::<OP, G, 1, OP, ALL>(&work, to, p2, xs.add(64 * b * OP * G));
         }
         contract::<KP, OP, G, JS>(us, KP, quads(v), tv, to, w_pairs, w_oil);
         contract::<KP, 0, G, JS>(xs, OP, quads(v), tv, core::ptr::null(), w_x, core::ptr::null_mut());
@@ -503,41 +610,40 @@ unsafe fn verify_cells<
     // SAFETY: as in `sign`; s is k x n elements.
     unsafe {
         // The columns of P2 begin a new pair, also where v is odd.
-        let t_oil = t.add(2 * quads(v));
+        let oil_number = 2 * quads(v);
         table_of_rows(s.as_ptr(), n, k, v, t, JS);
-        table_of_rows(s.as_ptr().add(v), n, k, oil, t_oil, JS);
-        let finish = |runs: &[Run], b: usize, lambda: *const u8, rows: usize, at: usize| {
+        table_of_rows(s.as_ptr().add(v), n, k, oil, t.add(oil_number), JS);
+        let finish = |work: &Work, b: usize, lambda: *const u8, rows: usize, at: usize| {
             let out = ps.add(64 * at * KP * G);
             if set.linear_term {
                 pack_lambda::<G>(linear, lambda, rows, mb, b);
-                sweep::<KP, G, JS, 1, FIRST>(runs, linear, out);
+                sweep::<KP, G, JS, 1, FIRST>(work, t, linear, out);
             } else {
-                sweep::<KP, G, JS, 1, ZERO>(runs, core::ptr::null(), out);
+                sweep::<KP, G, JS, 1, ZERO>(work, t, core::ptr::null(), out);
             }
         };
         for b in 0..quads(v) {
-            let pairs = v.div_ceil(2) - 2 * b;
-            if !EXPANDED {
-                pack_triangle::<G>(buffer, p, v, mb, b);
-                pack_rows::<G>(buffer.add(p1_cells(set, b)), p.add(set.p1_vecs() * mb), v, oil, mb, b);
-                cells = buffer;
+            let mut work = Work::NONE;
+            if EXPANDED {
+                work.packed(cells, 2 * b, v.div_ceil(2) - 2 * b);
+                cells = cells.add(p1_cells(set, b));
+                work.packed(cells, oil_number, op);
+                cells = cells.add(p2_cells(set));
+            } else {
+                let rest = work.triangle::<G>(buffer, p, v, mb, b, 0);
+                work.rows::<G>(rest, p.add(set.p1_vecs() * mb), v, oil, mb, b, oil_number);
             }
-            let runs = [
-                (cells, t.add(2 * b).cast_const(), pairs),
-                (cells.add(p1_cells(set, b)), t_oil.cast_const(), op),
-            ];
-            finish(&runs, b, lambda.as_ptr(), v, b);
-            cells = cells.wrapping_add(p1_cells(set, b) + p2_cells(set));
+            finish(&work, b, lambda.as_ptr(), v, b);
         }
         for b in 0..quads(oil) {
-            let pairs = op - 2 * b;
-            if !EXPANDED {
-                pack_triangle::<G>(buffer, p3, oil, mb, b);
-                cells = buffer;
+            let mut work = Work::NONE;
+            if EXPANDED {
+                work.packed(cells, oil_number + 2 * b, op - 2 * b);
+                cells = cells.add(64 * (op - 2 * b) * G);
+            } else {
+                work.triangle::<G>(buffer, p3, oil, mb, b, oil_number);
             }
-            let runs = [(cells, t_oil.add(2 * b).cast_const(), pairs)];
-            finish(&runs, b, lambda.as_ptr().wrapping_add(v * mb), oil, quads(v) + b);
-            cells = cells.wrapping_add(64 * pairs * G);
+            finish(&work, b, lambda.as_ptr().wrapping_add(v * mb), oil, quads(v) + b);
         }
         contract::<KP, 0, G, JS>(ps, KP, rows, t, core::ptr::null(), w, core::ptr::null_mut());
         store_pairs::<S, G>(w, u);
@@ -582,13 +688,15 @@ pub(super) fn expand_public<const S: usize, const G: usize>(p: &[u8], p3: &[u8],
     // SAFETY: the contract's lengths; `public_blocks` counts the cells and a block for the stores past the last one.
     unsafe {
         for b in 0..quads(v) {
-            pack_triangle::<G>(to, p.as_ptr(), v, mb, b);
+            pack_triangle::<G>(to, p.as_ptr(), v, mb, b, 2 * b..v.div_ceil(2));
             to = to.add(p1_cells(set, b));
-            pack_rows::<G>(to, p.as_ptr().add(set.p1_vecs() * mb), v, oil, mb, b);
+            pack_rows::<G>(to, p.as_ptr().add(set.p1_vecs() * mb), v, oil, mb, b, 0..oil.div_ceil(2));
             to = to.add(p2_cells(set));
         }
         for b in 0..quads(oil) {
-            to = to.add(64 * G * pack_triangle::<G>(to, p3.as_ptr(), oil, mb, b));
+            let cells = 2 * b..oil.div_ceil(2);
+            pack_triangle::<G>(to, p3.as_ptr(), oil, mb, b, cells.clone());
+            to = to.add(64 * G * cells.len());
         }
     }
 }
@@ -632,14 +740,15 @@ pub(super) fn expand_secret<const S: usize, const OP: usize, const G: usize>(
         table_of_columns::<OP>(o.as_ptr(), v, oil, 2 * quads(v), to);
         oil_rows::<S, OP, G>(p, to, x, scratch);
         for b in 0..quads(v) {
-            pack_triangle::<G>(out, p.as_ptr(), v, mb, b);
+            pack_triangle::<G>(out, p.as_ptr(), v, mb, b, 2 * b..v.div_ceil(2));
             out = out.add(p1_cells(set, b));
         }
         let cells = take(&mut scratch, p1_cells(set, 0) + 64 * (2 * G + 1));
         for b in 0..quads(v) {
             let pairs = pack_transposed::<G>(cells, p.as_ptr(), v, mb, b);
-            let run = (cells.cast_const(), to.cast_const(), pairs);
-            sweep::<OP, G, 1, OP, ALL>(&[run], x.add(64 * b * OP * G), out);
+            let mut work = Work::NONE;
+            work.packed(cells, 0, pairs);
+            sweep::<OP, G, 1, OP, ALL>(&work, to, x.add(64 * b * OP * G), out);
             out = out.add(64 * OP * G);
         }
     }
@@ -676,14 +785,15 @@ pub(super) fn sign_expanded<
     unsafe {
         table_of_rows(vinegar.as_ptr(), v, k, v, tv, JS);
         for b in 0..quads(v) {
-            let run = (cells, tv.add(2 * b).cast_const(), v.div_ceil(2) - 2 * b);
+            let mut work = Work::NONE;
+            work.packed(cells, 2 * b, v.div_ceil(2) - 2 * b);
             let out = us.add(64 * b * KP * G);
             if set.linear_term {
                 let linear = linear.add(64 * b * G);
                 pack_lambda::<G>(linear, lambda.as_ptr(), v, mb, b);
-                sweep::<KP, G, JS, 1, FIRST>(&[run], linear, out);
+                sweep::<KP, G, JS, 1, FIRST>(&work, tv, linear, out);
             } else {
-                sweep::<KP, G, JS, 1, ZERO>(&[run], core::ptr::null(), out);
+                sweep::<KP, G, JS, 1, ZERO>(&work, tv, core::ptr::null(), out);
             }
             cells = cells.add(p1_cells(set, b));
         }
