@@ -5,6 +5,8 @@ pub(crate) mod expand;
 mod gf;
 mod layout;
 pub(crate) mod products;
+mod rows;
+mod sweep;
 #[cfg(test)]
 mod tests;
 pub(crate) mod whip;

@@ -89,7 +89,7 @@ fn products_agree_with_portable() {
         let (ours, plain) = (engine.set(set), &portable::SETS[set.index()]);
         for _ in 0..3 {
             let case = Case::random(set, &mut random);
-            let mut run = |kernels: &SetKernels| {
+            let run = |kernels: &SetKernels| {
                 let mut scratch = dirty(kernels.scratch_blocks);
                 let mut p3 = vec![0xee; set.p3_vecs() * set.m_bytes()];
                 kernels.keygen(&case.p, &case.o, &mut p3, &mut scratch);

@@ -1,0 +1,366 @@
+//! The two kinds of pass that all products are made of (see `products`): sweeps over cells, and contractions of their results.
+//!
+//! A [`sweep`] of K pairs of vectors over the G registers of a cell runs in chunks of at most 3 of them, so that 18
+//! accumulators stay in registers; a matrix comes from memory as a broadcast, half a load on Zen 4, and serves the whole
+//! chunk. For each two cells and each accumulator: two affine instructions and one `vpternlog` that adds both. Floor on
+//! Zen 4: one 512-bit affine instruction a core cycle (measured 0.99 with one `vpternlog` for two); Zen 5: two.
+//! A [`contract`]ion joins rows r, r + 1 of a result into pairs again, so that the same matrices serve.
+//! Source: see `products`. Leak class: constant time in matrices and cells; addresses depend on sizes alone.
+
+use super::gf::{Z, broadcast, first, highs, load, lows, store, sum3, times};
+use super::layout::{join_neighbours, pack_rows, pack_triangle};
+use super::rows::{ALL, FIRST};
+use crate::params::Params;
+use crate::sys::Block;
+use core::arch::x86_64::*;
+
+/// Registers of a row of a cell, the last perhaps in part.
+pub(super) const fn row_registers(g: usize) -> usize {
+    (16 * g).div_ceil(64)
+}
+
+/// Registers of an m-vector.
+pub(super) const fn vector_registers(p: &Params) -> usize {
+    p.m_bytes().div_ceil(64)
+}
+
+/// What a sweep goes over: cells, each with its number, which is its place in the tables of matrices.
+#[derive(Clone, Copy)]
+pub(super) struct Work {
+    /// Runs of cells in memory: where, the first one's number, how many.
+    packed: [(*const u8, usize, usize); 4],
+    /// Runs of pairs of m-vectors of 32 bytes that need no packing: where each row's are, the first one's number, how many.
+    direct: [([*const u8; 4], usize, usize); 2],
+    runs: usize,
+    direct_runs: usize,
+}
+
+impl Work {
+    pub(super) const NONE: Work = Work {
+        packed: [(core::ptr::null(), 0, 0); 4],
+        direct: [([core::ptr::null(); 4], 0, 0); 2],
+        runs: 0,
+        direct_runs: 0,
+    };
+
+    pub(super) fn packed(&mut self, cells: *const u8, number: usize, count: usize) {
+        self.packed[self.runs] = (cells, number, count);
+        self.runs += 1;
+    }
+
+    /// Adds rows 4b to 4b + 3 of a triangle, packing them into `buffer` where that is needed; cell c has number
+    /// `number + c`. Returns where the buffer goes on.
+    ///
+    /// # Safety
+    /// As for [`pack_triangle`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    pub(super) unsafe fn triangle<const G: usize>(
+        &mut self,
+        mut buffer: *mut u8,
+        base: *const u8,
+        width: usize,
+        mb: usize,
+        b: usize,
+        number: usize,
+    ) -> *mut u8 {
+        let (start, end) = (2 * b, width.div_ceil(2));
+        let whole = if G == 4 && 4 * b + 3 < width {
+            (start + 2).min(end)..(width / 2).max(start + 2).min(end)
+        } else {
+            end..end
+        };
+        for cells in [start..whole.start, whole.end..end] {
+            if !cells.is_empty() {
+                // SAFETY: the caller's promise.
+                unsafe { pack_triangle::<G>(buffer, base, width, mb, b, cells.clone()) };
+                self.packed(buffer, number + cells.start, cells.len());
+                buffer = buffer.wrapping_add(64 * G * cells.len());
+            }
+        }
+        if !whole.is_empty() {
+            let row = |r: usize| {
+                base.wrapping_add(
+                    (r * width).wrapping_sub(r * (r + 1) / 2).wrapping_add(2 * whole.start) * mb,
+                )
+            };
+            let r = 4 * b;
+            self.direct[self.direct_runs] =
+                ([row(r), row(r + 1), row(r + 2), row(r + 3)], number + whole.start, whole.len());
+            self.direct_runs += 1;
+        }
+        buffer
+    }
+
+    /// Adds rows 4b to 4b + 3 of a matrix, as `triangle` does.
+    ///
+    /// # Safety
+    /// As for [`pack_rows`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    pub(super) unsafe fn rows<const G: usize>(
+        &mut self,
+        buffer: *mut u8,
+        base: *const u8,
+        height: usize,
+        width: usize,
+        mb: usize,
+        b: usize,
+        number: usize,
+    ) {
+        let end = width.div_ceil(2);
+        let whole = if G == 4 && 4 * b + 3 < height { width / 2 } else { 0 };
+        if whole < end {
+            // SAFETY: the caller's promise.
+            unsafe { pack_rows::<G>(buffer, base, height, width, mb, b, whole..end) };
+            self.packed(buffer, number + whole, end - whole);
+        }
+        if whole > 0 {
+            let row = |q: usize| base.wrapping_add((4 * b + q) * width * mb);
+            self.direct[self.direct_runs] = ([row(0), row(1), row(2), row(3)], number, whole);
+            self.direct_runs += 1;
+        }
+    }
+}
+
+/// Registers `g` to `g + GC` of the products of cells with `KT` pairs of vectors.
+///
+/// # Safety
+/// The work's memory must be there; so must the matrices, at strides JS (between pairs of vectors) and CS (between cells);
+/// `init` must have what FROM says, and `out` room for KT x G registers.
+#[target_feature(enable = "avx512f,avx512bw,gfni")]
+#[inline(never)]
+unsafe fn chunk<
+    const KT: usize,
+    const G: usize,
+    const GC: usize,
+    const JS: usize,
+    const CS: usize,
+    const FROM: u8,
+>(
+    work: &Work,
+    g0: usize,
+    table: *const u64,
+    init: *const u8,
+    out: *mut u8,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let zero = _mm512_setzero_si512();
+        let mut acc = [[zero; GC]; KT];
+        for j in 0..KT {
+            for g in 0..GC {
+                if FROM == ALL || (FROM == FIRST && j == 0) {
+                    acc[j][g] = load(init.add(64 * (j * G + g0 + g)));
+                }
+            }
+        }
+        let add_two = |acc: &mut [[Z; GC]; KT], x: &[Z; GC], y: &[Z; GC], t: *const u64| {
+            for j in 0..KT {
+                let (m, n) = (broadcast(t.add(j * JS)), broadcast(t.add(j * JS + CS)));
+                for g in 0..GC {
+                    acc[j][g] = sum3(acc[j][g], times(x[g], m), times(y[g], n));
+                }
+            }
+        };
+        let add_one = |acc: &mut [[Z; GC]; KT], x: &[Z; GC], t: *const u64| {
+            for j in 0..KT {
+                let m = broadcast(t.add(j * JS));
+                for g in 0..GC {
+                    acc[j][g] = _mm512_xor_si512(acc[j][g], times(x[g], m));
+                }
+            }
+        };
+        for &(cells, number, mut pairs) in &work.packed[..work.runs] {
+            let (mut cells, mut t) = (cells.add(64 * g0), table.add(number * CS));
+            let (mut x, mut y) = ([zero; GC], [zero; GC]);
+            while pairs >= 2 {
+                for g in 0..GC {
+                    x[g] = load(cells.add(64 * g));
+                    y[g] = load(cells.add(64 * (G + g)));
+                }
+                add_two(&mut acc, &x, &y, t);
+                cells = cells.add(128 * G);
+                t = t.add(2 * CS);
+                pairs -= 2;
+            }
+            if pairs == 1 {
+                for g in 0..GC {
+                    x[g] = load(cells.add(64 * g));
+                }
+                add_one(&mut acc, &x, t);
+            }
+        }
+        if G == 4 {
+            for &(rows, number, mut pairs) in &work.direct[..work.direct_runs] {
+                let (mut at, mut t) = (0, table.add(number * CS));
+                let (mut x, mut y) = ([zero; GC], [zero; GC]);
+                while pairs >= 2 {
+                    for g in 0..GC {
+                        x[g] = join_neighbours(rows[g0 + g].add(at));
+                        y[g] = join_neighbours(rows[g0 + g].add(at + 64));
+                    }
+                    add_two(&mut acc, &x, &y, t);
+                    at += 128;
+                    t = t.add(2 * CS);
+                    pairs -= 2;
+                }
+                if pairs == 1 {
+                    for g in 0..GC {
+                        x[g] = join_neighbours(rows[g0 + g].add(at));
+                    }
+                    add_one(&mut acc, &x, t);
+                }
+            }
+        }
+        for j in 0..KT {
+            for g in 0..GC {
+                store(out.add(64 * (j * G + g0 + g)), acc[j][g]);
+            }
+        }
+    }
+}
+
+/// The products of four rows with KT pairs of vectors: KT cells at `out`.
+///
+/// # Safety
+/// As [`chunk`].
+#[target_feature(enable = "avx512f,avx512bw,gfni")]
+#[inline]
+pub(super) unsafe fn sweep<
+    const KT: usize,
+    const G: usize,
+    const JS: usize,
+    const CS: usize,
+    const FROM: u8,
+>(
+    work: &Work,
+    table: *const u64,
+    init: *const u8,
+    out: *mut u8,
+) {
+    let mut g = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        if KT <= 3 && G == 4 {
+            return chunk::<KT, G, 4, JS, CS, FROM>(work, 0, table, init, out);
+        }
+        if KT <= 6 {
+            while g + 3 <= G {
+                chunk::<KT, G, 3, JS, CS, FROM>(work, g, table, init, out);
+                g += 3;
+            }
+        }
+        while g + 2 <= G {
+            chunk::<KT, G, 2, JS, CS, FROM>(work, g, table, init, out);
+            g += 2;
+        }
+        if g < G {
+            chunk::<KT, G, 1, JS, CS, FROM>(work, g, table, init, out);
+        }
+    }
+}
+
+/// Constant vectors times the columns of a sweep's result: KA pairs of vectors by rows (`ta`, stride JS) and KB pairs by
+/// columns (`tb`). `u` holds, for each of `quads` blocks of four rows, `count` cells, or with ROWS row by row what
+/// `rows::multiply` writes. The result for vectors 2a, 2a + 1 and
+/// column j is one row of a cell, padded to whole registers, at index `a * 2 count + j` of `wa` or `wb`.
+///
+/// # Safety
+/// The memory must be there: `u` with 64 bytes behind, tables with 2 `quads` pairs, results with 64 bytes behind.
+#[target_feature(enable = "avx512f,avx512bw,gfni")]
+#[inline(never)]
+pub(super) unsafe fn contract<
+    const KA: usize,
+    const KB: usize,
+    const G: usize,
+    const JS: usize,
+    const ROWS: bool,
+>(
+    u: *const u8,
+    count: usize,
+    quads: usize,
+    ta: *const u64,
+    tb: *const u64,
+    wa: *mut u8,
+    wb: *mut u8,
+) {
+    let registers = row_registers(G);
+    // From one row to the next, and from one pair of vectors to the next.
+    let (row, pair) = if ROWS { (16 * G * count, 16 * G) } else { (16 * G, 64 * G) };
+    // SAFETY: the caller's promise.
+    unsafe {
+        for j in 0..count {
+            for z in 0..registers {
+                let mut a = [[_mm512_setzero_si512(); 2]; KA];
+                let mut b = [[_mm512_setzero_si512(); 2]; KB];
+                let mut at = u.add(j * pair + 64 * z);
+                let (mut ta, mut tb) = (ta, tb);
+                for _ in 0..quads {
+                    let (r0, r1) = (load(at), load(at.add(row)));
+                    let (r2, r3) = (load(at.add(2 * row)), load(at.add(3 * row)));
+                    let (x0, x1) = (lows(r0, r1), highs(r0, r1));
+                    let (y0, y1) = (lows(r2, r3), highs(r2, r3));
+                    for i in 0..KA {
+                        let (m, n) = (broadcast(ta.add(i * JS)), broadcast(ta.add(i * JS + 1)));
+                        a[i][0] = sum3(a[i][0], times(x0, m), times(y0, n));
+                        a[i][1] = sum3(a[i][1], times(x1, m), times(y1, n));
+                    }
+                    for i in 0..KB {
+                        let (m, n) = (broadcast(tb.add(i)), broadcast(tb.add(i + KB)));
+                        b[i][0] = sum3(b[i][0], times(x0, m), times(y0, n));
+                        b[i][1] = sum3(b[i][1], times(x1, m), times(y1, n));
+                    }
+                    at = at.add(64 * count * G);
+                    ta = ta.wrapping_add(2);
+                    tb = tb.wrapping_add(2 * KB);
+                }
+                for h in 0..2 {
+                    for i in 0..KA {
+                        store(wa.add(64 * ((i * 2 * count + 2 * j + h) * registers + z)), a[i][h]);
+                    }
+                    for i in 0..KB {
+                        store(wb.add(64 * ((i * 2 * count + 2 * j + h) * registers + z)), b[i][h]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Register h of the m-vector that result (vector i, column j) of a [`contract`] over `columns` columns is.
+///
+/// # Safety
+/// w must be such a result.
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+pub(super) unsafe fn vector<const G: usize>(w: *const u8, columns: usize, i: usize, j: usize, h: usize) -> Z {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let at = w.add(64 * ((i / 2 * columns + j) * row_registers(G) + h));
+        let (e, o) = (load(at), load(at.add(8 * G)));
+        if i % 2 == 0 { lows(e, o) } else { highs(e, o) }
+    }
+}
+
+/// Writes u: the sums of both orders of every pair of vectors, as padded m-vectors in schedule order.
+///
+/// # Safety
+/// w must be the result of a [`contract`] of k vectors over `2 * k.div_ceil(2)` columns.
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(super) unsafe fn store_pairs<const S: usize, const G: usize>(w: *const u8, u: &mut [Block]) {
+    let set = const { Params::by_index(S) };
+    let columns = 2 * set.k.div_ceil(2);
+    let registers = const { vector_registers(Params::by_index(S)) };
+    for (out, &(i, j)) in u.chunks_exact_mut(registers).zip(set.schedule) {
+        let (i, j) = (usize::from(i), usize::from(j));
+        for (h, out) in out.iter_mut().enumerate() {
+            // SAFETY: i and j are below k.
+            unsafe {
+                let mut sum = vector::<G>(w, columns, i, j, h);
+                if i != j {
+                    sum = _mm512_xor_si512(sum, vector::<G>(w, columns, j, i, h));
+                }
+                store(out.0.as_mut_ptr(), _mm512_maskz_mov_epi8(first(set.m_bytes() - 64 * h), sum));
+            }
+        }
+    }
+}
