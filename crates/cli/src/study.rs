@@ -66,7 +66,7 @@ fn as_json(
         .seconds
         .iter()
         .map(|((set, configuration), s)| {
-            serde_json::json!({ "set": set, "configuration": configuration, "seconds": s })
+            serde_json::json!({ "set": set, "configuration": configuration, "seconds": s.seconds })
         })
         .collect();
     let ran: Vec<_> =

@@ -25,8 +25,8 @@ const QUICK_RUNS: usize = 5;
 /// All that was found.
 pub(super) struct Measured {
     pub(super) record: Record,
-    /// Seconds for the workload's full count, by (set's path, configuration).
-    pub(super) seconds: BTreeMap<(String, String), f64>,
+    /// Seconds for the workload's full count, by (set's path, configuration), from the longest runs taken.
+    pub(super) seconds: BTreeMap<(String, String), Figure>,
     /// What each configuration said that it ran.
     pub(super) ran: Vec<(String, Report)>,
     pub(super) cores: usize,
@@ -34,6 +34,25 @@ pub(super) struct Measured {
     pub(super) runs: usize,
     /// The smallest and the largest number of operations of a timed run.
     pub(super) counts: (usize, usize),
+}
+
+/// A time, scaled to the full count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Figure {
+    /// Operations of the runs that it was taken from.
+    count: usize,
+    pub(super) seconds: f64,
+}
+
+impl Measured {
+    /// Keeps the figure unless one of longer runs is there.
+    fn keep(&mut self, set: &str, configuration: &str, figure: Figure) {
+        let kept = self.seconds.entry((set.to_owned(), configuration.to_owned())).or_insert(figure);
+        if kept.count < figure.count {
+            *kept = figure;
+        }
+        self.counts = (self.counts.0.min(figure.count), self.counts.1.max(figure.count));
+    }
 }
 
 /// A build of this command without optimisation, where there is one beside this one.
@@ -167,7 +186,7 @@ impl<'a> Runner<'a> {
             Ok(usage.map_err(Failure::refused)?.wall_s)
         };
         let (start, some) = (time(0)?, time(8)?);
-        let each = ((some - start) / 8.0).max(1e-6);
+        let each = ((some - start) / 8.0).max(2e-5);
         let count = (self.plan.workload.quick_ms as f64 / 1e3 / each) as usize;
         Ok((count.clamp(4, full), start))
     }
@@ -276,15 +295,13 @@ impl<'a> Runner<'a> {
         let scale = self.plan.workload.count as f64 / count as f64;
         let usages = std::iter::once((&race.baseline, &out.baseline)).chain(names.iter().zip(&out.variants));
         for (name, usage) in usages {
-            let seconds = (usage.wall_s - start).max(1e-9) * scale;
-            found.seconds.entry((set.to_owned(), name.clone())).or_insert(seconds);
+            found.keep(set, name, Figure { count, seconds: (usage.wall_s - start).max(1e-9) * scale });
         }
-        found.counts = (found.counts.0.min(count), found.counts.1.max(count));
         found.record.add(out.outcome);
         Ok(())
     }
 
-    /// Medians of a few runs of the report's own configurations.
+    /// Medians of a few runs of everything that the report's tables show.
     fn medians(
         &self,
         set: &str,
@@ -292,17 +309,24 @@ impl<'a> Runner<'a> {
         passed: &Passed,
         found: &mut Measured,
     ) -> Result<(), Failure> {
-        let (count, start) = self.calibrate("portable", set, passed)?;
-        let scale = self.plan.workload.count as f64 / count as f64;
-        for name in self.plan.columns.in_order().into_iter().filter(|name| here.contains(name)) {
+        for name in shown(self.plan, self.cores).iter().filter(|name| here.contains(name)) {
+            let (count, start) = self.calibrate(name, set, passed)?;
+            let scale = self.plan.workload.count as f64 / count as f64;
             let program = self.program(name, set, count)?;
             let usage =
                 process::repeat(&program, passed, QUICK_RUNS, &self.clock).map_err(Failure::refused)?;
-            found.seconds.insert((set.to_owned(), name.clone()), (usage.wall_s - start).max(1e-9) * scale);
+            found.keep(set, name, Figure { count, seconds: (usage.wall_s - start).max(1e-9) * scale });
         }
-        found.counts = (found.counts.0.min(count), found.counts.1.max(count));
         Ok(())
     }
+}
+
+/// The configurations of the summary: the report's, and those that this machine adds.
+pub(super) fn shown(plan: &Plan, cores: usize) -> Vec<String> {
+    let report = plan.columns.in_order().map(String::clone);
+    let added = ["avx512".to_owned(), "avx512+inside=4".to_owned()];
+    let batch = ["portable", "avx2", "avx512"].map(|tier| format!("{tier}+threads={cores}"));
+    report.into_iter().chain(added).chain(batch).collect()
 }
 
 /// Whether a report is what was asked for and agrees with portable's.

@@ -6,7 +6,7 @@ use lanework_lab::table::{percent, time, times};
 use serde::Serialize;
 
 use super::answers::{Answer, Findings, set_name};
-use super::measure::{Measured, thread_counts, unoptimised};
+use super::measure::{Measured, shown, thread_counts, unoptimised};
 use super::original::{Evidence, Plan, SETS, improvement, mean};
 use super::phases::{PHASES, Profile};
 
@@ -99,7 +99,7 @@ pub(super) struct Figures<'a> {
 
 impl Figures<'_> {
     fn seconds(&self, round: &str, set: &str, configuration: &str) -> Option<f64> {
-        self.found.seconds.get(&(format!("{round}/{set}"), configuration.to_owned())).copied()
+        self.found.seconds.get(&(format!("{round}/{set}"), configuration.to_owned())).map(|f| f.seconds)
     }
 
     fn improvement(&self, round: &str, set: &str, configuration: &str) -> Option<f64> {
@@ -124,16 +124,14 @@ impl Figures<'_> {
         let mut header =
             strings(&["Level", "", "Baseline", "AVX2", "Threads (2)", "Threads (4)", "AVX2+threads"]);
         header.extend(strings(&["AVX-512", "AVX-512+threads"]));
-        header.extend(["AVX2", "AVX-512"].map(|t| format!("{t} batch x{cores}")));
+        header.extend(["Baseline", "AVX2", "AVX-512"].map(|t| format!("{t} batch x{cores}")));
         let mut rows = Vec::new();
         for (set, theirs) in SETS.iter().zip(self.plan.original.seconds.in_order()) {
             let mut row = vec![set_name(set), "report".to_owned()];
             row.extend(theirs.map(|s| seconds(Some(s))));
-            row.extend(added.iter().map(|_| String::new()));
             rows.push(row);
             let mut row = vec![String::new(), "here".to_owned()];
-            let ours = self.plan.columns.in_order().into_iter().chain(&added);
-            row.extend(ours.map(|c| seconds(self.seconds(round, set, c))));
+            row.extend(shown.iter().map(|c| seconds(self.seconds(round, set, c))));
             rows.push(row);
         }
         table(&header, &rows)
@@ -213,13 +211,28 @@ impl Figures<'_> {
             .map_or_else(|| NONE.to_owned(), |r| format!("{} {}", times(r.ratio), r.verdict))
     }
 
-    fn ratios(&self, round: &str, pairs: &[(String, String, String)]) -> String {
+    /// The same with the ratio of the tables of seconds, which start-up does not flatten.
+    fn cell_of_seconds(&self, round: &str, set: &str, variant: &str, baseline: &str) -> String {
+        let ratio =
+            self.seconds(round, set, baseline).zip(self.seconds(round, set, variant)).map(|(b, v)| b / v);
+        match (self.row(round, set, variant, baseline), ratio) {
+            (Some(row), Some(ratio)) => format!("{} {}", times(ratio), row.verdict),
+            _ => NONE.to_owned(),
+        }
+    }
+
+    fn ratios(
+        &self,
+        round: &str,
+        pairs: &[(String, String, String)],
+        cell: impl Fn(&Self, &str, &str, &str, &str) -> String,
+    ) -> String {
         let rows: Vec<Vec<String>> = pairs
             .iter()
             .filter(|(_, v, b)| SETS.iter().any(|set| self.row(round, set, v, b).is_some()))
             .map(|(label, variant, baseline)| {
                 let mut row = vec![label.clone()];
-                row.extend(SETS.iter().map(|set| self.cell(round, set, variant, baseline)));
+                row.extend(SETS.iter().map(|set| cell(self, round, set, variant, baseline)));
                 row
             })
             .collect();
@@ -240,22 +253,29 @@ impl Figures<'_> {
                 of("+ both: avx2", "avx2"),
                 of("+ avx512", "avx512"),
             ],
+            Self::cell_of_seconds,
         )
     }
 
     fn shape(&self, round: &str) -> String {
-        let pair = |tier: &str, n: usize| {
-            let over = if n > self.found.cores { ", oversubscribed" } else { "" };
-            let label = if n == 1 {
-                format!("{tier}: the same loops, not forked")
+        let over = |n: usize| if n > self.found.cores { ", oversubscribed" } else { "" };
+        let one = |tier: &str, n: usize, against: &str| {
+            let (what, baseline) = if against.is_empty() {
+                ("against the plain kernels", tier.to_owned())
             } else {
-                format!("{tier}: forked over {n}{over}")
+                ("against the same loops not forked", format!("{tier}+{against}"))
             };
-            (label, format!("{tier}+inside={n}"), tier.to_owned())
+            let forked = if n == 1 { "not forked".to_owned() } else { format!("forked over {n}{}", over(n)) };
+            (format!("{tier}, {forked}, {what}"), format!("{tier}+inside={n}"), baseline)
         };
-        let tiers = ["portable", "avx2", "avx512"];
-        let all: Vec<_> = tiers.iter().flat_map(|t| [1, 2, 4].map(|n| pair(t, n))).collect();
-        self.ratios(round, &all)
+        let all: Vec<_> = ["portable", "avx2", "avx512"]
+            .iter()
+            .flat_map(|tier| {
+                let plain = [1, 2, 4].map(|n| one(tier, n, ""));
+                plain.into_iter().chain([2, 4].map(|n| one(tier, n, "inside=1")))
+            })
+            .collect();
+        self.ratios(round, &all, Self::cell)
     }
 
     fn scaling(&self, round: &str) -> String {
@@ -273,7 +293,7 @@ impl Figures<'_> {
                 })
             })
             .collect();
-        self.ratios(round, &all)
+        self.ratios(round, &all, Self::cell)
     }
 
     fn code(&self) -> String {
@@ -436,8 +456,8 @@ pub(super) fn page(
         format!(
             "Quick form: whole processes of {fewest} to {most} operations of each kind, start-up subtracted and scaled to \
              {} in the tables of seconds, {} runs of each configuration in ABBA pairs with its baseline in {}, medians of \
-             a few runs elsewhere. Ratios and verdicts are of whole processes, start-up included, which flatters slow \
-             configurations. `--full` runs the whole workload.",
+             a few runs elsewhere. Verdicts, and ratios between threads, are of whole processes with their \
+             start-up, which draws them towards 1. `--full` runs the whole workload.",
             plan.workload.count,
             found.runs,
             main.replace("round", "round ")

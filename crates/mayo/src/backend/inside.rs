@@ -39,20 +39,44 @@ pub(crate) type Scalar = [u64; 4];
 /// The most accumulators of a row: o or k, whichever is larger, over all sets.
 const WIDEST: usize = 18;
 
+/// Where the m-vectors of a row lie: the first one's byte, the bytes to the next, and by how much that shrinks each time.
+/// A row of a triangle or of a rectangle has even steps, a column of a triangle has shrinking ones.
+#[derive(Clone, Copy)]
+pub(crate) struct Walk {
+    at: usize,
+    step: usize,
+    shrink: usize,
+}
+
+impl Walk {
+    const fn even(at: usize, step: usize) -> Walk {
+        Walk { at, step, shrink: 0 }
+    }
+
+    /// The byte of this m-vector; goes on to the next.
+    #[inline(always)]
+    fn advance(&mut self) -> usize {
+        let here = self.at;
+        self.at += self.step;
+        self.step = self.step.wrapping_sub(self.shrink);
+        here
+    }
+}
+
 /// What one instruction set brings along.
 pub(crate) trait Isa {
     /// Makes an element ready; constant time.
     fn prepare(element: u8) -> Scalar;
 
     /// acc\[j\] += sum over t < count of scalars\[t * width + j\] * entry(t), for the `width` padded m-vectors of `acc`,
-    /// entry(t) being the m-vector at byte `offset(t)` of `entries`. Nibbles behind an m-vector may be read, up to 96 bytes
+    /// entry(t) being the m-vector of `entries` that `walk` comes to. Nibbles behind an m-vector may be read, up to 96 bytes
     /// from its start, and leave their products in the padding. Constant time unless `PUBLIC`.
     ///
     /// # Safety
     /// The instruction set must be there.
     unsafe fn combine<const NW: usize, const PUBLIC: bool>(
         entries: &[u8],
-        offset: impl Fn(usize) -> usize,
+        walk: Walk,
         count: usize,
         scalars: &[Scalar],
         acc: &mut [Block],
@@ -69,7 +93,7 @@ impl Isa for Portable {
 
     unsafe fn combine<const NW: usize, const PUBLIC: bool>(
         entries: &[u8],
-        offset: impl Fn(usize) -> usize,
+        mut walk: Walk,
         count: usize,
         scalars: &[Scalar],
         acc: &mut [Block],
@@ -77,8 +101,8 @@ impl Isa for Portable {
         let stride = (NW * 8).next_multiple_of(64);
         let mut sums = [[0; NW]; WIDEST];
         let sums = &mut sums[..acc.len() * 64 / stride];
-        for (t, scalars) in scalars.chunks_exact(sums.len()).take(count).enumerate() {
-            let entry = load::<NW>(entries, offset(t));
+        for scalars in scalars.chunks_exact(sums.len()).take(count) {
+            let entry = load::<NW>(entries, walk.advance());
             if PUBLIC {
                 let table = multiples(&entry);
                 for (sum, s) in sums.iter_mut().zip(scalars) {
@@ -176,8 +200,10 @@ fn take_scalars<'a, I: Isa>(
 ) -> &'a mut [Scalar] {
     let out = take::<Scalar>(scratch, elements.len());
     let (k, len) = vectors.map_or((1, elements.len()), |k| (k, elements.len() / k));
-    for (at, &e) in elements.iter().enumerate() {
-        out[at % len * k + at / len] = I::prepare(e & 0xf);
+    for (i, vector) in elements.chunks_exact(len).enumerate() {
+        for (r, &e) in vector.iter().enumerate() {
+            out[r * k + i] = I::prepare(e & 0xf);
+        }
     }
     out
 }
@@ -191,7 +217,8 @@ fn xor(to: &mut [u8], from: &[u8]) {
     to.iter_mut().zip(from).for_each(|(t, f)| *t ^= f);
 }
 
-fn keygen_on<const S: usize, const NW: usize, I: Isa>(
+fn keygen_on<const NW: usize, I: Isa>(
+    set: &Params,
     threads: usize,
     p: &[u8],
     o: &[u8],
@@ -200,7 +227,6 @@ fn keygen_on<const S: usize, const NW: usize, I: Isa>(
 ) where
     MVec<NW>: Words,
 {
-    let set = const { Params::by_index(S) };
     let (v, oil, mb, vec) = (set.v(), set.o, set.m_bytes(), vec_blocks(set));
     let scalars = &*take_scalars::<I>(&mut scratch, o, None);
     // X = P1 O + P2.
@@ -211,14 +237,14 @@ fn keygen_on<const S: usize, const NW: usize, I: Isa>(
         }
         let at = upper(v, r, r) * mb;
         // SAFETY: these kernels are reached only through a backend whose features were checked.
-        unsafe { I::combine::<NW, false>(p, |t| at + t * mb, v - r, &scalars[r * oil..], acc) }
+        unsafe { I::combine::<NW, false>(p, Walk::even(at, mb), v - r, &scalars[r * oil..], acc) }
     });
     // Column j of O^T X, then the two halves added.
     let sums = take_blocks(&mut scratch, oil * oil * vec);
     let x = bytes(x);
     rows(threads, sums, oil * vec, |j, acc| {
         // SAFETY: as above.
-        unsafe { I::combine::<NW, false>(x, |r| (r * oil + j) * vec * 64, v, scalars, acc) }
+        unsafe { I::combine::<NW, false>(x, Walk::even(j * vec * 64, oil * vec * 64), v, scalars, acc) }
     });
     fold(bytes(sums), oil, vec * 64, |i, j| i * (2 * oil + 1 - i) / 2 + (j - i), p3, mb, mb);
 }
@@ -247,7 +273,8 @@ fn fold(
 }
 
 /// u_l = x_i^T Y_j + x_j^T Y_i for every pair, Y being \[r\]\[j\].
-fn quadratic<const S: usize, const NW: usize, I: Isa, const PUBLIC: bool>(
+fn quadratic<const NW: usize, I: Isa, const PUBLIC: bool>(
+    set: &Params,
     threads: usize,
     scalars: &[Scalar],
     count: usize,
@@ -255,12 +282,11 @@ fn quadratic<const S: usize, const NW: usize, I: Isa, const PUBLIC: bool>(
     u: &mut [Block],
     mut scratch: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
     let (k, vec) = (set.k, vec_blocks(set));
     let sums = take_blocks(&mut scratch, k * k * vec);
     rows(threads, sums, k * vec, |j, acc| {
         // SAFETY: these kernels are reached only through a backend whose features were checked.
-        unsafe { I::combine::<NW, PUBLIC>(y, |r| (r * k + j) * vec * 64, count, scalars, acc) }
+        unsafe { I::combine::<NW, PUBLIC>(y, Walk::even(j * vec * 64, k * vec * 64), count, scalars, acc) }
     });
     let place = |i: usize, j: usize| {
         let is = |&(a, b): &(u8, u8)| (usize::from(a.min(b)), usize::from(a.max(b))) == (i, j);
@@ -270,7 +296,8 @@ fn quadratic<const S: usize, const NW: usize, I: Isa, const PUBLIC: bool>(
     fold(bytes(sums), k, vec * 64, place, bytes_mut(u), vec * 64, set.m_bytes());
 }
 
-fn sign_on<const S: usize, const NW: usize, I: Isa>(
+fn sign_on<const NW: usize, I: Isa>(
+    set: &Params,
     threads: usize,
     p: &[u8],
     o: &[u8],
@@ -282,7 +309,6 @@ fn sign_on<const S: usize, const NW: usize, I: Isa>(
 ) where
     MVec<NW>: Words,
 {
-    let set = const { Params::by_index(S) };
     let (v, oil, k, mb, vec) = (set.v(), set.o, set.k, set.m_bytes(), vec_blocks(set));
     let vin = &*take_scalars::<I>(&mut scratch, vinegar, Some(k));
     let oils = &*take_scalars::<I>(&mut scratch, o, None);
@@ -291,7 +317,7 @@ fn sign_on<const S: usize, const NW: usize, I: Isa>(
     rows(threads, y, k * vec, |r, acc| {
         let at = upper(v, r, r) * mb;
         // SAFETY: these kernels are reached only through a backend whose features were checked.
-        unsafe { I::combine::<NW, false>(p, |t| at + t * mb, v - r, &vin[r * k..], acc) }
+        unsafe { I::combine::<NW, false>(p, Walk::even(at, mb), v - r, &vin[r * k..], acc) }
         if set.linear_term {
             xor(&mut bytes_mut(acc)[..mb], &lambda[r * mb..][..mb]);
         }
@@ -302,20 +328,22 @@ fn sign_on<const S: usize, const NW: usize, I: Isa>(
     rows(threads, w, k * vec, |c, acc| {
         acc.copy_from_slice(&y[c * k * vec..][..k * vec]);
         // SAFETY: as above.
-        unsafe { I::combine::<NW, false>(p, |r| upper(v, r, c) * mb, c + 1, vin, acc) }
+        unsafe {
+            I::combine::<NW, false>(p, Walk { at: c * mb, step: (v - 1) * mb, shrink: mb }, c + 1, vin, acc)
+        }
     });
     // V P2, oil column by oil column: [j][i].
     let vp2 = take_blocks(&mut scratch, oil * k * vec);
     rows(threads, vp2, k * vec, |j, acc| {
         // SAFETY: as above.
-        unsafe { I::combine::<NW, false>(p, |r| (set.p1_vecs() + r * oil + j) * mb, v, vin, acc) }
+        unsafe { I::combine::<NW, false>(p, Walk::even((set.p1_vecs() + j) * mb, oil * mb), v, vin, acc) }
     });
     // M = W^T O + V P2.
     let (w, vp2) = (bytes(w), bytes(vp2));
     rows(threads, m, oil * vec, |i, acc| {
         acc.fill(Block::ZERO);
         // SAFETY: as above.
-        unsafe { I::combine::<NW, false>(w, |r| (r * k + i) * vec * 64, v, oils, acc) }
+        unsafe { I::combine::<NW, false>(w, Walk::even(i * vec * 64, k * vec * 64), v, oils, acc) }
         for (j, out) in bytes_mut(acc).chunks_exact_mut(vec * 64).enumerate() {
             out[mb..].fill(0);
             xor(&mut out[..mb], &vp2[(j * k + i) * vec * 64..][..mb]);
@@ -324,10 +352,11 @@ fn sign_on<const S: usize, const NW: usize, I: Isa>(
             }
         }
     });
-    quadratic::<S, NW, I, false>(threads, vin, v, bytes(y), u, scratch);
+    quadratic::<NW, I, false>(set, threads, vin, v, bytes(y), u, scratch);
 }
 
-fn verify_on<const S: usize, const NW: usize, I: Isa>(
+fn verify_on<const NW: usize, I: Isa>(
+    set: &Params,
     threads: usize,
     p: &[u8],
     p3: &[u8],
@@ -338,7 +367,6 @@ fn verify_on<const S: usize, const NW: usize, I: Isa>(
 ) where
     MVec<NW>: Words,
 {
-    let set = const { Params::by_index(S) };
     let (n, v, oil, k, mb, vec) = (set.n, set.v(), set.o, set.k, set.m_bytes(), vec_blocks(set));
     let scalars = &*take_scalars::<I>(&mut scratch, s, Some(k));
     let ps = take_blocks(&mut scratch, n * k * vec);
@@ -347,19 +375,19 @@ fn verify_on<const S: usize, const NW: usize, I: Isa>(
         unsafe {
             if r < v {
                 let at = upper(v, r, r) * mb;
-                I::combine::<NW, true>(p, |t| at + t * mb, v - r, &scalars[r * k..], acc);
+                I::combine::<NW, true>(p, Walk::even(at, mb), v - r, &scalars[r * k..], acc);
                 let at = (set.p1_vecs() + r * oil) * mb;
-                I::combine::<NW, true>(p, |t| at + t * mb, oil, &scalars[v * k..], acc);
+                I::combine::<NW, true>(p, Walk::even(at, mb), oil, &scalars[v * k..], acc);
             } else {
                 let at = upper(oil, r - v, r - v) * mb;
-                I::combine::<NW, true>(p3, |t| at + t * mb, n - r, &scalars[r * k..], acc);
+                I::combine::<NW, true>(p3, Walk::even(at, mb), n - r, &scalars[r * k..], acc);
             }
         }
         if set.linear_term {
             xor(&mut bytes_mut(acc)[..mb], &lambda[r * mb..][..mb]);
         }
     });
-    quadratic::<S, NW, I, true>(threads, scalars, n, bytes(ps), u, scratch);
+    quadratic::<NW, I, true>(set, threads, scalars, n, bytes(ps), u, scratch);
 }
 
 /// See `SetKernels::keygen`.
@@ -371,7 +399,7 @@ fn keygen<const S: usize, const NW: usize, const T: usize, I: Isa>(
 ) where
     MVec<NW>: Words,
 {
-    keygen_on::<S, NW, I>(T, p, o, p3, scratch);
+    keygen_on::<NW, I>(const { Params::by_index(S) }, T, p, o, p3, scratch);
 }
 
 /// See `SetKernels::sign`.
@@ -386,7 +414,7 @@ fn sign<const S: usize, const NW: usize, const T: usize, I: Isa>(
 ) where
     MVec<NW>: Words,
 {
-    sign_on::<S, NW, I>(T, p, o, vinegar, lambda, m, u, scratch);
+    sign_on::<NW, I>(const { Params::by_index(S) }, T, p, o, vinegar, lambda, m, u, scratch);
 }
 
 /// See `SetKernels::verify`.
@@ -400,7 +428,7 @@ fn verify<const S: usize, const NW: usize, const T: usize, I: Isa>(
 ) where
     MVec<NW>: Words,
 {
-    verify_on::<S, NW, I>(T, p, p3, s, lambda, u, scratch);
+    verify_on::<NW, I>(const { Params::by_index(S) }, T, p, p3, s, lambda, u, scratch);
 }
 
 /// `plain` with its products of compact keys split over T threads; all other kernels stay its own.

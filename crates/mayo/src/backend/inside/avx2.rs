@@ -11,7 +11,7 @@
 
 use core::arch::x86_64::*;
 
-use super::{Isa, Scalar};
+use super::{Isa, Scalar, Walk};
 use crate::sys::{Block, bytes_mut};
 
 /// AVX2.
@@ -46,7 +46,7 @@ impl Isa for Avx2 {
 
     unsafe fn combine<const NW: usize, const PUBLIC: bool>(
         entries: &[u8],
-        offset: impl Fn(usize) -> usize,
+        walk: Walk,
         count: usize,
         scalars: &[Scalar],
         acc: &mut [Block],
@@ -55,9 +55,9 @@ impl Isa for Avx2 {
         // SAFETY: the caller vouches for AVX2.
         unsafe {
             match NW.div_ceil(4) {
-                1 => tiles::<1, 4>(entries, offset, count, scalars, width, acc),
-                2 => tiles::<2, 2>(entries, offset, count, scalars, width, acc),
-                _ => tiles::<3, 2>(entries, offset, count, scalars, width, acc),
+                1 => tiles::<1, 4>(entries, walk, count, scalars, width, acc),
+                2 => tiles::<2, 2>(entries, walk, count, scalars, width, acc),
+                _ => tiles::<3, 2>(entries, walk, count, scalars, width, acc),
             }
         }
     }
@@ -67,7 +67,7 @@ impl Isa for Avx2 {
 #[target_feature(enable = "avx2")]
 fn tiles<const NR: usize, const TILE: usize>(
     entries: &[u8],
-    offset: impl Fn(usize) -> usize,
+    walk: Walk,
     count: usize,
     scalars: &[Scalar],
     width: usize,
@@ -76,11 +76,11 @@ fn tiles<const NR: usize, const TILE: usize>(
     let acc = bytes_mut(acc);
     let mut j = 0;
     while j + TILE <= width {
-        tile::<NR, TILE>(entries, &offset, count, scalars, width, j, acc);
+        tile::<NR, TILE>(entries, walk, count, scalars, width, j, acc);
         j += TILE;
     }
     while j < width {
-        tile::<NR, 1>(entries, &offset, count, scalars, width, j, acc);
+        tile::<NR, 1>(entries, walk, count, scalars, width, j, acc);
         j += 1;
     }
 }
@@ -89,7 +89,7 @@ fn tiles<const NR: usize, const TILE: usize>(
 #[inline]
 fn tile<const NR: usize, const TILE: usize>(
     entries: &[u8],
-    offset: &impl Fn(usize) -> usize,
+    mut walk: Walk,
     count: usize,
     scalars: &[Scalar],
     width: usize,
@@ -99,8 +99,8 @@ fn tile<const NR: usize, const TILE: usize>(
     let nibbles = _mm256_set1_epi8(0xf);
     let mut low = [[_mm256_setzero_si256(); NR]; TILE];
     let mut high = [[_mm256_setzero_si256(); NR]; TILE];
-    for (t, row) in scalars.chunks_exact(width).take(count).enumerate() {
-        let entry = &entries[offset(t)..][..NR * 32];
+    for row in scalars.chunks_exact(width).take(count) {
+        let entry = &entries[walk.advance()..][..NR * 32];
         let row = &row[j..j + TILE];
         for r in 0..NR {
             // SAFETY: 32 bytes from 32 r on lie within the NR * 32 bytes of `entry`.

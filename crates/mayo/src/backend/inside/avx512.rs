@@ -9,7 +9,7 @@
 
 use core::arch::x86_64::*;
 
-use super::{Isa, Scalar};
+use super::{Isa, Scalar, Walk};
 use crate::sys::{Block, bytes_mut};
 
 /// AVX-512 with GFNI.
@@ -48,7 +48,7 @@ impl Isa for Avx512 {
 
     unsafe fn combine<const NW: usize, const PUBLIC: bool>(
         entries: &[u8],
-        offset: impl Fn(usize) -> usize,
+        walk: Walk,
         count: usize,
         scalars: &[Scalar],
         acc: &mut [Block],
@@ -56,9 +56,9 @@ impl Isa for Avx512 {
         // SAFETY: the caller vouches for AVX-512 and GFNI.
         unsafe {
             if NW <= 8 {
-                tiles::<1, 9>(entries, offset, count, scalars, acc.len(), acc);
+                tiles::<1, 9>(entries, walk, count, scalars, acc.len(), acc);
             } else {
-                tiles::<2, 6>(entries, offset, count, scalars, acc.len() / 2, acc);
+                tiles::<2, 6>(entries, walk, count, scalars, acc.len() / 2, acc);
             }
         }
     }
@@ -68,7 +68,7 @@ impl Isa for Avx512 {
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 fn tiles<const NR: usize, const TILE: usize>(
     entries: &[u8],
-    offset: impl Fn(usize) -> usize,
+    walk: Walk,
     count: usize,
     scalars: &[Scalar],
     width: usize,
@@ -77,15 +77,15 @@ fn tiles<const NR: usize, const TILE: usize>(
     let acc = bytes_mut(acc);
     let mut j = 0;
     while j + TILE <= width {
-        tile::<NR, TILE>(entries, &offset, count, scalars, width, j, acc);
+        tile::<NR, TILE>(entries, walk, count, scalars, width, j, acc);
         j += TILE;
     }
     while j + 3 <= width {
-        tile::<NR, 3>(entries, &offset, count, scalars, width, j, acc);
+        tile::<NR, 3>(entries, walk, count, scalars, width, j, acc);
         j += 3;
     }
     while j < width {
-        tile::<NR, 1>(entries, &offset, count, scalars, width, j, acc);
+        tile::<NR, 1>(entries, walk, count, scalars, width, j, acc);
         j += 1;
     }
 }
@@ -94,7 +94,7 @@ fn tiles<const NR: usize, const TILE: usize>(
 #[inline]
 fn tile<const NR: usize, const TILE: usize>(
     entries: &[u8],
-    offset: &impl Fn(usize) -> usize,
+    mut walk: Walk,
     count: usize,
     scalars: &[Scalar],
     width: usize,
@@ -102,9 +102,9 @@ fn tile<const NR: usize, const TILE: usize>(
     acc: &mut [u8],
 ) {
     let mut sums = [[_mm512_setzero_si512(); NR]; TILE];
-    for (t, row) in scalars.chunks_exact(width).take(count).enumerate() {
+    for row in scalars.chunks_exact(width).take(count) {
         // Two registers read 128 bytes, which is more than the contract's 96: the second one is masked to 32.
-        let entry = &entries[offset(t)..][..if NR == 1 { 64 } else { 96 }];
+        let entry = &entries[walk.advance()..][..if NR == 1 { 64 } else { 96 }];
         let row = &row[j..j + TILE];
         for r in 0..NR {
             let mask = if r == 0 { u64::MAX } else { 0xffff_ffff };
