@@ -92,6 +92,8 @@ pub(super) struct Findings {
     pub(super) inside: Vec<(String, Says)>,
     /// The same against AVX2.
     pub(super) avx2_inside: Vec<(String, Says)>,
+    /// AVX2 with threads inside against the same loops not forked: what the threads alone do.
+    pub(super) avx2_forked: Vec<(String, Says)>,
     /// A batch over all cores against portable code, and against AVX2.
     pub(super) batch: Says,
     pub(super) avx2_batch: Says,
@@ -115,6 +117,9 @@ impl Findings {
             avx512: says("avx512", "avx2"),
             inside: inside("portable"),
             avx2_inside: inside("avx2"),
+            avx2_forked: [2, 4]
+                .map(|n| (format!("{n} threads"), says(&format!("avx2+inside={n}"), "avx2+inside=1")))
+                .to_vec(),
             batch: says(&format!("portable+threads={cores}"), "portable"),
             avx2_batch: says(&format!("avx2+threads={cores}"), "avx2"),
             cores,
@@ -170,7 +175,10 @@ impl Findings {
 
     /// No threads with AVX2.
     fn avoid(&self) -> (&'static str, String) {
-        let reason = self.threads(&self.avx2_inside, &self.avx2_batch);
+        let mut reason = self.threads(&self.avx2_inside, &self.avx2_batch);
+        for (name, says) in &self.avx2_forked {
+            reason += &format!("; {name} against the same loops not forked: {}", says.text());
+        }
         if self.avx2 == Says::NotHere {
             return (ABSENT, reason);
         }
@@ -204,6 +212,7 @@ mod tests {
             avx512,
             inside: inside.clone(),
             avx2_inside: inside,
+            avx2_forked: Vec::new(),
             batch: across.clone(),
             avx2_batch: across,
             cores: 2,

@@ -124,6 +124,8 @@ pub(super) fn amdahl(t2: f64, t4: f64) -> (f64, f64) {
 pub(super) struct Evidence {
     /// The largest difference between the combined column and the threads' one, in seconds.
     pub(super) apart: f64,
+    /// On how many sets two and four threads took the same time.
+    pub(super) no_faster: usize,
     /// For each set: time on one thread that the two thread columns imply, the parallel share, and how much of the
     /// distance from the baseline to four threads the threads can explain.
     pub(super) sets: Vec<(f64, f64, f64)>,
@@ -143,7 +145,8 @@ impl Evidence {
                 (one, share, ((one - t4) / (base - t4)).clamp(0.0, 1.0))
             })
             .collect();
-        Evidence { apart, sets }
+        let no_faster = rows.iter().filter(|r| r[3] >= r[2]).count();
+        Evidence { apart, no_faster, sets }
     }
 
     /// Whether the threads' columns leave most of their gain to something else on every set.
@@ -202,6 +205,7 @@ mod tests {
         let e = Evidence::of(&plan().original);
         assert!(e.apart <= 0.005_001, "{}", e.apart);
         assert!(e.threads_explain_little());
+        assert_eq!(e.no_faster, 3);
         // MAYO-2: 0.255 and 0.245 s imply 0.275 s on one thread, the baseline took 0.475 s.
         assert!((e.sets[1].0 - 0.275).abs() < 1e-9);
         // A planted counterexample: perfect scaling explains everything.

@@ -119,8 +119,7 @@ impl Figures<'_> {
 
     fn summary(&self, round: &str) -> String {
         let cores = self.found.cores;
-        let added =
-            ["avx512".to_owned(), "avx512+inside=4".to_owned(), self.batch("avx2"), self.batch("avx512")];
+        let shown = shown(self.plan, cores);
         let mut header =
             strings(&["Level", "", "Baseline", "AVX2", "Threads (2)", "Threads (4)", "AVX2+threads"]);
         header.extend(strings(&["AVX-512", "AVX-512+threads"]));
@@ -373,10 +372,15 @@ impl Figures<'_> {
             step * 1e3
         )];
         lines.push(if evidence.threads_explain_little() {
-            "Four threads are as fast as two on every set but one. By Amdahl's law one thread of that binary would have \
-             taken what the table above says, so threads explain less than half of the gain over the baseline on every \
-             set; the rest must come from the build. The baseline's flags are not given, the OpenMP build's are -O3."
-                .to_owned()
+            format!(
+                "On {} of {} sets four threads took no less time than two. By Amdahl's law one thread of that binary would \
+                 have taken what the table above says, so threads explain less than half of the gain over the baseline on \
+                 every set; the rest must come from the build. The baseline's flags are {}, the OpenMP build's are {}.",
+                evidence.no_faster,
+                evidence.sets.len(),
+                original.flags.baseline,
+                original.flags.omp4
+            )
         } else {
             "The two thread columns are consistent with threads that work.".to_owned()
         });

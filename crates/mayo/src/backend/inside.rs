@@ -3,11 +3,12 @@
 //! Every product of MAYO is a set of rows `acc_j += sum_t scalar_tj entry_t` (one call of [`Isa::combine`]), and the rows
 //! of one loop do not depend on each other: that is the granularity at which OpenMP pragmas split MAYO's loops, and what
 //! is measured here. A loop's rows are handed to a team that lives as long as its thread, as OpenMP's does; the calling
-//! thread works too. The algorithm is that of the plain backends (L is never formed), but each row is written by
+//! thread works too, and members wait awake for a while. The algorithm is that of the plain backends (L is never formed), but each row is written by
 //! one thread only, so P1^T V^T is a loop of its own that reads P1 by columns.
 //!
 //! **Cost.** Key generation forks 2 times, signing 5 times an attempt, verification 2 times; hashing, AES, elimination
-//! and whipping stay with the caller. Rows of a triangle are uneven, so the team steals work.
+//! and whipping stay with the caller. Rows of a triangle are uneven, so they are drawn one
+//! by one (OpenMP's `schedule(dynamic)`).
 //! With one thread nothing forks: the difference to the plain backend is then what this shape of the code costs.
 //!
 //! Leak class: constant time in O and V as the plain kernels are; verification is variable time on plain code. The
@@ -17,11 +18,10 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod team;
 
-use std::cell::OnceCell;
-
-use rayon::ThreadPool;
-use rayon::prelude::*;
+use core::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::portable::words::{MVec, Words, add, blocks_of, load, masks, mul_add, multiples, powers, take};
 use super::{Kernels, SetKernels, stamp_sets};
@@ -124,9 +124,33 @@ impl Isa for Portable {
     }
 }
 
-thread_local! {
-    /// The team that this thread is part of, started on first use and kept.
-    static TEAM: OnceCell<Option<ThreadPool>> = const { OnceCell::new() };
+/// The rows of one loop, handed out one by one to whoever is free.
+struct Rows<'a> {
+    first: *mut Block,
+    each: usize,
+    count: usize,
+    next: AtomicUsize,
+    borrowed: PhantomData<&'a mut [Block]>,
+}
+
+// SAFETY: a row is touched by the one member that drew its number from `next`.
+unsafe impl Sync for Rows<'_> {}
+
+impl<'a> Rows<'a> {
+    fn of(all: &'a mut [Block], each: usize) -> Rows<'a> {
+        let (first, count) = (all.as_mut_ptr(), all.len() / each);
+        Rows { first, each, count, next: AtomicUsize::new(0), borrowed: PhantomData }
+    }
+
+    fn draw(&self) -> Option<(usize, &'a mut [Block])> {
+        let r = self.next.fetch_add(1, Ordering::Relaxed);
+        if r >= self.count {
+            return None;
+        }
+        // SAFETY: row r lies within the blocks that `of` borrowed for 'a, and no other call gets the same r.
+        let row = unsafe { core::slice::from_raw_parts_mut(self.first.add(r * self.each), self.each) };
+        Some((r, row))
+    }
 }
 
 /// Runs `row` on every run of `each` blocks: the fork and the join of one loop.
@@ -135,32 +159,10 @@ fn rows(threads: usize, all: &mut [Block], each: usize, row: impl Fn(usize, &mut
         all.chunks_exact_mut(each).enumerate().for_each(|(r, acc)| row(r, acc));
         return;
     }
-    TEAM.with(|team| {
-        let start = || rayon::ThreadPoolBuilder::new().num_threads(threads).use_current_thread().build().ok();
-        match team.get_or_init(start) {
-            Some(team) if team.current_num_threads() == threads => {
-                team.install(|| all.par_chunks_exact_mut(each).enumerate().for_each(|(r, acc)| row(r, acc)))
-            }
-            // A thread belongs to one pool only. In somebody else's, or with a second size of team, it must not wait in
-            // that pool, where it would take up other work in the middle of this: fresh threads serve.
-            _ => scoped(threads, all, each, &row),
-        }
-    });
-}
-
-/// [`rows`] in `threads` equal shares on threads of its own.
-fn scoped(threads: usize, all: &mut [Block], each: usize, row: &(impl Fn(usize, &mut [Block]) + Sync)) {
-    let share = (all.len() / each).div_ceil(threads);
-    std::thread::scope(|scope| {
-        for (t, all) in all.chunks_mut(share * each).enumerate() {
-            let mut work = move || {
-                all.chunks_exact_mut(each).enumerate().for_each(|(r, acc)| row(t * share + r, acc));
-            };
-            if t + 1 == threads {
-                work();
-            } else {
-                scope.spawn(work);
-            }
+    let loops = Rows::of(all, each);
+    team::of(threads).run(&|_| {
+        while let Some((r, acc)) = loops.draw() {
+            row(r, acc);
         }
     });
 }
