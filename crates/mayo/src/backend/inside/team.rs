@@ -6,6 +6,7 @@
 //! [`Team::run`] returns or unwinds.
 
 use std::cell::{RefCell, UnsafeCell};
+use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,6 +19,15 @@ type Work<'a> = dyn Fn(usize) + Sync + 'a;
 const PATIENCE: usize = 20_000;
 /// The same with more threads than cores, where waiting awake takes the core from whoever has work.
 const NO_PATIENCE: usize = 100;
+
+/// Looks between two offers to let another thread have the core: without them a member that the system has taken off its
+/// core keeps the others waiting at full speed for a whole time slice, as soon as anything else runs on the machine.
+const LOOKS: usize = 64;
+
+/// Passes a moment of waiting awake.
+fn moment(looks: usize) {
+    if looks.is_multiple_of(LOOKS) { thread::yield_now() } else { std::hint::spin_loop() }
+}
 
 struct Shared {
     /// Counts forks; `usize::MAX` ends the team.
@@ -39,6 +49,8 @@ unsafe impl Send for Shared {}
 pub(super) struct Team {
     shared: Arc<Shared>,
     workers: Vec<(Thread, Option<JoinHandle<()>>)>,
+    /// A team belongs to the thread that started it: two forks at once would share one pointer.
+    owned: PhantomData<Rc<()>>,
 }
 
 thread_local! {
@@ -81,7 +93,7 @@ impl Team {
                 }
             })
             .collect();
-        Team { shared, workers }
+        Team { shared, workers, owned: PhantomData }
     }
 
     fn publish(&self, generation: usize) {
@@ -102,14 +114,15 @@ impl Team {
                 let mut looks = 0;
                 while self.0.pending.load(Ordering::Acquire) != 0 {
                     looks += 1;
-                    if looks < self.0.patience { std::hint::spin_loop() } else { thread::yield_now() }
+                    if looks < self.0.patience { moment(looks) } else { thread::yield_now() }
                 }
             }
         }
+        assert_eq!(self.shared.pending.load(Ordering::Acquire), 0, "a fork within a fork of the same team");
         let pointer: *const Work<'_> = work;
         // SAFETY: only the lifetime changes; `Join` keeps this function from returning while a worker may use it.
         let pointer: *const Work<'static> = unsafe { std::mem::transmute(pointer) };
-        // SAFETY: no worker is pending, so none reads this; a team belongs to one thread (it is not Sync through Rc).
+        // SAFETY: no worker is pending, as just asserted, so none reads this; a team is not Sync, so nobody else writes.
         unsafe { *self.shared.work.get() = Some(pointer) };
         self.shared.pending.store(self.workers.len(), Ordering::Release);
         let join = Join(&self.shared);
@@ -150,7 +163,7 @@ fn serve(shared: &Shared, member: usize) {
         while now == seen {
             looks += 1;
             if looks < shared.patience {
-                std::hint::spin_loop();
+                moment(looks);
             } else {
                 let asleep = &shared.asleep[member - 1];
                 asleep.store(true, Ordering::SeqCst);
@@ -196,6 +209,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "a fork within a fork")]
+    fn a_fork_within_a_fork_is_refused() {
+        let team = of(2);
+        team.run(&|member| {
+            if member == 0 {
+                of(2).run(&|_| ());
+            } else {
+                thread::sleep(std::time::Duration::from_millis(20));
+            }
+        });
     }
 
     #[test]
