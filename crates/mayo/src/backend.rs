@@ -13,7 +13,7 @@
 //! Leak class: `keygen`, `sign`, `solve`, `finish`, `expand_secret`, `sign_expanded` and `shake256` take secrets and run
 //! in constant time but for the one bit that `solve` returns; the others see public data only.
 
-use lanework_cpu::{Backend, Features};
+use lanework_cpu::{Backend, Feature, Features};
 
 use crate::params::Params;
 use crate::sys::Block;
@@ -156,6 +156,13 @@ pub static BACKENDS: &[Backend<Kernels>] = &[
         "nibble-sliced byte shuffles in 256-bit registers, AES-NI",
         Features::AVX2,
         &avx2::KERNELS,
+    ),
+    #[cfg(target_arch = "x86_64")]
+    Backend::new(
+        "avx2-vaes",
+        "the same with two AES blocks to a register",
+        Features::AVX2.union(Features::of(&[Feature::Vaes])),
+        &avx2::KERNELS_VAES,
     ),
     #[cfg(target_arch = "x86_64")]
     Backend::new(

@@ -4,12 +4,14 @@
 //! **Layout.** A register holds 1, 2 or 4 consecutive blocks as they lie in memory; round keys are broadcast to all of
 //! them. A *step* is eight registers: what it takes to hide a latency of four cycles at two instructions a cycle.
 //!
-//! **Counter caching.** 256 blocks from a multiple of 256 differ in their last byte only, which reaches one column in round
-//! 1, additively: `round1(block + j) = round1(block) xor table[j]`, where the table depends on the last bytes of key and
-//! nonce alone. Streams long enough to repay the table spend nine AES instructions on a block, not ten.
+//! **Counter caching.** The four counting bytes (12 to 15) go to four different columns in round 1, and round 2 takes one
+//! byte from each column into every column of its result. So two rounds are additive in those bytes:
+//! `round2(block + j) = round2(block) xor table[j]` for the 256 blocks from a multiple of 256, where the table depends on
+//! key and nonce alone. Streams long enough to repay the table spend eight AES instructions on a block, not ten. (Good
+//! for fewer than 2^32 blocks.)
 //!
 //! **Cost model.** `aesenc` issues twice a cycle at 128 and 256 bits; at 512 bits twice on Zen 5, once on Zen 4, which
-//! splits it. Nine of them per register give these floors, and Zen 4 (EPYC 9004 class, 1.41 core cycles to a tick of
+//! splits it. Eight of them per register (figures below: nine, one round cached) give these floors, and Zen 4 (EPYC 9004 class, 1.41 core cycles to a tick of
 //! the time-stamp counter) gives these medians of 300 calls between fenced `rdtsc`
 //! reads, in ticks per byte:
 //!
@@ -116,16 +118,17 @@ macro_rules! counter_mode {
             out: &'a mut [u8],
         ) -> &'a mut [u8] {
             let zero = $xor(whitening, whitening);
-            let origin = $round($xor(whitening, $broadcast(_mm_setzero_si128())), zero);
+            let two_rounds = |state, key| $round($round(state, keys[1]), key);
+            let origin = two_rounds($xor(whitening, $broadcast(_mm_setzero_si128())), zero);
             let mut table = [zero; 256 / $blocks];
             for (n, entry) in table.iter_mut().enumerate() {
                 let counted = $xor(whitening, $counters((n * $blocks) as u64));
-                *entry = $xor($round(counted, zero), origin);
+                *entry = $xor(two_rounds(counted, zero), origin);
             }
             let (spans, rest) = out.as_chunks_mut::<SPAN_BYTES>();
             for span in spans {
                 let first = _mm_set_epi64x(block.swap_bytes() as i64, 0);
-                let base = $round($xor(whitening, $broadcast(first)), keys[1]);
+                let base = two_rounds($xor(whitening, $broadcast(first)), keys[2]);
                 for (step, table) in
                     span.as_chunks_mut::<STEP_BYTES>().0.iter_mut().zip(table.as_chunks::<$step>().0)
                 {
@@ -133,7 +136,7 @@ macro_rules! counter_mode {
                     for s in &mut state {
                         *s = $xor(*s, base);
                     }
-                    finish::<2>(keys, &mut state, step);
+                    finish::<3>(keys, &mut state, step);
                 }
                 *block += 256;
             }

@@ -6,11 +6,15 @@
 //! **One pivot.** The first free row with a nonzero entry in column j gives a one-hot byte mask. Every later pair's byte
 //! in that row is found by AND, OR and sums of absolute differences (eight pairs at a time, no address depends on it);
 //! it makes the table of the pair's two multiples, and the table times the scaled column j is added to the pair:
-//! NR shuffles for 32 NR x 2 products. No back substitution and no row swap: x_j is y's entry in j's pivot row.
+//! NR shuffles for 32 NR x 2 products. Both columns of a pair are done before the later pairs are touched, once for both.
+//! No back substitution and no row swap: x_j is y's entry in j's pivot row.
 //!
-//! **Floor** for each (pivot, later pair): NR + 4 shuffles, 2 NR + 4 logic operations, NR stores; on Zen 4 about
-//! max((NR + 4) / 2, (4 NR + 12) / 4) cycles, for about ko(ko + 2)/4 of them, and a latency of some 60 cycles for each
-//! pivot, part of which overlaps with the updates.
+//! **Floor** for each (pivot, later pair): NR + 5 shuffles, sums and packs, about 3 NR + 5 logic operations, NR / 2 loads and
+//! stores; at four vector operations a cycle NR + 2.5 cycles, for ko(ko + 2)/4 of them: 9 k cycles for MAYO-1 (NR = 3, 80
+//! columns), 39 k for MAYO-5 (NR = 5, 144), and a latency of some 120 cycles for each pair of pivots, half of it hidden.
+//! **Measured** on Zen 4, in ticks: 16.5 k, 10.3 k, 32.6 k, 59.2 k for all of `solve` (MAYO-1, 2, 3, 5), of which building A
+//! and y takes 4.2 k, 2.0 k, 8.1 k, 12.7 k.
+//! Source of the idea: column-wise constant-time elimination as in ePrint 2026/2350, with shuffles for vectors of rows.
 //! Leak class: constant time; the rank test is the one bit that is returned (a restart is public).
 
 use core::arch::x86_64::*;
@@ -42,7 +46,7 @@ pub(super) const fn scratch_bytes(p: &Params) -> usize {
 }
 
 /// l for each (i, j).
-const fn powers(p: &Params) -> [[u8; 12]; 12] {
+pub(super) const fn powers(p: &Params) -> [[u8; 12]; 12] {
     let mut out = [[0; 12]; 12];
     let mut l = 0;
     while l < p.pairs() {
@@ -89,7 +93,7 @@ pub(super) fn solve<const S: usize, const NR: usize>(
         }
         // The pivot row of every column, by its number.
         let mut rows = [0xffu8; 160];
-        let full = eliminate::<NR>(set, columns, r_tables, &mut rows);
+        let full = eliminate::<S, NR>(columns, r_tables, &mut rows);
         collect::<NR>(columns.add((pairs(set) - 1) * NR), &rows, r, x);
         full
     }
@@ -199,110 +203,205 @@ const EXP: [u8; 16] = {
     out
 };
 
-/// The table n -> n / pivot, given the pivot in every byte; anything if it is 0.
+/// The logarithms and powers in both lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn quotients(pivot: Y) -> Y {
+fn logarithms() -> (Y, Y) {
     // SAFETY: sixteen bytes each.
-    let (log, exp) = unsafe {
+    unsafe {
         (
             _mm256_broadcastsi128_si256(_mm_loadu_si128(LOG.as_ptr().cast())),
             _mm256_broadcastsi128_si256(_mm_loadu_si128(EXP.as_ptr().cast())),
         )
-    };
-    let difference = _mm256_sub_epi8(log, _mm256_shuffle_epi8(log, pivot));
+    }
+}
+
+/// The table n -> n / e, given e in every byte; anything if e is 0.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn quotients(e: Y) -> Y {
+    let (log, exp) = logarithms();
+    let difference = _mm256_sub_epi8(log, _mm256_shuffle_epi8(log, e));
     // A negative difference is a large unsigned one; 15 more is the same power.
     let power = _mm256_min_epu8(difference, _mm256_add_epi8(difference, _mm256_set1_epi8(15)));
     _mm256_shuffle_epi8(exp, power)
 }
 
-/// Gauss-Jordan on the pairs of columns, the last of which is y; fills the pivots' row numbers; whether the rank is m.
+/// The table n -> n e, given e in every byte.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn products(e: Y) -> Y {
+    let (log, exp) = logarithms();
+    let sum = _mm256_adds_epu8(log, _mm256_shuffle_epi8(log, e));
+    // Below 15, 15 less is a large unsigned number; above, it is the same power.
+    let power = _mm256_min_epu8(sum, _mm256_sub_epi8(sum, _mm256_set1_epi8(15)));
+    _mm256_shuffle_epi8(exp, power)
+}
+
+/// A pivot.
+struct Pivot<const NR: usize> {
+    /// Its row's number, or one that no row has.
+    number: u32,
+    /// Whether there is one: 1 or 0.
+    found: u32,
+    /// The number in every byte.
+    everywhere: Y,
+    /// Ones in its row's byte.
+    row: [Y; NR],
+    /// Every row's entry over the pivot; in the pivot row itself 1 - 1/pivot, so that subtracting (entry in the pivot row
+    /// times multiplier) leaves entry/pivot there.
+    multiplier: [Y; NR],
+}
+
+/// The byte in row `number` (in every byte) of which `row` is the mask, in every byte; 0 if there is no such row.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn pick<const NR: usize>(column: &[Y; NR], row: &[Y; NR], number: Y) -> Y {
+    let mut any = _mm256_setzero_si256();
+    for n in 0..NR {
+        any = _mm256_or_si256(any, _mm256_and_si256(column[n], row[n]));
+    }
+    // Its doubleword by its number, then its byte.
+    let word = _mm256_and_si256(_mm256_srli_epi16::<2>(number), _mm256_set1_epi32(7));
+    let any = _mm256_permutevar8x32_epi32(any, word);
+    _mm256_shuffle_epi8(any, _mm256_and_si256(number, _mm256_set1_epi8(3)))
+}
+
+/// The first free row with an entry that is not zero.
+#[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-unsafe fn eliminate<const NR: usize>(
-    set: &Params,
+fn find<const NR: usize>(column: &[Y; NR], free: &mut [Y; NR]) -> Pivot<NR> {
+    let zero = _mm256_setzero_si256();
+    let mut words = [0u64; 3];
+    for n in 0..NR {
+        let empty = _mm256_cmpeq_epi8(_mm256_and_si256(column[n], free[n]), zero);
+        words[n / 2] |= u64::from(!_mm256_movemask_epi8(empty) as u32) << (n % 2 * 32);
+    }
+    // A sum of trailing zeros: 64 of them go on to the next word.
+    let count = |w: usize| words[w].trailing_zeros();
+    let beyond = |zeros: u32, next: u32| zeros + (next & 0u32.wrapping_sub(zeros >> 6));
+    let (number, none) = match NR.div_ceil(2) {
+        1 => (count(0), 64),
+        2 => (beyond(count(0), count(1)), 128),
+        _ => (beyond(count(0), beyond(count(1), count(2))), 192),
+    };
+    let missed = number ^ none;
+    let everywhere = _mm256_set1_epi8(number as i8);
+    let mut row = [zero; NR];
+    for n in 0..NR {
+        row[n] =
+            _mm256_cmpeq_epi8(_mm256_add_epi8(iota(), _mm256_set1_epi8((32 * n) as u8 as i8)), everywhere);
+        free[n] = _mm256_andnot_si256(row[n], free[n]);
+    }
+    let quotients = quotients(pick(column, &row, everywhere));
+    let mut multiplier = [zero; NR];
+    for n in 0..NR {
+        let one = _mm256_and_si256(row[n], _mm256_set1_epi8(1));
+        multiplier[n] = _mm256_shuffle_epi8(quotients, _mm256_xor_si256(column[n], one));
+    }
+    Pivot { number, found: (missed | missed.wrapping_neg()) >> 31, everywhere, row, multiplier }
+}
+
+/// Gauss-Jordan on the pairs of columns, the last of which is y; fills the pivots' row numbers; whether the rank is m.
+///
+/// Both columns of a pair are done before any later pair is touched, which then takes both updates at once. The second
+/// pivot's row of the later pairs is not read after the first update but corrected by (first row's entry) times (first
+/// multiplier in the second row).
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+unsafe fn eliminate<const S: usize, const NR: usize>(
     columns: *mut Y,
     quads: *mut u8,
     rows: &mut [u8; 160],
 ) -> bool {
+    let set = const { Params::by_index(S) };
     let (total, halves) = (pairs(set), set.o.div_ceil(2));
     let low = _mm256_set1_epi8(15);
     let zero = _mm256_setzero_si256();
     let mut free = [_mm256_set1_epi8(-1); NR];
-    if set.m % 32 != 0 {
+    if !set.m.is_multiple_of(32) {
         free[NR - 1] = below(set.m % 32);
     }
-    let mut rank = 0;
-    let mut j = 0;
+    let (mut rank, mut j) = (0, 0);
     for q in 0..total - 1 {
-        for half in 0..if q % halves * 2 + 1 < set.o { 2 } else { 1 } {
-            let mut column = [zero; NR];
-            let mut words = [0u64; 3];
-            for n in 0..NR {
-                // SAFETY: called by `solve` with all columns there.
-                let x = unsafe { columns.add(q * NR + n).read() };
-                column[n] = _mm256_and_si256(if half == 0 { x } else { _mm256_srli_epi16::<4>(x) }, low);
-                let empty = _mm256_cmpeq_epi8(_mm256_and_si256(column[n], free[n]), zero);
-                words[n / 2] |= u64::from(!_mm256_movemask_epi8(empty) as u32) << (n % 2 * 32);
-            }
-            // The first row, or `none`, as a sum of trailing zeros: 64 of them go on to the next word.
-            let count = |w: usize| words[w].trailing_zeros();
-            let beyond = |zeros: u32, next: u32| zeros + (next & 0u32.wrapping_sub(zeros >> 6));
-            let (row, none) = match NR.div_ceil(2) {
-                1 => (count(0), 64),
-                2 => (beyond(count(0), count(1)), 128),
-                _ => (beyond(count(0), beyond(count(1), count(2))), 192),
-            };
-            let missed = row ^ none;
-            rank += (missed | missed.wrapping_neg()) >> 31;
-            rows[j] = row as u8;
-            j += 1;
-            let row = _mm256_set1_epi8(row as i8);
-            let mut pivot_row = [zero; NR];
-            let mut pivot = zero;
-            for n in 0..NR {
-                pivot_row[n] =
-                    _mm256_cmpeq_epi8(_mm256_add_epi8(iota(), _mm256_set1_epi8((32 * n) as u8 as i8)), row);
-                pivot = _mm256_or_si256(pivot, _mm256_and_si256(column[n], pivot_row[n]));
-                free[n] = _mm256_andnot_si256(pivot_row[n], free[n]);
-            }
-            // The pivot in every byte: its doubleword by its number, then its byte.
-            let word = _mm256_and_si256(_mm256_srli_epi16::<2>(row), _mm256_set1_epi32(7));
-            let pivot = _mm256_permutevar8x32_epi32(pivot, word);
-            let pivot = _mm256_shuffle_epi8(pivot, _mm256_and_si256(row, _mm256_set1_epi8(3)));
-            // The multiplier column takes every row's entry over the pivot; in the pivot row itself 1 - 1/pivot, so
-            // that subtracting (entry times multiplier) leaves entry/pivot there.
-            let quotients = quotients(pivot);
-            for n in 0..NR {
-                let one = _mm256_and_si256(pivot_row[n], _mm256_set1_epi8(1));
-                column[n] = _mm256_shuffle_epi8(quotients, _mm256_xor_si256(column[n], one));
-            }
-            let last_half = half == 1 || q % halves * 2 + 1 == set.o;
-            let mut c = q + usize::from(last_half);
-            while c < total {
-                // SAFETY: a group of zero columns lies behind the last, and the quads have room.
-                unsafe {
-                    row_quads::<NR>(columns.add(c * NR), &pivot_row, quads);
-                    for g in 0..GROUP.min(total - c) {
-                        let quad = quads.add(8 * g).cast::<i64>().read_unaligned();
-                        let table = table_of(_mm256_set1_epi64x(quad));
-                        let to = columns.add((c + g) * NR);
-                        for n in 0..NR {
-                            let product = _mm256_shuffle_epi8(table, column[n]);
-                            to.add(n).write(_mm256_xor_si256(to.add(n).read(), product));
-                        }
-                    }
-                }
-                c += GROUP;
-            }
+        let (mut even, mut odd) = ([zero; NR], [zero; NR]);
+        for n in 0..NR {
+            // SAFETY: called by `solve` with all columns there.
+            let x = unsafe { columns.add(q * NR + n).read() };
+            even[n] = _mm256_and_si256(x, low);
+            odd[n] = _mm256_and_si256(_mm256_srli_epi16::<4>(x), low);
         }
+        let first = find(&even, &mut free);
+        rows[j] = first.number as u8;
+        rank += first.found;
+        j += 1;
+        if q % halves * 2 + 1 == set.o {
+            // SAFETY: as above.
+            unsafe { update::<NR, false>(columns, q + 1, total, quads, [&first, &first]) };
+            continue;
+        }
+        let table = products(pick(&odd, &first.row, first.everywhere));
+        for n in 0..NR {
+            odd[n] = _mm256_xor_si256(odd[n], _mm256_shuffle_epi8(table, first.multiplier[n]));
+        }
+        let second = find(&odd, &mut free);
+        rows[j] = second.number as u8;
+        rank += second.found;
+        j += 1;
+        // SAFETY: as above.
+        unsafe { update::<NR, true>(columns, q + 1, total, quads, [&first, &second]) };
     }
     rank as usize == set.m
 }
 
-/// The quads (see `lanes::quads`) of the bytes of eight pairs of columns in the marked row.
+/// Takes one pivot, or two, from the pairs of columns from `from` on.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn row_quads<const NR: usize>(columns: *const Y, row: &[Y; NR], quads: *mut u8) {
+unsafe fn update<const NR: usize, const TWO: bool>(
+    columns: *mut Y,
+    from: usize,
+    total: usize,
+    quads: *mut u8,
+    pivots: [&Pivot<NR>; 2],
+) {
+    let low = _mm256_set1_epi8(15);
+    let [first, second] = pivots;
+    let correction = products(pick(&first.multiplier, &second.row, second.everywhere));
+    let mut c = from;
+    while c < total {
+        // SAFETY: a group of zero columns lies behind the last, and the quads have room for two groups.
+        unsafe {
+            let x = row_bytes::<NR>(columns.add(c * NR), &first.row);
+            store_quads(x, quads);
+            if TWO {
+                let lows = _mm256_shuffle_epi8(correction, _mm256_and_si256(x, low));
+                let highs = _mm256_shuffle_epi8(correction, _mm256_and_si256(_mm256_srli_epi16::<4>(x), low));
+                let product = _mm256_xor_si256(lows, _mm256_slli_epi16::<4>(highs));
+                let y = row_bytes::<NR>(columns.add(c * NR), &second.row);
+                store_quads(_mm256_xor_si256(y, product), quads.add(8 * GROUP));
+            }
+            for g in 0..GROUP.min(total - c) {
+                let table = table_of(_mm256_set1_epi64x(quads.add(8 * g).cast::<i64>().read_unaligned()));
+                let other =
+                    table_of(_mm256_set1_epi64x(quads.add(8 * (GROUP + g)).cast::<i64>().read_unaligned()));
+                let to = columns.add((c + g) * NR);
+                for n in 0..NR {
+                    let mut x =
+                        _mm256_xor_si256(to.add(n).read(), _mm256_shuffle_epi8(table, first.multiplier[n]));
+                    if TWO {
+                        x = _mm256_xor_si256(x, _mm256_shuffle_epi8(other, second.multiplier[n]));
+                    }
+                    to.add(n).write(x);
+                }
+            }
+        }
+        c += GROUP;
+    }
+}
+
+/// The bytes of eight pairs of columns in the marked row, four times each.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn row_bytes<const NR: usize>(columns: *const Y, row: &[Y; NR]) -> Y {
     let zero = _mm256_setzero_si256();
     let mut found = [zero; GROUP];
     for (g, found) in found.iter_mut().enumerate() {
@@ -320,13 +419,14 @@ unsafe fn row_quads<const NR: usize>(columns: *const Y, row: &[Y; NR], quads: *m
     let both =
         _mm256_or_si256(_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b));
     let bytes = _mm256_or_si256(both, _mm256_srli_epi32::<16>(both));
-    let first = _mm256_setr_epi64x(
-        0x0404_0404_0000_0000,
-        0x0c0c_0c0c_0808_0808,
-        0x0404_0404_0000_0000,
-        0x0c0c_0c0c_0808_0808,
-    );
-    let x1 = _mm256_shuffle_epi8(bytes, first);
+    let (even, odd) = (0x0404_0404_0000_0000, 0x0c0c_0c0c_0808_0808);
+    _mm256_shuffle_epi8(bytes, _mm256_setr_epi64x(even, odd, even, odd))
+}
+
+/// The quads (see `lanes::quads`) of eight bytes, each of which is there four times.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn store_quads(x1: Y, quads: *mut u8) {
     let x2 = double(x1);
     let x4 = double(x2);
     let x8 = double(x4);
