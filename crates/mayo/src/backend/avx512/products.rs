@@ -11,8 +11,8 @@
 //!
 //! Floor: m / 256 affine instructions for an m-vector product, at one 512-bit affine a core cycle on Zen 4 (1.42 core
 //! cycles a tick there), two on Zen 5; `vpternlog` adds two products at once. In ticks on Zen 4, round 2, floor and
-//! measured median: keygen 6.3 k, 9.5 k, 20.7 k, 55.5 k against 13.5 k, 16.1 k, 29.9 k, 95.9 k; signing 16.3 k, 8.1 k
-//! (by columns; 10.9 k by X), 45.8 k, 119 k against 30.8 k, 17.0 k, 69.7 k, 190 k; verification 9.9 k, 2.6 k, 27.2 k, 64.4 k
+//! measured median: keygen 6.3 k, 9.5 k, 20.7 k, 55.5 k against 13.5 k, 16.1 k, 29.9 k, 95.9 k; signing 16.3 k, 9.4 k
+//! (4.7 k by columns), 47.7 k, 119 k against 30.8 k, 17.0 k, 69.7 k, 190 k; verification 9.9 k, 2.6 k, 27.2 k, 64.4 k
 //! against 19.4 k, 7.0 k, 40.8 k, 107 k, and from expanded keys 12.9 k, 3.4 k, 35.0 k, 74.0 k.
 //! Source: the 2x2 form follows from the affine instruction's definition; MAYO-C's round-3 code has it too. The dense
 //! cells and the U, X schedule are ours.
