@@ -14,6 +14,8 @@ pub mod field;
 pub mod hazmat;
 mod keys;
 pub mod known;
+#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
+mod leaks;
 pub mod params;
 mod scheme;
 pub mod spec;

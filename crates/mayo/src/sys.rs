@@ -3,6 +3,9 @@
 use core::arch::asm;
 use core::mem::MaybeUninit;
 
+#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
+pub(crate) mod memcheck;
+
 /// 64 aligned bytes, one cache line: what kernels' buffers are made of.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]

@@ -1,0 +1,194 @@
+//! A backend whose kernels are the true ones, each inside a function that tells memcheck what the scheme releases.
+//!
+//! Released are: the public seed, where it comes out of SHAKE256; the salt, likewise; the bit that `solve` returns; P3, as
+//! key generation leaves it; s, where verification takes it up. Everything else that derives from the secret seed stays
+//! secret. The functions also see to it that secrets arrive as secrets: where memcheck had lost track of them, silence
+//! would mean nothing.
+#![forbid(unsafe_code)]
+
+use std::cell::Cell;
+use std::hint::black_box;
+
+use crate::backend::{Expand, Kernels, SetKernels};
+use crate::params::{Params, SEED_PK_BYTES};
+use crate::scheme::Engine;
+use crate::sys::memcheck::{release, secret_bytes};
+use crate::sys::{Block, bytes};
+
+thread_local! {
+    /// The true kernels, and the set that operations of this thread are for.
+    static TRUE: Cell<Option<(&'static Kernels, &'static Params)>> = const { Cell::new(None) };
+    static SEEN: Cell<Seen> = const { Cell::new(Seen::NOTHING) };
+}
+
+/// What an operation has released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) public_seeds: usize,
+    pub(super) salts: usize,
+    /// Systems tried; all but the last had too small a rank.
+    pub(super) attempts: usize,
+}
+
+impl Seen {
+    const NOTHING: Seen = Seen { public_seeds: 0, salts: 0, attempts: 0 };
+
+    fn note(change: impl FnOnce(&mut Seen)) {
+        let mut seen = SEEN.get();
+        change(&mut seen);
+        SEEN.set(seen);
+    }
+
+    /// What was released since the last call.
+    pub(super) fn take() -> Seen {
+        SEEN.replace(Seen::NOTHING)
+    }
+}
+
+/// `kernels` under instruments, for operations of `params` on this thread until the next call.
+pub(super) fn instrument(name: &'static str, kernels: &'static Kernels, params: &'static Params) -> Engine {
+    TRUE.set(Some((kernels, params)));
+    let expand = Expand { aes128_ctr, aes128_ctr_xor, shake256, ..kernels.expand };
+    let sets = kernels.sets.map(|set| SetKernels {
+        keygen,
+        sign,
+        verify,
+        solve,
+        finish,
+        verify_expanded,
+        expand_secret,
+        sign_expanded,
+        ..set
+    });
+    Engine { name, kernels: Box::leak(Box::new(Kernels { expand, sets })) }
+}
+
+fn params() -> &'static Params {
+    TRUE.get().unwrap().1
+}
+
+fn expand() -> &'static Expand {
+    &TRUE.get().unwrap().0.expand
+}
+
+fn set() -> &'static SetKernels {
+    let (kernels, params) = TRUE.get().unwrap();
+    &kernels.sets[params.index()]
+}
+
+fn all_secret(what: &str, bytes: &[u8]) {
+    assert_eq!(secret_bytes(bytes), bytes.len(), "{what}: memcheck has lost track of secrets");
+}
+
+/// For what is secret but for its padding.
+fn holds_secrets(what: &str, blocks: &[Block]) {
+    assert!(secret_bytes(bytes(blocks)) >= blocks.len() * 32, "{what}: memcheck has lost track of secrets");
+}
+
+fn public(what: &str, bytes: &[u8]) {
+    assert_eq!(secret_bytes(bytes), 0, "{what} is taken for public and is not");
+}
+
+fn aes128_ctr(key: &[u8; 16], first_block: u32, out: &mut [u8]) {
+    public("the key of P", key);
+    expand().aes128_ctr(key, first_block, out);
+}
+
+fn aes128_ctr_xor(key: &[u8; 16], nonce: &[u8; 16], out: &mut [u8]) {
+    public("the key of lambda", key);
+    public("the nonce of lambda", nonce);
+    expand().aes128_ctr_xor(key, nonce, out);
+}
+
+fn shake256(parts: &[&[u8]], out: &mut [u8]) {
+    expand().shake256(parts, out);
+    match parts {
+        [_seed] if out.len() == SEED_PK_BYTES + params().o_bytes() => {
+            all_secret("seed_pk and O", out);
+            release(&out[..SEED_PK_BYTES]);
+            Seen::note(|seen| seen.public_seeds += 1);
+        }
+        [_digest, _randomizer, _seed] => {
+            all_secret("the salt", out);
+            release(out);
+            Seen::note(|seen| seen.salts += 1);
+        }
+        // The digest, t and lambda's key are public; what the vinegar is made of stays secret.
+        _ => {}
+    }
+}
+
+fn keygen(p: &[u8], o: &[u8], p3: &mut [u8], scratch: &mut [Block]) {
+    all_secret("O", o);
+    public("P", p);
+    set().keygen(p, o, p3, scratch);
+    all_secret("P3", p3);
+    release(p3);
+}
+
+fn expand_secret(p: &[u8], o: &[u8], layout: &mut [Block], scratch: &mut [Block]) {
+    all_secret("O", o);
+    public("P", p);
+    set().expand_secret(p, o, layout, scratch);
+}
+
+fn sign(
+    p: &[u8],
+    o: &[u8],
+    vinegar: &[u8],
+    lambda: &[u8],
+    m: &mut [Block],
+    u: &mut [Block],
+    scratch: &mut [Block],
+) {
+    all_secret("O", o);
+    all_secret("the vinegar", vinegar);
+    public("P", p);
+    public("lambda", lambda);
+    set().sign(p, o, vinegar, lambda, m, u, scratch);
+}
+
+fn sign_expanded(
+    layout: &[Block],
+    o: &[u8],
+    vinegar: &[u8],
+    lambda: &[u8],
+    m: &mut [Block],
+    u: &mut [Block],
+    scratch: &mut [Block],
+) {
+    all_secret("O", o);
+    all_secret("the vinegar", vinegar);
+    assert!(secret_bytes(bytes(layout)) > 0, "L: memcheck has lost track of secrets");
+    public("lambda", lambda);
+    set().sign_expanded(layout, o, vinegar, lambda, m, u, scratch);
+}
+
+fn solve(m: &[Block], u: &[Block], t: &[u8], r: &[u8], x: &mut [u8], scratch: &mut [Block]) -> bool {
+    holds_secrets("M", m);
+    holds_secrets("U", u);
+    all_secret("r", r);
+    public("t", t);
+    let solvable = black_box([u8::from(set().solve(m, u, t, r, x, scratch))]);
+    assert_eq!(secret_bytes(&solvable), 1, "solvability: memcheck has lost track of secrets");
+    all_secret("x", x);
+    release(&solvable);
+    Seen::note(|seen| seen.attempts += 1);
+    // Read from memory again: the copy in a register is still a secret to memcheck.
+    black_box(&solvable)[0] != 0
+}
+
+fn finish(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
+    set().finish(o, vinegar, x, s);
+    all_secret("s", s);
+}
+
+fn verify(p: &[u8], p3: &[u8], s: &[u8], lambda: &[u8], u: &mut [Block], scratch: &mut [Block]) {
+    release(s);
+    set().verify(p, p3, s, lambda, u, scratch);
+}
+
+fn verify_expanded(layout: &[Block], s: &[u8], lambda: &[u8], u: &mut [Block], scratch: &mut [Block]) {
+    release(s);
+    set().verify_expanded(layout, s, lambda, u, scratch);
+}

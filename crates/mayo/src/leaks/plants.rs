@@ -1,0 +1,209 @@
+//! Backends with planted leaks: every kernel that sees secrets, leaking by a branch and by an address, in every tier
+//! that valgrind can run.
+#![forbid(unsafe_code)]
+
+use core::arch::x86_64::{_mm256_cmpeq_epi8, _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_setzero_si256};
+use core::hint::black_box;
+
+use crate::backend::{Expand, Kernels, SetKernels, avx2, portable};
+use crate::params::{Params, Round, Set};
+use crate::sys::memcheck::gather;
+use crate::sys::{Block, bytes};
+
+/// The set that leaks are planted in.
+pub(super) fn params() -> &'static Params {
+    Params::of(Round::Three, Set::Mayo2)
+}
+
+/// Kernels that see secrets.
+pub(super) const KERNELS: [&str; 7] =
+    ["shake256", "keygen", "expand_secret", "sign", "sign_expanded", "solve", "finish"];
+
+/// A backend with one leak.
+pub(super) struct Plant {
+    pub(super) tier: &'static str,
+    pub(super) kernel: &'static str,
+    /// The function that leaks, by its path from here.
+    pub(super) function: &'static str,
+    /// What memcheck says to it.
+    pub(super) complaint: &'static str,
+    pub(super) kernels: &'static Kernels,
+}
+
+const BRANCH: &str = "Conditional jump or move depends on uninitialised value(s)";
+const ADDRESS: &str = "Use of uninitialised value of size 8";
+
+static BYTES: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut i = 0;
+    while i < 256 {
+        table[i] = (i * i / 3) as u8;
+        i += 1;
+    }
+    table
+};
+
+static WORDS: [i32; 256] = {
+    let mut table = [0; 256];
+    let mut i = 0;
+    while i < 256 {
+        table[i] = (i * i) as i32;
+        i += 1;
+    }
+    table
+};
+
+/// Stamps the planted kernels of one tier and one leak: each does what the true one does, then leaks of its output.
+macro_rules! planted {
+    ($name:ident, $sound:path, $leak:path $(, #[$feature:meta])?) => {
+        mod $name {
+            use super::*;
+
+            fn sound() -> &'static SetKernels {
+                &$sound.sets[params().index()]
+            }
+
+            $(#[$feature])?
+            fn shake256(parts: &[&[u8]], out: &mut [u8]) {
+                $sound.expand.shake256(parts, out);
+                $leak(out);
+            }
+
+            $(#[$feature])?
+            fn keygen(p: &[u8], o: &[u8], p3: &mut [u8], scratch: &mut [Block]) {
+                sound().keygen(p, o, p3, scratch);
+                $leak(p3);
+            }
+
+            $(#[$feature])?
+            fn expand_secret(p: &[u8], o: &[u8], layout: &mut [Block], scratch: &mut [Block]) {
+                sound().expand_secret(p, o, layout, scratch);
+                // The layout is the backend's own affair, but L is in it, and P1 in the rest.
+                for block in layout {
+                    $leak(&block.0);
+                }
+            }
+
+            $(#[$feature])?
+            fn sign(
+                p: &[u8],
+                o: &[u8],
+                vinegar: &[u8],
+                lambda: &[u8],
+                m: &mut [Block],
+                u: &mut [Block],
+                scratch: &mut [Block],
+            ) {
+                sound().sign(p, o, vinegar, lambda, m, u, scratch);
+                $leak(bytes(m));
+            }
+
+            $(#[$feature])?
+            fn sign_expanded(
+                layout: &[Block],
+                o: &[u8],
+                vinegar: &[u8],
+                lambda: &[u8],
+                m: &mut [Block],
+                u: &mut [Block],
+                scratch: &mut [Block],
+            ) {
+                sound().sign_expanded(layout, o, vinegar, lambda, m, u, scratch);
+                $leak(bytes(u));
+            }
+
+            $(#[$feature])?
+            fn solve(
+                m: &[Block],
+                u: &[Block],
+                t: &[u8],
+                r: &[u8],
+                x: &mut [u8],
+                scratch: &mut [Block],
+            ) -> bool {
+                let solvable = sound().solve(m, u, t, r, x, scratch);
+                $leak(x);
+                solvable
+            }
+
+            $(#[$feature])?
+            fn finish(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
+                sound().finish(o, vinegar, x, s);
+                $leak(s);
+            }
+
+            pub(super) fn plant(kernel: &str) -> &'static Kernels {
+                let mut expand: Expand = $sound.expand;
+                let mut sets = $sound.sets;
+                let set = &mut sets[params().index()];
+                match kernel {
+                    "shake256" => expand.shake256 = shake256,
+                    "keygen" => set.keygen = keygen,
+                    "expand_secret" => set.expand_secret = expand_secret,
+                    "sign" => set.sign = sign,
+                    "sign_expanded" => set.sign_expanded = sign_expanded,
+                    "solve" => set.solve = solve,
+                    "finish" => set.finish = finish,
+                    other => panic!("no leak is planted in {other}"),
+                }
+                Box::leak(Box::new(Kernels { expand, sets }))
+            }
+        }
+    };
+}
+
+/// A jump.
+#[inline(never)]
+fn branch_on_byte(secret: &[u8]) {
+    if secret[0] & 1 == 0 {
+        black_box(());
+    }
+}
+
+/// A load.
+#[inline(never)]
+fn load_by_byte(secret: &[u8]) {
+    black_box(BYTES[usize::from(secret[0])]);
+}
+
+/// A jump on what a vector comparison says.
+#[inline(never)]
+#[target_feature(enable = "avx2")]
+fn branch_on_lanes(secret: &[u8]) {
+    let lanes = _mm256_set1_epi8(secret[0] as i8);
+    if _mm256_movemask_epi8(_mm256_cmpeq_epi8(lanes, _mm256_setzero_si256())) != 0 {
+        black_box(());
+    }
+}
+
+/// Eight loads at once.
+#[inline(never)]
+#[target_feature(enable = "avx2")]
+fn load_by_lanes(secret: &[u8]) {
+    black_box(gather(&WORDS, _mm256_set1_epi8(secret[0] as i8)));
+}
+
+planted!(portable_branch, portable::KERNELS, branch_on_byte);
+planted!(portable_load, portable::KERNELS, load_by_byte);
+planted!(avx2_branch, avx2::KERNELS, branch_on_lanes, #[target_feature(enable = "avx2")]);
+planted!(avx2_load, avx2::KERNELS, load_by_lanes, #[target_feature(enable = "avx2")]);
+
+/// Every plant of a tier.
+pub(super) fn of(tier: &'static str) -> Vec<Plant> {
+    let kinds: [(&str, &str, fn(&str) -> &'static Kernels); 2] = match tier {
+        "portable" => [
+            ("branch_on_byte", BRANCH, portable_branch::plant),
+            ("load_by_byte", ADDRESS, portable_load::plant),
+        ],
+        "avx2" => {
+            [("branch_on_lanes", BRANCH, avx2_branch::plant), ("load_by_lanes", ADDRESS, avx2_load::plant)]
+        }
+        other => panic!("no leak is planted in {other}"),
+    };
+    kinds
+        .into_iter()
+        .flat_map(|(function, complaint, plant)| {
+            KERNELS.map(|kernel| Plant { tier, kernel, function, complaint, kernels: plant(kernel) })
+        })
+        .collect()
+}
