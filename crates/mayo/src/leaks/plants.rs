@@ -188,9 +188,12 @@ planted!(portable_load, portable::KERNELS, load_by_byte);
 planted!(avx2_branch, avx2::KERNELS, branch_on_lanes, #[target_feature(enable = "avx2")]);
 planted!(avx2_load, avx2::KERNELS, load_by_lanes, #[target_feature(enable = "avx2")]);
 
+/// Plants one leak in the kernel named.
+type Planting = fn(&str) -> &'static Kernels;
+
 /// Every plant of a tier.
 pub(super) fn of(tier: &'static str) -> Vec<Plant> {
-    let kinds: [(&str, &str, fn(&str) -> &'static Kernels); 2] = match tier {
+    let kinds: [(&str, &str, Planting); 2] = match tier {
         "portable" => [
             ("branch_on_byte", BRANCH, portable_branch::plant),
             ("load_by_byte", ADDRESS, portable_load::plant),
