@@ -37,7 +37,9 @@ impl Long {
             let c = (self.0[d / 16] >> (d % 16 * 4)) as u8 & 0xf;
             for (t, &f) in set.tail.iter().enumerate() {
                 let to = d - set.m + t;
-                self.0[to / 16] ^= u64::from(mul(c, f)) << (to % 16 * 4);
+                // The public factor first: `mul` turns the bits of its first argument into factors of 0 and 1, and a
+                // compiler may branch on those.
+                self.0[to / 16] ^= u64::from(mul(f, c)) << (to % 16 * 4);
             }
         }
         let mut out = [0; NW];

@@ -33,12 +33,13 @@ pub(in crate::backend) fn powers<const NW: usize>(a: &MVec<NW>) -> [MVec<NW>; 4]
 #[inline(always)]
 pub(in crate::backend) fn masks(element: u8) -> [u64; 4] {
     let e = u64::from(element);
-    [
+    // A compiler that sees that these are all ones or all zeros may branch on which.
+    core::hint::black_box([
         0u64.wrapping_sub(e & 1),
         0u64.wrapping_sub(e >> 1 & 1),
         0u64.wrapping_sub(e >> 2 & 1),
         0u64.wrapping_sub(e >> 3 & 1),
-    ]
+    ])
 }
 
 /// acc += element * a, the element as masks and a as powers; constant time.
