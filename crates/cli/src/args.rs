@@ -93,14 +93,23 @@ pub(crate) struct CheckArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Effort {
     /// Seconds for the whole run, shared out over its races.
-    #[arg(long, value_name = "N", default_value_t = 45.0)]
+    #[arg(long, value_name = "N", default_value_t = 45.0, value_parser = seconds)]
     pub(crate) seconds: f64,
-    /// Processes that each race is spread over.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    /// Processes that each race is spread over: 5 or more, or 1; between them intervals are very wide.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) launches: u32,
     /// Pin single-core work to this core (default: the highest allowed).
     #[arg(long, value_name = "N")]
     pub(crate) core: Option<usize>,
+}
+
+/// A time that a race can be given.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(s) if (0.1..=86_400.0).contains(&s) => Ok(s),
+        Ok(_) => Err("it takes from 0.1 to 86400 seconds".to_owned()),
+        Err(e) => Err(e.to_string()),
+    }
 }
 
 /// Where the figures go.
@@ -109,8 +118,9 @@ pub(crate) struct Output {
     /// Print CSV.
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
-    /// Store the record under `DIR/MACHINE/DATE-NAME.json`.
-    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "records")]
+    /// Store the record as DIR/MACHINE/DATE-NAME.json; without `=DIR`, in `records`.
+    // With a space, the DIR of `bench --save mayo` would swallow the subject.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "records")]
     pub(crate) save: Option<PathBuf>,
 }
 

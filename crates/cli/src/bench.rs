@@ -111,7 +111,7 @@ fn list(session: &Session, subjects: &[Subject]) -> Result<Outcome, Failure> {
 
 /// The plan that shares `effort` out over `races` races.
 fn plan(effort: &Effort, races: usize) -> Plan {
-    let budget = (effort.seconds.clamp(0.1, 86_400.0) / races.max(1) as f64 * 1e9) as u64;
+    let budget = (effort.seconds / races.max(1) as f64 * 1e9) as u64;
     Plan {
         budget_ns: budget,
         launches: effort.launches,
@@ -170,6 +170,23 @@ fn peer_builds(_: &Session) -> Vec<lanework_lab::machine::PeerBuild> {
 
 /// Prints a record in the form asked for, and stores it if asked to.
 pub(crate) fn report(session: &Session, record: &Record, output: &Output) -> Result<Outcome, Failure> {
+    // Stored before it is shown: under --json a failure to store must be the one object that is printed.
+    if let Some(root) = &output.save {
+        match record.save(root) {
+            Ok(path) => eprintln!("saved: {}", path.display()),
+            Err(e) if session.json => return Err(Failure::input(e)),
+            // The races have been run: their figures are shown all the same.
+            Err(e) => {
+                show(session, record, output)?;
+                return Err(Failure::input(e));
+            }
+        }
+    }
+    show(session, record, output)?;
+    Ok(Outcome::Yes)
+}
+
+fn show(session: &Session, record: &Record, output: &Output) -> Result<(), Failure> {
     if session.json {
         print!("{}", record.to_json().map_err(Failure::input)?);
     } else if output.csv {
@@ -177,11 +194,7 @@ pub(crate) fn report(session: &Session, record: &Record, output: &Output) -> Res
     } else {
         print!("{}", table::render(record, session.style));
     }
-    if let Some(root) = &output.save {
-        let path = record.save(root).map_err(Failure::input)?;
-        eprintln!("saved: {}", path.display());
-    }
-    Ok(Outcome::Yes)
+    Ok(())
 }
 
 /// The inner half of a race: builds the same subject and measures it.

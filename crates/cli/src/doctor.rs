@@ -48,7 +48,9 @@ pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
                 "machine": found.machine, "features": found.features, "masked": found.masked,
                 "backends": backends, "peers": peers,
                 "profile": profile::path().map(|p| p.display().to_string()),
-                "profile_used": session.profile.is_some(),
+                "profile_used": session.profile.as_ref().is_ok_and(Option::is_some),
+                "profile_error": session.profile.as_ref().err().map(Failure::message),
+                "error": found.chosen_error,
             })
         );
     } else {
@@ -56,6 +58,8 @@ pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
         print!("{}", long(session, &found));
     }
     match found.chosen_error {
+        // The object has said so, and there is to be one object.
+        Some(_) if session.json => Ok(Outcome::Unavailable),
         Some(why) => Err(Failure::unavailable(why)),
         None => Ok(Outcome::Yes),
     }
@@ -143,16 +147,21 @@ fn long(session: &Session, found: &Findings) -> String {
         let _ = writeln!(out, "peers       not in this build (feature `peers`)");
     }
     let _ = match (profile::path(), &session.profile) {
-        (Some(path), Some(p)) => {
+        (_, Err(damaged)) => writeln!(out, "profile     damaged: {}", damaged.message()),
+        (Some(path), Ok(Some(p))) => {
             writeln!(out, "profile     {} of {}, {} choices", path.display(), p.date, p.choices.len())
         }
-        (Some(path), None) if path.exists() => writeln!(
+        (Some(path), Ok(None)) if path.exists() => writeln!(
             out,
             "profile     {} is of another machine, or features are masked; not used. `lanework tune` writes a new one",
             path.display()
         ),
-        (Some(path), None) => writeln!(out, "profile     none; `lanework tune` writes {}", path.display()),
-        (None, _) => writeln!(out, "profile     no place for one: neither LANEWORK_PROFILE nor HOME is set"),
+        (Some(path), Ok(None)) => {
+            writeln!(out, "profile     none; `lanework tune` writes {}", path.display())
+        }
+        (None, Ok(_)) => {
+            writeln!(out, "profile     no place for one: neither LANEWORK_PROFILE nor HOME is set")
+        }
     };
     out
 }

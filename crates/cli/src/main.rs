@@ -24,17 +24,33 @@ use outcome::{Failure, Outcome};
 use ui::Session;
 
 fn main() -> ExitCode {
-    ui::die_quietly_on_closed_pipe();
-    let cli = Cli::parse();
+    ui::end_without_panic_on_closed_streams();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => return ExitCode::from(misused(&usage)),
+    };
     let json = cli.global.json;
     match run(cli) {
-        Ok(Outcome::Yes) => ExitCode::SUCCESS,
-        Ok(Outcome::No) => ExitCode::from(1),
+        Ok(outcome) => ExitCode::from(outcome.code()),
         Err(failure) => {
             failure.print(json);
             ExitCode::from(failure.code())
         }
     }
+}
+
+/// Help, the version, or what is wrong with the arguments; under `--json` an error is an object too. Returns the exit code.
+fn misused(usage: &clap::Error) -> u8 {
+    // What cannot be parsed has no flags yet.
+    let json = std::env::args_os().skip(1).take_while(|a| a != "--").any(|a| a == "--json");
+    if usage.use_stderr() && json {
+        let text = usage.render().to_string();
+        let text = text.trim().trim_start_matches("error: ");
+        println!("{}", serde_json::json!({ "error": text, "exit": 2 }));
+    }
+    // Where nobody listens, the exit code still says it.
+    let _ = usage.print();
+    if usage.use_stderr() { 2 } else { 0 }
 }
 
 fn run(cli: Cli) -> Result<Outcome, Failure> {
@@ -50,7 +66,10 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Some(Command::Study(a)) => study::run(&session, &a),
         Some(Command::Mayo(a)) => mayo::run(&session, a),
         Some(Command::Completions { shell }) => {
-            clap_complete::generate(shell, &mut Cli::command(), "lanework", &mut std::io::stdout());
+            // Into memory first: the generator panics where it cannot write.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "lanework", &mut script);
+            files::print(&script)?;
             Ok(Outcome::Yes)
         }
         Some(Command::Man { out }) => files::man_pages(&Cli::command(), out.as_deref()),

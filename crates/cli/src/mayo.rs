@@ -20,6 +20,8 @@ use crate::ui::Session;
 const KEY_FILE_LIMIT: u64 = 64 * 1024;
 
 pub(crate) fn run(session: &Session, args: MayoArgs) -> Result<Outcome, Failure> {
+    // A damaged profile is told before any file is touched, not passed over.
+    session.profile.as_ref().map_err(Clone::clone)?;
     match args.job {
         MayoJob::Keygen { set, round, secret_key, public_key, force } => {
             keygen(session, params(set, round), &secret_key, &public_key, force)
@@ -70,20 +72,21 @@ fn keygen(
     let engine = session.mayo_engine(&subject(params, "keygen"))?;
     let secret = SecretKey::generate_os(params).map_err(Failure::unavailable)?;
     let public = secret.public_key(engine);
-    // The secret key first: a public key whose secret half was never stored would be worse than none.
-    files::write(
-        secret_path,
-        secret.to_pem(engine).map_err(Failure::input)?.as_bytes(),
-        Access::Private,
-        force,
-    )?;
-    files::write(public_path, public.to_pem().map_err(Failure::input)?.as_bytes(), Access::Public, force)?;
+    let (secret_pem, public_pem) =
+        (secret.to_pem(engine).map_err(Failure::input)?, public.to_pem().map_err(Failure::input)?);
+    // Both are ready before either is put in its place, so that a refusal leaves no half pair. The secret key goes
+    // first: a public key whose secret half was never stored would be worse than none.
+    let staged = [
+        files::stage(secret_path, secret_pem.as_bytes(), Access::Private, force)?,
+        files::stage(public_path, public_pem.as_bytes(), Access::Public, force)?,
+    ];
+    staged.into_iter().try_for_each(files::Staged::commit)?;
     if session.json {
         eprintln_or_print(
             &[secret_path, public_path],
             &serde_json::json!({
                 "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
-                "secret_key": secret_path, "public_key": public_path,
+                "secret_key": shown(secret_path), "public_key": shown(public_path),
             })
             .to_string(),
         );
@@ -100,6 +103,11 @@ fn secret_key(session: &Session, path: &Path) -> Result<SecretKey, Failure> {
     let text = Zeroizing::new(files::read_text(path, KEY_FILE_LIMIT)?);
     // Reading makes the public key anew, to see that the document's two halves belong together.
     SecretKey::from_pem(session.mayo_engine("")?, &text).map_err(|e| Failure::file(path, e))
+}
+
+/// A path for JSON, which has no room for names that are not Unicode.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
 }
 
 fn beside(file: &Path) -> PathBuf {
@@ -171,7 +179,7 @@ fn sign(
             &outs,
             &serde_json::json!({
                 "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
-                "signatures": outputs, "bytes": params.signature_bytes(),
+                "signatures": outputs.iter().map(|p| shown(p)).collect::<Vec<_>>(), "bytes": params.signature_bytes(),
             })
             .to_string(),
         );
@@ -223,7 +231,7 @@ fn verify(
         let results: Vec<_> = inputs
             .iter()
             .zip(&answers)
-            .map(|(file, valid)| serde_json::json!({ "file": file, "valid": valid }))
+            .map(|(file, valid)| serde_json::json!({ "file": shown(file), "valid": valid }))
             .collect();
         println!(
             "{}",

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::fmt::Display;
+use std::io::Write as _;
 use std::path::Path;
 
 /// What a command found.
@@ -11,16 +12,26 @@ pub(crate) enum Outcome {
     Yes,
     /// Well-formed but refused: exit code 1.
     No,
+    /// Said in full already, and the machine lacks what was asked for: exit code 3.
+    Unavailable,
 }
 
 impl Outcome {
     pub(crate) fn from_bool(yes: bool) -> Outcome {
         if yes { Outcome::Yes } else { Outcome::No }
     }
+
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Outcome::Yes => 0,
+            Outcome::No => 1,
+            Outcome::Unavailable => 3,
+        }
+    }
 }
 
 /// Why a command could not do what it was asked to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Failure {
     kind: Kind,
     message: String,
@@ -69,9 +80,11 @@ impl Failure {
 
     /// Tells the user, on standard error; with `--json` also as an object on standard output.
     pub(crate) fn print(&self, json: bool) {
+        // Neither stream need be there, and the exit code says it all the same.
         if json {
-            println!("{}", serde_json::json!({ "error": self.message, "exit": self.code() }));
+            let object = serde_json::json!({ "error": self.message, "exit": self.code() });
+            let _ = writeln!(std::io::stdout(), "{object}");
         }
-        eprintln!("lanework: {}", self.message);
+        let _ = writeln!(std::io::stderr(), "lanework: {}", self.message);
     }
 }

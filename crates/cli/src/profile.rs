@@ -108,7 +108,7 @@ impl Profile {
 
 impl Session {
     fn choice(&self, subject: &str) -> Option<&Choice> {
-        self.profile.as_ref()?.choices.get(subject)
+        self.profile.as_ref().ok()?.as_ref()?.choices.get(subject)
     }
 
     /// The backend for one MAYO operation: forced by flag or environment, else the profile's, else the best.

@@ -21,11 +21,17 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
     }
     let races: Vec<_> = subjects.iter().map(race_of).collect();
     let record = race_all(session, "tune", &races, &args.effort)?;
-    let mut profile = session.profile.clone().unwrap_or_else(|| Profile::new(&context, record.date.clone()));
+    // What a damaged profile held is lost; writing a new one is what this command is for.
+    let old = session.profile.as_ref().ok().cloned().flatten();
+    let mut profile = old.unwrap_or_else(|| Profile::new(&context, record.date.clone()));
     profile.date.clone_from(&record.date);
     for race in &races {
         let rows: Vec<&ResultRow> = record.results.iter().filter(|r| r.subject == race.subject).collect();
-        profile.choices.insert(race.subject.clone(), choose(&race.baseline, &rows));
+        match choose(&race.baseline, &rows) {
+            Some(choice) => profile.choices.insert(race.subject.clone(), choice),
+            // Nothing was told, so nothing is kept, neither from now nor from before: the default stands.
+            None => profile.choices.remove(&race.subject),
+        };
     }
     let saved = if args.dry_run { None } else { Some(profile.save()?) };
     if session.json {
@@ -41,15 +47,17 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
     print!("{}", table::render(&record, session.style));
     println!();
     for race in &races {
-        if let Some(c) = profile.choices.get(&race.subject) {
-            println!(
-                "{}: {} ({} over {}), batches on {} thread(s)",
-                race.subject,
-                c.backend,
-                table::times(c.ratio),
-                race.baseline,
-                c.threads
-            );
+        match profile.choices.get(&race.subject) {
+            Some(c) => {
+                let threads =
+                    if c.threads == 0 { "every core".to_owned() } else { format!("{} thread(s)", c.threads) };
+                let ratio = table::times(c.ratio);
+                println!(
+                    "{}: {} ({ratio} over {}), batches on {threads}",
+                    race.subject, c.backend, race.baseline
+                );
+            }
+            None => println!("{}: cannot tell, so the default stands", race.subject),
         }
     }
     match saved {
@@ -59,22 +67,84 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
     Ok(Outcome::Yes)
 }
 
-/// The backend with the best ratio among those that are faster than the baseline beyond doubt; and more threads only
-/// if their whole interval lies above the one thread's.
-fn choose(baseline: &str, rows: &[&ResultRow]) -> Choice {
+/// The backend with the best ratio among those that are faster than the baseline beyond doubt; the baseline where every
+/// other is no faster beyond doubt; nothing where that cannot be told, for then the default is the better guess. Fewer
+/// threads than there are cores (0: all of them) only where the races could tell.
+fn choose(baseline: &str, rows: &[&ResultRow]) -> Option<Choice> {
     let single = |r: &&&ResultRow| !r.variant.contains('+');
     let best = rows
         .iter()
         .filter(single)
         .filter(|r| r.verdict == Verdict::Faster)
         .max_by(|a, b| a.ratio.total_cmp(&b.ratio));
-    let (backend, ratio) = best.map_or((baseline.to_owned(), 1.0), |r| (r.variant.clone(), r.ratio));
-    let batch = rows.iter().find(|r| r.variant.ends_with("+batch"));
-    let threads = rows
+    let (backend, ratio) = match best {
+        Some(r) => (r.variant.clone(), r.ratio),
+        None if rows.iter().filter(single).any(|r| r.verdict == Verdict::CannotTell) => return None,
+        None => (baseline.to_owned(), 1.0),
+    };
+    let one = rows.iter().find(|r| r.variant.ends_with("+batch"));
+    let many: Vec<(&&ResultRow, usize)> = rows
         .iter()
         .filter_map(|r| Some((r, r.variant.rsplit_once("+threads=")?.1.parse::<usize>().ok()?)))
-        .filter(|(r, _)| batch.is_none_or(|one| r.low > one.high))
-        .max_by(|(a, _), (b, _)| a.ratio.total_cmp(&b.ratio))
-        .map_or(1, |(_, n)| n);
-    Choice { backend, ratio, threads }
+        .collect();
+    let wins = many
+        .iter()
+        .filter(|(r, _)| one.is_some_and(|one| r.low > one.high))
+        .max_by(|(a, _), (b, _)| a.ratio.total_cmp(&b.ratio));
+    let untold =
+        one.into_iter().chain(many.iter().map(|(r, _)| *r)).any(|r| r.verdict == Verdict::CannotTell);
+    let threads = match wins {
+        Some((_, n)) => *n,
+        None if untold => 0,
+        None => 1,
+    };
+    Some(Choice { backend, ratio, threads })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(variant: &str, verdict: &str, low: f64, ratio: f64, high: f64) -> ResultRow {
+        serde_json::from_value(serde_json::json!({
+            "subject": "s", "variant": variant, "baseline": "portable", "ratio": ratio, "low": low, "high": high,
+            "noise": 0.001, "verdict": verdict, "unit": "ns", "median": 1.0, "mean": 1.0, "min": 1.0, "q1": 1.0,
+            "q3": 1.0, "ticks": null, "baseline_median": 1.0, "baseline_mean": 1.0, "baseline_min": 1.0,
+            "margin": 0.005, "detectable": 0.01, "backend": "v", "baseline_backend": "b", "cores": 1,
+            "iterations": [1, 1], "launch_pairs": [0], "samples": [], "baseline_samples": [],
+        }))
+        .expect("a row")
+    }
+
+    fn chosen(rows: &[ResultRow]) -> Option<(String, usize)> {
+        choose("portable", &rows.iter().collect::<Vec<_>>()).map(|c| (c.backend, c.threads))
+    }
+
+    #[test]
+    fn what_is_faster_beyond_doubt_is_kept() {
+        let rows = [
+            row("avx2", "faster", 9.0, 10.0, 11.0),
+            row("avx512", "faster", 19.0, 20.0, 21.0),
+            row("avx512+batch", "faster", 19.0, 20.0, 21.0),
+            row("avx512+threads=2", "faster", 37.0, 38.0, 39.0),
+        ];
+        assert_eq!(chosen(&rows), Some(("avx512".into(), 2)));
+    }
+
+    #[test]
+    fn a_disturbed_race_does_not_choose_the_slowest() {
+        assert_eq!(chosen(&[row("avx2", "cannot tell", 0.1, 20.0, 900.0)]), None);
+        assert_eq!(chosen(&[row("avx2", "slower", 0.8, 0.9, 0.95)]), Some(("portable".into(), 1)));
+    }
+
+    #[test]
+    fn threads_are_given_up_only_where_the_races_could_tell() {
+        let batch = row("avx2+batch", "faster", 9.0, 10.0, 11.0);
+        let fast = row("avx2", "faster", 9.0, 10.0, 11.0);
+        let rows = |threads| [fast.clone(), batch.clone(), threads];
+        let told = rows(row("avx2+threads=2", "faster", 8.0, 9.0, 9.9));
+        assert_eq!(chosen(&told), Some(("avx2".into(), 1)));
+        let untold = rows(row("avx2+threads=2", "cannot tell", 0.1, 19.0, 900.0));
+        assert_eq!(chosen(&untold), Some(("avx2".into(), 0)));
+    }
 }

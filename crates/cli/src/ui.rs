@@ -1,7 +1,7 @@
 //! What every command needs: settings, the terminal, progress.
 #![forbid(unsafe_code)]
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lanework_cpu::Settings;
@@ -16,7 +16,8 @@ use crate::profile::Profile;
 pub(crate) struct Session {
     pub(crate) json: bool,
     pub(crate) context: Context,
-    pub(crate) profile: Option<Profile>,
+    /// The profile, if there is one for this machine; a damaged one stops the jobs that read it, and them alone.
+    pub(crate) profile: Result<Option<Profile>, Failure>,
     pub(crate) style: Style,
     /// The arguments as given, for "made by" lines.
     pub(crate) command: String,
@@ -50,9 +51,10 @@ impl Session {
                 global.peers_dir.display().to_string(),
             ]);
         }
-        let profile = Profile::load(&context)?;
-        let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-        arguments.insert(0, "lanework".to_owned());
+        lanework_subjects::known(&context.settings).map_err(Failure::input)?;
+        let profile = Profile::load(&context);
+        let given = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
+        let mut arguments = vec![command_line(std::iter::once("lanework".to_owned()).chain(given))];
         for variable in ["LANEWORK_BACKEND", "LANEWORK_MASK"] {
             if let Some(value) = std::env::var(variable).ok().filter(|v| !v.is_empty()) {
                 arguments.insert(0, format!("{variable}={value}"));
@@ -92,15 +94,44 @@ impl Session {
     }
 }
 
-/// A reader that stops early (`head`) is no error of ours: Rust's `println!` panics then, which this turns into a quiet
-/// end with the shell's usual status.
-pub(crate) fn die_quietly_on_closed_pipe() {
+/// The shell's status of a program that a closed pipe ended.
+pub(crate) const CLOSED_PIPE: i32 = 141;
+
+/// Rust's `println!` panics where standard output cannot be written. A reader that stops early (`head`) is no error of
+/// ours and ends the command quietly, with the shell's usual status; anything else, a full disk say, is an error that
+/// says what it is.
+pub(crate) fn end_without_panic_on_closed_streams() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         let text = info.payload().downcast_ref::<String>().map_or("", String::as_str);
-        if text.starts_with("failed printing to stdout") {
-            std::process::exit(141);
+        let Some(why) = text.strip_prefix("failed printing to ") else { return default(info) };
+        // The hook gets the sentence only; the number in it is EPIPE's.
+        if why.contains("(os error 32)") {
+            std::process::exit(CLOSED_PIPE);
         }
-        default(info);
+        let _ =
+            writeln!(std::io::stderr(), "lanework: standard output: {}", why.trim_start_matches("stdout: "));
+        std::process::exit(2);
     }));
+}
+
+/// The command as a line for a shell: arguments that a shell would read otherwise are quoted.
+fn command_line(arguments: impl Iterator<Item = String>) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_=+,./:@%".contains(c);
+    let quoted = |a: String| {
+        if !a.is_empty() && a.chars().all(plain) { a } else { format!("'{}'", a.replace('\'', "'\\''")) }
+    };
+    arguments.map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_can_be_pasted() {
+        let line = |a: &[&str]| command_line(a.iter().map(|a| (*a).to_owned()));
+        assert_eq!(line(&["lanework", "bench", "mayo/*/mayo1"]), "lanework bench 'mayo/*/mayo1'");
+        assert_eq!(line(&["a b", "", "it's", "avx512+threads=2"]), "'a b' '' 'it'\\''s' avx512+threads=2");
+    }
 }

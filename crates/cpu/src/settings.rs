@@ -3,6 +3,7 @@
 
 use core::fmt;
 use std::collections::BTreeMap;
+use std::env::VarError;
 
 use crate::{Cpu, Features, Select, UnknownFeature};
 
@@ -22,6 +23,8 @@ pub enum SettingsError {
     Mask(UnknownFeature),
     /// `LANEWORK_BACKEND` has an entry without a name, or two entries for one primitive.
     Backend(String),
+    /// The variable of this name is not UTF-8.
+    NotText(&'static str),
 }
 
 impl fmt::Display for SettingsError {
@@ -31,6 +34,7 @@ impl fmt::Display for SettingsError {
             SettingsError::Backend(entry) => {
                 write!(f, "LANEWORK_BACKEND: cannot read '{entry}'; write NAME or PRIMITIVE=NAME,...")
             }
+            SettingsError::NotText(variable) => write!(f, "{variable} is not UTF-8 text"),
         }
     }
 }
@@ -43,8 +47,12 @@ impl Settings {
     /// # Errors
     /// [`SettingsError`] naming the variable and the part that cannot be read.
     pub fn from_env() -> Result<Settings, SettingsError> {
-        let var = |name| std::env::var(name).unwrap_or_default();
-        Settings::parse(&var("LANEWORK_MASK"), &var("LANEWORK_BACKEND"), &var("LANEWORK_REQUIRE"))
+        let var = |name| match std::env::var(name) {
+            Ok(text) => Ok(text),
+            Err(VarError::NotPresent) => Ok(String::new()),
+            Err(VarError::NotUnicode(_)) => Err(SettingsError::NotText(name)),
+        };
+        Settings::parse(&var("LANEWORK_MASK")?, &var("LANEWORK_BACKEND")?, &var("LANEWORK_REQUIRE")?)
     }
 
     /// The same from three strings.

@@ -11,6 +11,9 @@ use crate::clock::Clock;
 use crate::record::slug;
 use crate::sys;
 
+/// Why there is no second calibration yet.
+const NOT_OVER: &str = "the races are not over";
+
 /// Something known, or the reason why it is not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -317,7 +320,7 @@ impl Machine {
                 calibrate(clock, 21),
                 "the chain is not written for this architecture",
             ),
-            calibration_after: Fact::missing("the races are not over"),
+            calibration_after: Fact::missing(NOT_OVER),
             more: BTreeMap::new(),
         };
         card.ask_cpuid();
@@ -367,6 +370,11 @@ impl Machine {
             Fact::Known(c) => format!("{:.3} GHz", c.median_ghz),
             Fact::Missing { missing } => format!("unknown ({missing})"),
         };
+        // Until the races are over there is nothing to say about after.
+        let core_runs = match &self.calibration_after {
+            Fact::Missing { missing } if missing == NOT_OVER => ghz(&self.calibration_before),
+            after => format!("{} before the races, {} after", ghz(&self.calibration_before), ghz(after)),
+        };
         let caches = match &self.caches {
             Fact::Known(list) => {
                 let one = |c: &Cache| {
@@ -380,7 +388,7 @@ impl Machine {
         format!(
             "CPU         {}, family {} model {}, {} cores usable, hypervisor {}\n\
              caches      {caches}\n\
-             core runs   {} before, {} after\n\
+             core runs   {core_runs}\n\
              clock       {}, step {} ns; time-stamp counter {} GHz\n\
              counters    {}\n\
              governor    {}; boost {}\n\
@@ -391,8 +399,6 @@ impl Machine {
             self.model,
             self.cores,
             self.hypervisor,
-            ghz(&self.calibration_before),
-            ghz(&self.calibration_after),
             self.clock_source,
             self.clock_step_ns,
             self.tsc_ghz,

@@ -34,16 +34,24 @@ pub fn time(ns: f64) -> String {
     format!("{} {unit}", three(x))
 }
 
-/// A fraction as a percentage.
+/// A fraction as a percentage. Beyond tenfold the figure says only that there was no measuring.
 #[must_use]
 pub fn percent(fraction: f64) -> String {
-    format!("{} %", three(fraction * 100.0))
+    if fraction > 10.0 { ">1000 %".to_owned() } else { format!("{} %", three(fraction * 100.0)) }
 }
 
 /// A ratio: four digits near 1, where the third decimal matters, and three elsewhere.
 #[must_use]
 pub fn times(ratio: f64) -> String {
     if (0.5..2.0).contains(&ratio) { format!("×{ratio:.3}") } else { format!("×{}", three(ratio)) }
+}
+
+/// A ratio with its interval. Ends that are a thousandfold off say only that there was no measuring; the record keeps
+/// their figures.
+fn interval(r: &ResultRow) -> String {
+    let low = if r.low < r.ratio / 1e3 { "?".to_owned() } else { times(r.low) };
+    let high = if r.high > r.ratio * 1e3 { "?".to_owned() } else { times(r.high) };
+    format!("{low} … {high}")
 }
 
 /// Whether a table may have lines and colours.
@@ -136,7 +144,7 @@ pub fn render(record: &Record, style: Style) -> String {
                 right(time(r.median)),
                 right(time(r.mean)),
                 right(times(r.ratio)),
-                Cell::new(format!("{} … {}", times(r.low), times(r.high))),
+                Cell::new(interval(r)),
                 word(r.verdict, style),
                 right(percent(r.noise)),
                 right(percent(r.detectable)),
@@ -145,13 +153,16 @@ pub fn render(record: &Record, style: Style) -> String {
         out.push_str(&table.trim_fmt());
         out.push('\n');
     }
-    for n in &record.not_here {
-        let _ = writeln!(out, "not here: {} {}: {}", n.subject, n.variant, n.why);
+    let absent = record.not_here.iter().map(|n| (n.subject.as_str(), n.variant.as_str(), n.why.as_str()));
+    for line in folded(absent) {
+        let _ = writeln!(out, "not here: {line}");
     }
-    for r in &record.results {
-        for note in &r.notes {
-            let _ = writeln!(out, "note: {} {}: {note}", r.subject, r.variant);
-        }
+    let notes = record
+        .results
+        .iter()
+        .flat_map(|r| r.notes.iter().map(|note| (r.subject.as_str(), r.variant.as_str(), note.as_str())));
+    for line in folded(notes) {
+        let _ = writeln!(out, "note: {line}");
     }
     for remark in &record.remarks {
         let _ = writeln!(out, "remark: {remark}");
@@ -160,6 +171,26 @@ pub fn render(record: &Record, style: Style) -> String {
         let _ = writeln!(out, "made by: {}", record.command);
     }
     out
+}
+
+/// Lines about (subject, variant, text), in order of first appearance; what is said of one variant in the same words for
+/// several subjects is said once.
+fn folded<'a>(said: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> Vec<String> {
+    let mut groups: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for (subject, variant, text) in said {
+        match groups.iter_mut().find(|(v, t, _)| (*v, *t) == (variant, text)) {
+            Some((_, _, subjects)) if subjects.contains(&subject) => {}
+            Some((_, _, subjects)) => subjects.push(subject),
+            None => groups.push((variant, text, vec![subject])),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(variant, text, subjects)| match subjects.as_slice() {
+            [subject] => format!("{subject} {variant}: {text}"),
+            many => format!("{variant}, {} subjects: {text}", many.len()),
+        })
+        .collect()
 }
 
 fn field(text: &str) -> String {
@@ -223,6 +254,18 @@ mod tests {
         assert_eq!(times(1.0049), "×1.005");
         assert_eq!(times(3.912), "×3.91");
         assert_eq!(times(0.25), "×0.250");
+    }
+
+    #[test]
+    fn a_noise_floor_beyond_measure_says_so() {
+        assert_eq!(percent(1140.0), ">1000 %");
+    }
+
+    #[test]
+    fn what_is_said_of_many_subjects_is_said_once() {
+        let said =
+            [("a", "x", "batches"), ("b", "x", "batches"), ("b", "x", "batches"), ("a", "y", "batches")];
+        assert_eq!(folded(said.into_iter()), ["x, 2 subjects: batches", "a y: batches"]);
     }
 
     #[test]

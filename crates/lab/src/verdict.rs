@@ -140,6 +140,9 @@ impl fmt::Display for Lane {
             Self::Pays { ratio } if *ratio < 1.1 => write!(f, "PAYS ×{ratio:.3}"),
             Self::Pays { ratio } => write!(f, "PAYS ×{ratio:.2}"),
             Self::DoesNotPay { ratio } => write!(f, "DOES NOT PAY (×{ratio:.3})"),
+            Self::CannotTell { detectable } if *detectable >= 1.0 => {
+                f.write_str("CANNOT TELL (the machine is too busy: even a factor of two drowns here)")
+            }
             Self::CannotTell { detectable } => {
                 write!(f, "CANNOT TELL (effects below {:.2} % drown here)", detectable * 100.0)
             }
@@ -196,6 +199,9 @@ mod tests {
     fn lane_lines() {
         assert_eq!(Lane::of(Verdict::Faster, 3.9, 0.01).to_string(), "PAYS ×3.90");
         assert_eq!(Lane::of(Verdict::Slower, 0.9, 0.01).to_string(), "DOES NOT PAY (×0.900)");
+        let untold = |detectable| Lane::CannotTell { detectable }.to_string();
+        assert_eq!(untold(0.034), "CANNOT TELL (effects below 3.40 % drown here)");
+        assert!(untold(5e11).contains("factor of two"), "{}", untold(5e11));
         assert!(Lane::NotHere { why: "no avx512".into() }.to_string().starts_with("NOT HERE: no avx512"));
     }
 }

@@ -319,6 +319,12 @@ fn reports_show_every_variant_and_the_command() {
     ] {
         assert!(text.contains(part), "{part:?} is missing from\n{text}");
     }
+    let mut drowned = record.clone();
+    (drowned.results[0].low, drowned.results[0].high) = (5e-9, 1.92e13);
+    assert!(
+        render(&drowned, Style::Plain).contains(" ? … ? "),
+        "an interval that says nothing is not spelt out"
+    );
     assert!(!text.contains('\u{1b}'), "plain text has no escapes");
     assert!(render(&record, Style::Terminal).contains('\u{1b}'));
     let csv = csv(&record.results);

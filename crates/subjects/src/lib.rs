@@ -43,6 +43,36 @@ pub enum Depth {
     Full,
 }
 
+/// Every primitive with the names of its backends, available here or not.
+#[must_use]
+pub fn primitives() -> Vec<(&'static str, Vec<&'static str>)> {
+    vec![("mayo", lanework_mayo::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect())]
+}
+
+/// Whether every forced backend is one that there is, be it available here or not.
+///
+/// # Errors
+/// A sentence naming the primitive or the backend that no machine has, and those that there are.
+pub fn known(settings: &Settings) -> Result<(), String> {
+    let primitives = primitives();
+    for (primitive, backend) in settings.forced() {
+        let mut tables =
+            primitives.iter().filter(|(name, _)| primitive.is_empty() || *name == primitive).peekable();
+        if tables.peek().is_none() {
+            let names: Vec<&str> = primitives.iter().map(|(name, _)| *name).collect();
+            return Err(format!(
+                "'{primitive}={backend}': no primitive '{primitive}'; there are: {}",
+                names.join(", ")
+            ));
+        }
+        let names: Vec<&str> = tables.flat_map(|(_, names)| names.iter().copied()).collect();
+        if !names.contains(&backend) {
+            return Err(format!("no backend '{backend}'; there are: {}", names.join(", ")));
+        }
+    }
+    Ok(())
+}
+
 /// Every subject there is.
 #[must_use]
 pub fn all(context: &Context) -> Vec<Subject> {
@@ -121,6 +151,18 @@ mod tests {
         for no in ["may", "mayo/round2", "mayo/*/*/verify", "mayo/round3/mayo1/sign/more"] {
             assert!(!selects(no, path), "{no}");
         }
+    }
+
+    #[test]
+    fn forced_names_must_exist() {
+        let of = |text| known(&Settings::parse("", text, "").expect("it can be read"));
+        assert_eq!(of(""), Ok(()));
+        assert_eq!(of("portable"), Ok(()));
+        // Known, even where it is not available: that is another error, with another exit code.
+        assert_eq!(of("mayo=avx512"), Ok(()));
+        assert!(of("mayi=avx2").is_err_and(|e| e.contains("'mayi'") && e.contains("mayo")));
+        assert!(of("mayo=sse9").is_err_and(|e| e.contains("'sse9'") && e.contains("portable")));
+        assert!(of("sse9").is_err());
     }
 
     #[test]
