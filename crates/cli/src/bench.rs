@@ -20,7 +20,16 @@ pub(crate) struct Race {
     pub(crate) challengers: Vec<String>,
 }
 
+/// One form at a time. The parser sees no conflict where `--json` stands before the verb.
+fn one_form(session: &Session, output: &Output) -> Result<(), Failure> {
+    if session.json && output.csv {
+        return Err(Failure::input("--json and --csv are two forms of one output; choose one"));
+    }
+    Ok(())
+}
+
 pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failure> {
+    one_form(session, &args.output)?;
     let subjects = chosen(session, &args.what)?;
     if args.list {
         return list(session, &subjects);
@@ -31,6 +40,7 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
 }
 
 pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<Outcome, Failure> {
+    one_form(session, &args.output)?;
     if args.a == args.b {
         return Err(Failure::input("a variant always ties with itself; every race runs that control anyway"));
     }
