@@ -115,8 +115,8 @@ fn racing_seconds(start: Instant, checked: f64, races: usize) -> f64 {
 fn line(question: &LaneQuestion, found: &Finding) -> String {
     match &found.lane {
         Lane::NotHere { .. } => found.lane.to_string(),
-        Lane::CannotTell { .. } => format!("{} ({})", found.lane, question.compares),
-        lane => format!("{lane} in {} of {} races ({})", found.agree, found.races, question.compares),
+        Lane::CannotTell { .. } => format!("{}: {}", found.lane, question.compares),
+        lane => format!("{lane} in {} of {} races: {}", found.agree, found.races, question.compares),
     }
 }
 

@@ -67,6 +67,9 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
     Ok(Outcome::Yes)
 }
 
+/// What more threads must be able to gain, or one serves as well and leaves the other cores alone.
+const WORTH_IT: f64 = 1.05;
+
 /// The backend with the best ratio among those that are faster than the baseline beyond doubt; the baseline where every
 /// other is no faster beyond doubt; nothing where that cannot be told, for then the default is the better guess. Fewer
 /// threads than there are cores (0: all of them) only where the races could tell.
@@ -91,12 +94,12 @@ fn choose(baseline: &str, rows: &[&ResultRow]) -> Option<Choice> {
         .iter()
         .filter(|(r, _)| one.is_some_and(|one| r.low > one.high))
         .max_by(|(a, _), (b, _)| a.ratio.total_cmp(&b.ratio));
-    let untold =
-        one.into_iter().chain(many.iter().map(|(r, _)| *r)).any(|r| r.verdict == Verdict::CannotTell);
+    // Both raced against the same baseline, so their intervals bound what threads can gain.
+    let hopeless = one.is_some_and(|one| many.iter().all(|(r, _)| r.high < WORTH_IT * one.low));
     let threads = match wins {
         Some((_, n)) => *n,
-        None if untold => 0,
-        None => 1,
+        None if hopeless => 1,
+        None => 0,
     };
     Some(Choice { backend, ratio, threads })
 }
@@ -134,17 +137,18 @@ mod tests {
     #[test]
     fn a_disturbed_race_does_not_choose_the_slowest() {
         assert_eq!(chosen(&[row("avx2", "cannot tell", 0.1, 20.0, 900.0)]), None);
-        assert_eq!(chosen(&[row("avx2", "slower", 0.8, 0.9, 0.95)]), Some(("portable".into(), 1)));
+        assert_eq!(chosen(&[row("avx2", "slower", 0.8, 0.9, 0.95)]), Some(("portable".into(), 0)));
     }
 
     #[test]
-    fn threads_are_given_up_only_where_the_races_could_tell() {
+    fn threads_are_given_up_only_where_there_is_nothing_to_gain() {
         let batch = row("avx2+batch", "faster", 9.0, 10.0, 11.0);
         let fast = row("avx2", "faster", 9.0, 10.0, 11.0);
         let rows = |threads| [fast.clone(), batch.clone(), threads];
-        let told = rows(row("avx2+threads=2", "faster", 8.0, 9.0, 9.9));
+        let told = rows(row("avx2+threads=2", "faster", 8.0, 9.0, 9.3));
         assert_eq!(chosen(&told), Some(("avx2".into(), 1)));
-        let untold = rows(row("avx2+threads=2", "cannot tell", 0.1, 19.0, 900.0));
+        let untold = rows(row("avx2+threads=2", "faster", 6.0, 10.0, 16.0));
         assert_eq!(chosen(&untold), Some(("avx2".into(), 0)));
+        assert_eq!(chosen(&[fast.clone(), batch.clone()]), Some(("avx2".into(), 1)), "there is one core");
     }
 }

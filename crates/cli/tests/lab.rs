@@ -61,6 +61,9 @@ fn a_required_backend_that_is_masked_fails_the_check() {
 fn a_race_gives_the_schema() {
     let output = lanework(&[
         "--json",
+        // Batches run on the backend chosen, here the one that every machine has.
+        "--backend",
+        "portable",
         "bench",
         "mayo/round3/mayo2/verify",
         "--only",
@@ -106,4 +109,53 @@ fn completions_and_manual_are_there() {
         assert_eq!(output.status.code(), Some(0));
         assert!(String::from_utf8_lossy(&output.stdout).contains("lanework"));
     }
+}
+
+#[test]
+fn a_name_that_no_machine_has_is_a_usage_error_wherever_it_stands() {
+    for (variable, value) in
+        [(false, "aes=avx2"), (false, "sse9"), (true, "mayo=sse9"), (true, "magmo=portable")]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lanework"));
+        command.args(["bench", "--list"]).env_remove("LANEWORK_BACKEND");
+        if variable {
+            command.env("LANEWORK_BACKEND", value);
+        } else {
+            command.args(["--backend", value]);
+        }
+        let output = command.output().expect("the command runs");
+        assert_eq!(output.status.code(), Some(2), "{value}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("there are: "), "{value}");
+    }
+}
+
+#[test]
+fn json_is_one_object_in_failure_too() {
+    let masked = Command::new(env!("CARGO_BIN_EXE_lanework"))
+        .args(["--json", "--backend", "avx512", "doctor"])
+        .env("LANEWORK_MASK", "avx512f")
+        .output()
+        .expect("the command runs");
+    assert_eq!(masked.status.code(), Some(3));
+    assert!(json(&masked)["error"].as_str().is_some_and(|e| e.contains("avx512")));
+    for args in [
+        &["--json", "nonsense"][..],
+        &["--json", "bench", "--seconds", "nan"],
+        &["--json", "bench", "--csv", "mayo/round3/mayo2/verify"],
+        &["bench", "--csv", "mayo/round3/mayo2/verify", "--json"],
+        &["bench", "mayo/round9", "--json"],
+    ] {
+        let output = lanework(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let object = json(&output);
+        assert_eq!(object["exit"], 2, "{args:?}");
+        assert!(object["error"].as_str().is_some_and(|e| !e.is_empty()), "{args:?}");
+    }
+}
+
+#[test]
+fn save_takes_no_subject_for_a_directory() {
+    let output = lanework(&["bench", "--save", "mayo/round3/mayo2/verify", "--list"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text.lines().count(), 1, "{text}");
 }

@@ -188,3 +188,105 @@ fn secret_keys_are_private_files() {
     assert_eq!(mode("sk.pem"), 0o600);
     assert_eq!(mode("pk.pem"), 0o644);
 }
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_links_are_written_through_and_never_replaced() {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+    let dir = with_keys("mayo2", "3");
+    let at = |name: &str| dir.path().join(name);
+    // A device's stand-in that needs no rights to make.
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo runs").success());
+    // Open at both ends, so that neither side waits for the other, whatever the command does.
+    let mut ends = fs::OpenOptions::new().read(true).write(true).open(at("pipe")).expect("the pipe opens");
+    let args = ["mayo", "sign", "--key", "sk.pem", "text", "--force", "-o"];
+    let signed = lanework(dir.path(), &[args.as_slice(), &["pipe"]].concat());
+    let still_a_pipe = fs::metadata(at("pipe")).expect("it is there").file_type().is_fifo();
+    assert!(still_a_pipe, "an output that is no file was replaced by one");
+    assert_eq!(code(&signed), 0, "{}", stderr(&signed));
+    std::io::Read::read_exact(&mut ends, &mut [0; 239]).expect("a signature is in the pipe");
+
+    fs::write(at("file"), "old").expect("a file");
+    symlink("file", at("link")).expect("a link");
+    assert_eq!(code(&lanework(dir.path(), &[args.as_slice(), &["link"]].concat())), 0);
+    assert!(fs::symlink_metadata(at("link")).expect("it is there").is_symlink());
+    assert_eq!(fs::read(at("file")).expect("a file").len(), 239);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_that_says_so() {
+    let dir = with_keys("mayo2", "3");
+    let signed = lanework(dir.path(), &["mayo", "sign", "--key", "sk.pem", "text", "-o", "text.sig"]);
+    assert_eq!(code(&signed), 0, "{}", stderr(&signed));
+    for args in [
+        &["mayo", "sign", "--key", "sk.pem", "text"][..],
+        &["mayo", "verify", "--key", "pk.pem", "text"],
+        &["doctor"],
+        &["completions", "bash"],
+        &["man"],
+    ] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("the full device");
+        let output = Command::new(env!("CARGO_BIN_EXE_lanework"))
+            .args(args)
+            .current_dir(dir.path())
+            .env("LANEWORK_PROFILE", dir.path().join("no-profile.json"))
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .output()
+            .expect("the command runs");
+        assert_eq!(code(&output), 2, "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("standard output: No space left"), "{args:?}: {}", stderr(&output));
+        assert!(!stderr(&output).contains("panicked"), "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn file_names_need_not_be_unicode() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = with_keys("mayo2", "3");
+    let odd = std::ffi::OsStr::from_bytes(b"odd\xffname");
+    fs::write(dir.path().join(odd), "oddly named").expect("a file");
+    for args in
+        [&["--json", "mayo", "sign", "--key", "sk.pem"][..], &["--json", "mayo", "verify", "--key", "pk.pem"]]
+    {
+        let output = Command::new(env!("CARGO_BIN_EXE_lanework"))
+            .args(args)
+            .arg(odd)
+            .arg("text")
+            .current_dir(dir.path())
+            .env("LANEWORK_PROFILE", dir.path().join("no-profile.json"))
+            .output()
+            .expect("the command runs");
+        assert_eq!(code(&output), 0, "{args:?}: {}", stderr(&output));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("one JSON object");
+    }
+}
+
+#[test]
+fn a_pair_of_keys_is_written_whole_or_not_at_all() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let args =
+        ["mayo", "keygen", "--set", "mayo1", "--secret-key", "sk.pem", "--public-key", "absent/pk.pem"];
+    let output = lanework(dir.path(), &args);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("there is no directory absent"), "{}", stderr(&output));
+    assert!(!stderr(&output).contains(".tmp"), "{}", stderr(&output));
+    assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 0, "something was left behind");
+}
+
+#[test]
+fn a_damaged_profile_stops_what_reads_it_and_nothing_else() {
+    let dir = with_keys("mayo2", "3");
+    // `lanework` runs everything with this profile.
+    fs::write(dir.path().join("no-profile.json"), "{").expect("a file");
+    let signed = lanework(dir.path(), &["mayo", "sign", "--key", "sk.pem", "text"]);
+    assert_eq!(code(&signed), 2);
+    assert!(stderr(&signed).contains("no-profile.json") && stderr(&signed).contains("lanework tune"));
+    for args in [&["man"][..], &["bench", "--list"], &["doctor"]] {
+        assert_eq!(code(&lanework(dir.path(), args)), 0, "{args:?}");
+    }
+    let doctor = lanework(dir.path(), &["doctor"]);
+    assert!(String::from_utf8_lossy(&doctor.stdout).contains("damaged"), "the doctor does not say so");
+}
