@@ -34,10 +34,15 @@ pub fn time(ns: f64) -> String {
     format!("{} {unit}", three(x))
 }
 
-/// A fraction as a percentage. Beyond tenfold the figure says only that there was no measuring.
+/// A fraction as a percentage.
 #[must_use]
 pub fn percent(fraction: f64) -> String {
-    if fraction > 10.0 { ">1000 %".to_owned() } else { format!("{} %", three(fraction * 100.0)) }
+    format!("{} %", three(fraction * 100.0))
+}
+
+/// A noise floor. Beyond tenfold the figure says only that there was no measuring.
+fn floor(fraction: f64) -> String {
+    if fraction > 10.0 { ">1000 %".to_owned() } else { percent(fraction) }
 }
 
 /// A ratio: four digits near 1, where the third decimal matters, and three elsewhere.
@@ -146,8 +151,8 @@ pub fn render(record: &Record, style: Style) -> String {
                 right(times(r.ratio)),
                 Cell::new(interval(r)),
                 word(r.verdict, style),
-                right(percent(r.noise)),
-                right(percent(r.detectable)),
+                right(floor(r.noise)),
+                right(floor(r.detectable)),
             ]);
         }
         out.push_str(&table.trim_fmt());
@@ -258,7 +263,8 @@ mod tests {
 
     #[test]
     fn a_noise_floor_beyond_measure_says_so() {
-        assert_eq!(percent(1140.0), ">1000 %");
+        assert_eq!(floor(1140.0), ">1000 %");
+        assert_eq!(floor(0.02), percent(0.02));
     }
 
     #[test]

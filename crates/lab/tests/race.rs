@@ -216,7 +216,9 @@ fn the_machine_card_degrades_in_the_open() {
     let world = World::new(1);
     let mut card = Machine::inspect(&world.ticking(), vec![]);
     assert_eq!(card.frequency_drift(), None, "there is no second calibration yet");
-    assert!(card.summary().contains("the races are not over"));
+    let kept = serde_json::to_string(&card).expect("a card is JSON");
+    assert!(kept.contains("the races are not over"));
+    assert!(!card.summary().contains("after"), "{}", card.summary());
     card.governor = Fact::Missing { missing: "planted reason".into() };
     assert!(card.summary().contains("governor    unknown (planted reason)"), "{}", card.summary());
     assert_eq!(card.tsc_ghz.known(), Some(&3.0), "the planted clock has three ticks in a nanosecond");
