@@ -1,7 +1,10 @@
 //! `lanework bench` and `lanework compare`: races, their tables and their records.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
+
 use lanework_lab::clock::Monotonic;
+use lanework_lab::gate::GateRow;
 use lanework_lab::launch::{self, LaunchError, Worker};
 use lanework_lab::machine::Machine;
 use lanework_lab::pairing::{Pinning, Plan};
@@ -144,6 +147,7 @@ pub(crate) fn race_all(
     let mut record = Record::new(name, &session.command, Machine::inspect(&clock, peer_builds(session)));
     record.plan = Some(plan.clone());
     let bar = session.progress((races.len() * plan.launches as usize) as u64, "racing");
+    let mut gates: BTreeMap<&str, Vec<GateRow>> = BTreeMap::new();
     for race in races {
         bar.set_message(race.subject.clone());
         let mut arguments = session.inherited.clone();
@@ -156,11 +160,20 @@ pub(crate) fn race_all(
         if !race.challengers.is_empty() {
             arguments.extend(["--only".to_owned(), race.challengers.join(",")]);
         }
-        let worker = Worker::new(arguments).map_err(Failure::unavailable)?;
-        let (outcome, _) = worker.race(&plan, |_, _| bar.inc(1)).map_err(|e| match e {
+        // Operations of one parameter set stand behind one gate; it is passed once.
+        let set = race.subject.rsplit_once('/').map_or(race.subject.as_str(), |(set, _)| set);
+        let known = gates.get(set).cloned().unwrap_or_default();
+        let first = known.is_empty();
+        let worker = Worker::new(arguments).map_err(Failure::unavailable)?.behind(known);
+        let (mut outcome, _) = worker.race(&plan, |_, _| bar.inc(1)).map_err(|e| match e {
             LaunchError::Refused { .. } => Failure::refused(e),
             _ => Failure::unavailable(e),
         })?;
+        if first {
+            gates.insert(set, outcome.gate.clone());
+        } else {
+            outcome.gate.clear();
+        }
         record.add(outcome);
     }
     bar.finish_and_clear();

@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
-use crate::gate::{GateError, Passed};
+use crate::gate::{GateError, GateRow, Passed};
 use crate::pairing::{LaunchSamples, Plan, RaceError, measure};
 use crate::race::{MergeError, Outcome, analyse};
 use crate::stats::Rng;
@@ -115,6 +115,7 @@ pub struct Worker {
     program: PathBuf,
     args: Vec<OsString>,
     limit: Option<Duration>,
+    passed: Vec<GateRow>,
 }
 
 /// Reads a pipe to its end on a thread of its own.
@@ -142,6 +143,7 @@ impl Worker {
             program: env::current_exe()?,
             args: args.into_iter().map(Into::into).collect(),
             limit: None,
+            passed: Vec::new(),
         })
     }
 
@@ -150,6 +152,14 @@ impl Worker {
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
+        self
+    }
+
+    /// Hands in what the subject's gate checked when this run passed it, for another race that stands behind the same
+    /// one: it is not passed again.
+    #[must_use]
+    pub fn behind(mut self, passed: Vec<GateRow>) -> Self {
+        self.passed = passed;
         self
     }
 
@@ -169,9 +179,13 @@ impl Worker {
         let mut rng = Rng::new(plan.seed);
         let mut all = Vec::with_capacity(plan.launches as usize);
         for launch in 0..plan.launches {
-            let orders = Orders { launch, gate_passed: launch > 0, plan: plan.clone() };
+            let orders =
+                Orders { launch, gate_passed: !self.passed.is_empty() || launch > 0, plan: plan.clone() };
             all.push(self.launch(&orders, rng.below(4096))?);
             progress(launch + 1, plan.launches);
+        }
+        if let Some(first) = all.first_mut().filter(|first: &&mut LaunchSamples| first.gate.is_empty()) {
+            first.gate.clone_from(&self.passed);
         }
         let outcome = analyse(&all, plan).map_err(LaunchError::Merge)?;
         Ok((outcome, all))

@@ -6,7 +6,7 @@
 //! * *elements*: one field element per byte, in the low nibble, the high one 0;
 //! * *m-vector*: m elements packed two to a byte, low nibble first: `m_bytes` bytes, without padding between vectors;
 //! * *padded m-vector*: the same in `stride` = `m_bytes` rounded up to 64 bytes, zero behind the last element;
-//! * P: the m-vectors of P1 then P2 as expanded, followed by at least [`SLACK`] readable bytes of any value.
+//! * P: the m-vectors of P1 then P2 as expanded, followed by at least `SLACK` readable bytes of any value.
 //!
 //! Kernels are `unsafe fn` pointers because they assume the instruction set that their row in [`BACKENDS`] names.
 //! They are reached only through `lanework_cpu::Backend::get`, which checks it; the safe methods here rest on that.

@@ -153,10 +153,22 @@ fn cleanly<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
+/// The first PEM block of a text. RFC 7468 lets explanatory text stand around it, and some tools write such text.
+fn first_block(text: &str) -> Option<&str> {
+    let starts_line = |at: &usize| *at == 0 || text.as_bytes()[at - 1] == b'\n';
+    let begin = text.match_indices("-----BEGIN ").map(|(at, _)| at).find(starts_line)?;
+    let end = text[begin..].match_indices("-----END ").map(|(at, _)| begin + at).find(starts_line)?;
+    let line = text[end..].find('\n').map_or(text.len(), |at| end + at + 1);
+    Some(&text[begin..line])
+}
+
 /// A PEM document's label and content.
 fn unwrap_pem<'a>(what: &'static str, text: &'a str) -> Result<(&'a str, Zeroizing<Vec<u8>>), Error> {
+    let block = first_block(text).ok_or_else(|| {
+        unreadable(what, "no '-----BEGIN …-----' with its '-----END …-----' in it".to_owned())
+    })?;
     let (label, der) =
-        pem_rfc7468::decode_vec(text.as_bytes()).map_err(|e| unreadable(what, format!("PEM: {e}")))?;
+        pem_rfc7468::decode_vec(block.as_bytes()).map_err(|e| unreadable(what, format!("PEM: {e}")))?;
     Ok((label, Zeroizing::new(der)))
 }
 

@@ -84,7 +84,7 @@ pub struct Params {
     pub o: usize,
     /// Copies of the oil-vinegar map that are whipped together.
     pub k: usize,
-    /// The low coefficients of f(z) = z^m + tail[4] z^4 + tail[3] z^3 + tail[2] z^2 + tail[1] z + tail[0].
+    /// The low coefficients of f(z), the constant one first: f(z) = z^m + … + t1 z + t0.
     /// Only round 1's MAYO-5 reaches z^4.
     pub tail: [u8; TAIL],
     /// E_ij = z^l for the l-th pair.

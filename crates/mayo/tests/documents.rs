@@ -233,3 +233,23 @@ fn damaged_files_are_errors_and_never_panics() {
     }
     assert!(SecretKey::from_pkcs8_der(engine, &[&der[..], &[0]].concat()).is_err(), "one byte too many");
 }
+
+/// RFC 7468, section 2: parsers are to ignore explanatory text around a document, and line ends may be CRLF.
+#[test]
+fn text_around_a_document_is_ignored() {
+    let engine = Engine::best();
+    for params in Params::all() {
+        let secret = SecretKey::generate_os(params).unwrap();
+        let public = secret.public_key(engine);
+        for text in [secret.to_pem(engine).unwrap().to_string(), public.to_pem().unwrap()] {
+            let dressed = format!("Bag Attributes\n    friendlyName: x\n{text}and some words after it\n");
+            for text in [dressed, text.replace('\n', "\r\n")] {
+                match SecretKey::from_pem(engine, &text) {
+                    Ok(read) => assert_eq!(read.expose_seed(), secret.expose_seed()),
+                    Err(_) => assert_eq!(PublicKey::from_pem(&text).unwrap(), public),
+                }
+            }
+        }
+        assert!(SecretKey::from_pem(engine, "no document at all").is_err());
+    }
+}
