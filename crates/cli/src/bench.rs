@@ -24,7 +24,7 @@ pub(crate) struct Race {
 }
 
 /// One form at a time. The parser sees no conflict where `--json` stands before the verb.
-fn one_form(session: &Session, output: &Output) -> Result<(), Failure> {
+pub(crate) fn one_form(session: &Session, output: &Output) -> Result<(), Failure> {
     if session.json && output.csv {
         return Err(Failure::input("--json and --csv are two forms of one output; choose one"));
     }
@@ -193,19 +193,29 @@ fn peer_builds(_: &Session) -> Vec<lanework_lab::machine::PeerBuild> {
 
 /// Prints a record in the form asked for, and stores it if asked to.
 pub(crate) fn report(session: &Session, record: &Record, output: &Output) -> Result<Outcome, Failure> {
-    // Stored before it is shown: under --json a failure to store must be the one object that is printed.
-    if let Some(root) = &output.save {
-        match record.save(root) {
-            Ok(path) => eprintln!("saved: {}", path.display()),
-            Err(e) if session.json => return Err(Failure::input(e)),
-            // The races have been run: their figures are shown all the same.
-            Err(e) => {
-                show(session, record, output)?;
-                return Err(Failure::input(e));
-            }
+    save_and_show(session, record, output, || show(session, record, output))
+}
+
+/// Stores the record if asked to, then shows what there is to show. Stored first: under --json a failure to store must be
+/// the one object that is printed. Else the races have been run, and their figures are shown all the same.
+pub(crate) fn save_and_show(
+    session: &Session,
+    record: &Record,
+    output: &Output,
+    show: impl FnOnce() -> Result<(), Failure>,
+) -> Result<Outcome, Failure> {
+    let stored = match &output.save {
+        Some(root) => record.save(root).map(|path| eprintln!("saved: {}", path.display())),
+        None => Ok(()),
+    };
+    match stored {
+        Err(e) if session.json => return Err(Failure::input(e)),
+        Ok(()) => show()?,
+        Err(e) => {
+            show()?;
+            return Err(Failure::input(e));
         }
     }
-    show(session, record, output)?;
     Ok(Outcome::Yes)
 }
 

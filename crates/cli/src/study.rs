@@ -12,6 +12,7 @@ use lanework_lab::study::{Study, render};
 use lanework_lab::table;
 
 use crate::args::{StudyArgs, WorkloadArgs};
+use crate::bench;
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -33,6 +34,7 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
     if args.name == "list" {
         return list(session, args);
     }
+    bench::one_form(session, &args.output)?;
     let (study, template) = load(args)?;
     let plan = Plan::of(&study).map_err(Failure::input)?;
     let runner = Runner::new(session, &plan, &study.name, args.full)?;
@@ -40,18 +42,16 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
     let profiles = phases::profile(&session.context.cpu, ROUNDS[0], &PROFILED)?;
     let figures = Figures { plan: &plan, found: &found };
     let page = page::page(&study.question, &figures, &profiles, &ROUNDS, args.full);
-    if session.json {
-        println!("{}", as_json(&found, &page, &profiles)?);
-    } else if args.output.csv {
-        print!("{}", table::csv(&found.record.results));
-    } else {
-        print!("{}", render(&template, &page).map_err(Failure::input)?);
-    }
-    if let Some(root) = &args.output.save {
-        let path = found.record.save(root).map_err(Failure::input)?;
-        eprintln!("saved: {}", path.display());
-    }
-    Ok(Outcome::Yes)
+    bench::save_and_show(session, &found.record, &args.output, || {
+        if session.json {
+            println!("{}", as_json(&found, &page, &profiles)?);
+        } else if args.output.csv {
+            print!("{}", table::csv(&found.record.results));
+        } else {
+            print!("{}", render(&template, &page).map_err(Failure::input)?);
+        }
+        Ok(())
+    })
 }
 
 /// The record, with the study's own findings beside it.
