@@ -39,7 +39,13 @@ const fn half<const G: usize>() -> usize {
 #[inline]
 pub(super) unsafe fn join_neighbours(from: *const u8) -> Z {
     // SAFETY: the caller's promise.
-    let both = unsafe { load(from) };
+    join_halves(unsafe { load(from) })
+}
+
+/// [`join_neighbours`] of a register; its own inverse.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(super) fn join_halves(both: Z) -> Z {
     // The first half takes its low nibbles from the first vector and its high ones from the second's low ones; the second
     // half takes its high nibbles from the second vector and its low ones from the first's high ones.
     let other = _mm512_shuffle_i64x2::<0x4e>(both, both);

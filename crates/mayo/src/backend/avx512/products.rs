@@ -173,7 +173,7 @@ unsafe fn oil_rows<const S: usize, const OP: usize, const G: usize>(
         for b in 0..quads(v) {
             let mut work = Work::NONE;
             work.triangle::<G>(cells, p.as_ptr(), v, mb, b, 0);
-            pack_rows::<G>(p2, p.as_ptr().add(set.p1_vecs() * mb), v, oil, mb, b, 0..OP);
+            work.start::<G>(p2, p.as_ptr().add(set.p1_vecs() * mb), v, oil, mb, b);
             sweep::<OP, G, 1, OP, ALL>(&work, to, p2, x.add(64 * b * OP * G));
         }
     }
@@ -235,14 +235,14 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
             for b in 0..quads(v) {
                 let mut work = Work::NONE;
                 work.triangle::<G>(cells, p.as_ptr(), v, mb, b, 0);
-                pack_rows::<G>(p2, p.as_ptr().add(set.p1_vecs() * mb), v, oil, mb, b, 0..OP);
                 let out = us.add(64 * b * KP * G);
                 if set.linear_term {
-                    pack_lambda::<G>(linear, lambda.as_ptr(), v, mb, b);
+                    work.start::<G>(linear, lambda.as_ptr(), v, 1, mb, b);
                     sweep::<KP, G, JS, 1, FIRST>(&work, tv, linear, out);
                 } else {
                     sweep::<KP, G, JS, 1, ZERO>(&work, tv, core::ptr::null(), out);
                 }
+                work.start::<G>(p2, p.as_ptr().add(set.p1_vecs() * mb), v, oil, mb, b);
                 sweep::<OP, G, 1, OP, ALL>(&work, to, p2, xs.add(64 * b * OP * G));
             }
         }
@@ -314,10 +314,10 @@ unsafe fn verify_cells<
         let oil_number = 2 * quads(v);
         table_of_rows(s.as_ptr(), n, k, v, t, JS);
         table_of_rows(s.as_ptr().add(v), n, k, oil, t.add(oil_number), JS);
-        let finish = |work: &Work, b: usize, lambda: *const u8, rows: usize, at: usize| {
+        let finish = |work: &mut Work, b: usize, lambda: *const u8, rows: usize, at: usize| {
             let out = ps.add(64 * at * KP * G);
             if set.linear_term {
-                pack_lambda::<G>(linear, lambda, rows, mb, b);
+                work.start::<G>(linear, lambda, rows, 1, mb, b);
                 sweep::<KP, G, JS, 1, FIRST>(work, t, linear, out);
             } else {
                 sweep::<KP, G, JS, 1, ZERO>(work, t, core::ptr::null(), out);
@@ -357,7 +357,7 @@ unsafe fn verify_cells<
                 let rest = work.triangle::<G>(buffer, p, v, mb, b, 0);
                 work.rows::<G>(rest, p.add(set.p1_vecs() * mb), v, oil, mb, b, oil_number);
             }
-            finish(&work, b, lambda.as_ptr(), v, b);
+            finish(&mut work, b, lambda.as_ptr(), v, b);
         }
         for b in 0..quads(oil) {
             let mut work = Work::NONE;
@@ -367,7 +367,7 @@ unsafe fn verify_cells<
             } else {
                 work.triangle::<G>(buffer, p3, oil, mb, b, oil_number);
             }
-            finish(&work, b, lambda.as_ptr().wrapping_add(v * mb), oil, quads(v) + b);
+            finish(&mut work, b, lambda.as_ptr().wrapping_add(v * mb), oil, quads(v) + b);
         }
         contract::<KP, 0, G, JS, false>(ps, KP, rows, t, core::ptr::null(), w, core::ptr::null_mut());
         store_pairs::<S, G>(w, u);

@@ -8,7 +8,7 @@
 //! Source: see `products`. Leak class: constant time in matrices and cells; addresses depend on sizes alone.
 
 use super::gf::{Z, broadcast, first, highs, load, lows, store, sum3, times};
-use super::layout::{join_neighbours, pack_rows, pack_triangle};
+use super::layout::{join_halves, join_neighbours, pack_rows, pack_triangle};
 use super::rows::{ALL, FIRST};
 use crate::params::Params;
 use crate::sys::Block;
@@ -25,15 +25,25 @@ pub(super) const fn vector_registers(p: &Params) -> usize {
 }
 
 /// What a sweep goes over: cells, each with its number, which is its place in the tables of matrices.
+///
+/// Four rows of m-vectors of 32 bytes (m = 64) are never packed; rows beyond the matrix are then read as its last one, and a
+/// column beyond it as whatever lies behind: both meet matrices that are 0.
 #[derive(Clone, Copy)]
 pub(super) struct Work {
     /// Runs of cells in memory: where, the first one's number, how many.
     packed: [(*const u8, usize, usize); 4],
-    /// Runs of pairs of m-vectors of 32 bytes that need no packing: where each row's are, the first one's number, how many.
+    /// Runs of pairs of m-vectors of 32 bytes: where each row's are, the first one's number, how many.
     direct: [([*const u8; 4], usize, usize); 2],
     runs: usize,
     direct_runs: usize,
+    /// The first cells of a triangle's rows, of which only the part in [`EDGES`] counts; as in `direct`, at most 2.
+    edge: ([*const u8; 4], usize, usize),
+    /// Where the pairs of m-vectors of 32 bytes are that each row's sums begin with; null if `sweep` is given packed ones.
+    start: [*const u8; 4],
 }
+
+/// The qwords of the pairs of columns 4b, 4b + 1 and 4b + 2, 4b + 3 that rows 4b to 4b + 3 of an upper triangle have.
+const EDGES: [[u8; 4]; 2] = [[0xff, 0xf0, 0, 0], [0xff, 0xff, 0xff, 0xf0]];
 
 impl Work {
     pub(super) const NONE: Work = Work {
@@ -41,6 +51,8 @@ impl Work {
         direct: [([core::ptr::null(); 4], 0, 0); 2],
         runs: 0,
         direct_runs: 0,
+        edge: ([core::ptr::null(); 4], 0, 0),
+        start: [core::ptr::null(); 4],
     };
 
     pub(super) fn packed(&mut self, cells: *const u8, number: usize, count: usize) {
@@ -56,39 +68,31 @@ impl Work {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn triangle<const G: usize>(
         &mut self,
-        mut buffer: *mut u8,
+        buffer: *mut u8,
         base: *const u8,
         width: usize,
         mb: usize,
         b: usize,
         number: usize,
     ) -> *mut u8 {
-        let (start, end) = (2 * b, width.div_ceil(2));
-        let whole = if G == 4 && 4 * b + 3 < width {
-            (start + 2).min(end)..(width / 2).max(start + 2).min(end)
-        } else {
-            end..end
-        };
-        for cells in [start..whole.start, whole.end..end] {
-            if !cells.is_empty() {
-                // SAFETY: the caller's promise.
-                unsafe { pack_triangle::<G>(buffer, base, width, mb, b, cells.clone()) };
-                self.packed(buffer, number + cells.start, cells.len());
-                buffer = buffer.wrapping_add(64 * G * cells.len());
-            }
-        }
-        if !whole.is_empty() {
-            let row = |r: usize| {
-                base.wrapping_add(
-                    (r * width).wrapping_sub(r * (r + 1) / 2).wrapping_add(2 * whole.start) * mb,
-                )
+        let (first, end) = (2 * b, width.div_ceil(2));
+        if G == 4 {
+            let row = |q: usize| {
+                let r = (4 * b + q).min(width - 1);
+                base.wrapping_add((r * width).wrapping_sub(r * (r + 1) / 2).wrapping_add(2 * first) * mb)
             };
-            let r = 4 * b;
+            let rows = [row(0), row(1), row(2), row(3)];
+            let edge = (end - first).min(2);
+            self.edge = (rows, number + first, edge);
             self.direct[self.direct_runs] =
-                ([row(r), row(r + 1), row(r + 2), row(r + 3)], number + whole.start, whole.len());
+                (rows.map(|row| row.wrapping_add(64 * edge)), number + first + edge, end - first - edge);
             self.direct_runs += 1;
+            return buffer;
         }
-        buffer
+        // SAFETY: the caller's promise.
+        unsafe { pack_triangle::<G>(buffer, base, width, mb, b, first..end) };
+        self.packed(buffer, number + first, end - first);
+        buffer.wrapping_add(64 * G * (end - first))
     }
 
     /// Adds rows 4b to 4b + 3 of a matrix, as `triangle` does.
@@ -107,18 +111,43 @@ impl Work {
         number: usize,
     ) {
         let end = width.div_ceil(2);
-        let whole = if G == 4 && 4 * b + 3 < height { width / 2 } else { 0 };
-        if whole < end {
-            // SAFETY: the caller's promise.
-            unsafe { pack_rows::<G>(buffer, base, height, width, mb, b, whole..end) };
-            self.packed(buffer, number + whole, end - whole);
-        }
-        if whole > 0 {
-            let row = |q: usize| base.wrapping_add((4 * b + q) * width * mb);
-            self.direct[self.direct_runs] = ([row(0), row(1), row(2), row(3)], number, whole);
+        if G == 4 {
+            self.direct[self.direct_runs] = (rows_at(base, height, width * mb, b), number, end);
             self.direct_runs += 1;
+            return;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { pack_rows::<G>(buffer, base, height, width, mb, b, 0..end) };
+        self.packed(buffer, number, end);
+    }
+
+    /// Makes sums begin with rows 4b to 4b + 3 of a matrix of m-vectors; if that takes packing, it goes to `buffer`, which is
+    /// then what `sweep` wants as `init`.
+    ///
+    /// # Safety
+    /// As for [`pack_rows`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    pub(super) unsafe fn start<const G: usize>(
+        &mut self,
+        buffer: *mut u8,
+        base: *const u8,
+        height: usize,
+        width: usize,
+        mb: usize,
+        b: usize,
+    ) {
+        if G == 4 {
+            self.start = rows_at(base, height, width * mb, b);
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { pack_rows::<G>(buffer, base, height, width, mb, b, 0..width.div_ceil(2)) };
         }
     }
+}
+
+/// Where rows 4b to 4b + 3 of a matrix begin, the last one for those beyond.
+fn rows_at(base: *const u8, height: usize, row_bytes: usize, b: usize) -> [*const u8; 4] {
+    [0, 1, 2, 3].map(|q| base.wrapping_add((4 * b + q).min(height - 1) * row_bytes))
 }
 
 /// Registers `g` to `g + GC` of the products of cells with `KT` pairs of vectors.
@@ -149,7 +178,14 @@ unsafe fn chunk<
         for j in 0..KT {
             for g in 0..GC {
                 if FROM == ALL || (FROM == FIRST && j == 0) {
-                    acc[j][g] = load(init.add(64 * (j * G + g0 + g)));
+                    let start = work.start[(g0 + g) % 4];
+                    acc[j][g] = if G != 4 || start.is_null() {
+                        load(init.add(64 * (j * G + g0 + g)))
+                    } else if FROM == FIRST {
+                        join_halves(_mm512_maskz_loadu_epi64(0x0f, start.cast()))
+                    } else {
+                        join_neighbours(start.add(64 * j))
+                    };
                 }
             }
         }
@@ -190,6 +226,15 @@ unsafe fn chunk<
             }
         }
         if G == 4 {
+            let (rows, number, cells) = work.edge;
+            for (c, &edge) in EDGES.iter().enumerate().take(cells) {
+                let mut x = [zero; GC];
+                for g in 0..GC {
+                    let at = rows[g0 + g].wrapping_add(64 * c);
+                    x[g] = join_halves(_mm512_maskz_loadu_epi64(edge[g0 + g], at.cast()));
+                }
+                add_one(&mut acc, &x, table.add((number + c) * CS));
+            }
             for &(rows, number, mut pairs) in &work.direct[..work.direct_runs] {
                 let (mut at, mut t) = (0, table.add(number * CS));
                 let (mut x, mut y) = ([zero; GC], [zero; GC]);
