@@ -155,7 +155,7 @@ fn rows_at(base: *const u8, height: usize, row_bytes: usize, b: usize) -> [*cons
 /// # Safety
 /// The work's memory must be there; so must the matrices, at strides JS (between pairs of vectors) and CS (between cells);
 /// `init` must have what FROM says, and `out` room for KT x G registers.
-#[target_feature(enable = "avx512f,avx512bw,gfni")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,gfni")]
 #[inline(never)]
 unsafe fn chunk<
     const KT: usize,
@@ -240,6 +240,8 @@ unsafe fn chunk<
                 let (mut x, mut y) = ([zero; GC], [zero; GC]);
                 while pairs >= 2 {
                     for g in 0..GC {
+                        _mm_prefetch::<_MM_HINT_T0>(rows[g0 + g].wrapping_add(at + 512).cast());
+                        _mm_prefetch::<_MM_HINT_T0>(rows[g0 + g].wrapping_add(at + 576).cast());
                         x[g] = join_neighbours(rows[g0 + g].add(at));
                         y[g] = join_neighbours(rows[g0 + g].add(at + 64));
                     }
@@ -268,7 +270,7 @@ unsafe fn chunk<
 ///
 /// # Safety
 /// As [`chunk`].
-#[target_feature(enable = "avx512f,avx512bw,gfni")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,gfni")]
 #[inline]
 pub(super) unsafe fn sweep<
     const KT: usize,
@@ -311,7 +313,7 @@ pub(super) unsafe fn sweep<
 ///
 /// # Safety
 /// The memory must be there: `u` with 64 bytes behind, tables with 2 `quads` pairs, results with 64 bytes behind.
-#[target_feature(enable = "avx512f,avx512bw,gfni")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,gfni")]
 #[inline(never)]
 pub(super) unsafe fn contract<
     const KA: usize,
@@ -339,24 +341,57 @@ pub(super) unsafe fn contract<
                 let mut b = [[_mm512_setzero_si512(); 2]; KB];
                 let mut at = u.add(j * pair + 64 * z);
                 let (mut ta, mut tb) = (ta, tb);
-                for _ in 0..quads {
-                    let (r0, r1) = (load(at), load(at.add(row)));
-                    let (r2, r3) = (load(at.add(2 * row)), load(at.add(3 * row)));
-                    let (x0, x1) = (lows(r0, r1), highs(r0, r1));
-                    let (y0, y1) = (lows(r2, r3), highs(r2, r3));
-                    for i in 0..KA {
-                        let (m, n) = (broadcast(ta.add(i * JS)), broadcast(ta.add(i * JS + 1)));
-                        a[i][0] = sum3(a[i][0], times(x0, m), times(y0, n));
-                        a[i][1] = sum3(a[i][1], times(x1, m), times(y1, n));
+                if 16 * G - 64 * z == 16 {
+                    // The last 16 bytes of a row: 128-bit instructions are half the work for Zen 4.
+                    let (mut a_tail, mut b_tail) =
+                        ([[_mm_setzero_si128(); 2]; KA], [[_mm_setzero_si128(); 2]; KB]);
+                    for _ in 0..quads {
+                        let (r0, r1) = (_mm_loadu_si128(at.cast()), _mm_loadu_si128(at.add(row).cast()));
+                        let (r2, r3) = (
+                            _mm_loadu_si128(at.add(2 * row).cast()),
+                            _mm_loadu_si128(at.add(3 * row).cast()),
+                        );
+                        let (x0, x1) = join_tails(r0, r1);
+                        let (y0, y1) = join_tails(r2, r3);
+                        for i in 0..KA {
+                            let (m, n) = (ta.add(i * JS), ta.add(i * JS + 1));
+                            add_tails(&mut a_tail[i], [x0, x1], [y0, y1], m, n);
+                        }
+                        for i in 0..KB {
+                            add_tails(&mut b_tail[i], [x0, x1], [y0, y1], tb.add(i), tb.add(i + KB));
+                        }
+                        at = at.add(64 * count * G);
+                        ta = ta.wrapping_add(2);
+                        tb = tb.wrapping_add(2 * KB);
                     }
-                    for i in 0..KB {
-                        let (m, n) = (broadcast(tb.add(i)), broadcast(tb.add(i + KB)));
-                        b[i][0] = sum3(b[i][0], times(x0, m), times(y0, n));
-                        b[i][1] = sum3(b[i][1], times(x1, m), times(y1, n));
+                    for h in 0..2 {
+                        for i in 0..KA {
+                            a[i][h] = _mm512_zextsi128_si512(a_tail[i][h]);
+                        }
+                        for i in 0..KB {
+                            b[i][h] = _mm512_zextsi128_si512(b_tail[i][h]);
+                        }
                     }
-                    at = at.add(64 * count * G);
-                    ta = ta.wrapping_add(2);
-                    tb = tb.wrapping_add(2 * KB);
+                } else {
+                    for _ in 0..quads {
+                        let (r0, r1) = (load(at), load(at.add(row)));
+                        let (r2, r3) = (load(at.add(2 * row)), load(at.add(3 * row)));
+                        let (x0, x1) = (lows(r0, r1), highs(r0, r1));
+                        let (y0, y1) = (lows(r2, r3), highs(r2, r3));
+                        for i in 0..KA {
+                            let (m, n) = (broadcast(ta.add(i * JS)), broadcast(ta.add(i * JS + 1)));
+                            a[i][0] = sum3(a[i][0], times(x0, m), times(y0, n));
+                            a[i][1] = sum3(a[i][1], times(x1, m), times(y1, n));
+                        }
+                        for i in 0..KB {
+                            let (m, n) = (broadcast(tb.add(i)), broadcast(tb.add(i + KB)));
+                            b[i][0] = sum3(b[i][0], times(x0, m), times(y0, n));
+                            b[i][1] = sum3(b[i][1], times(x1, m), times(y1, n));
+                        }
+                        at = at.add(64 * count * G);
+                        ta = ta.wrapping_add(2);
+                        tb = tb.wrapping_add(2 * KB);
+                    }
                 }
                 for h in 0..2 {
                     for i in 0..KA {
@@ -368,6 +403,30 @@ pub(super) unsafe fn contract<
                 }
             }
         }
+    }
+}
+
+/// `lows` and `highs` of 16 bytes.
+#[target_feature(enable = "avx512f,avx512vl")]
+#[inline]
+pub(super) fn join_tails(a: __m128i, b: __m128i) -> (__m128i, __m128i) {
+    let low = _mm_set1_epi8(0x0f);
+    let lows = _mm_ternarylogic_epi64::<0xca>(low, a, _mm_slli_epi16::<4>(b));
+    (lows, _mm_ternarylogic_epi64::<0xca>(low, _mm_srli_epi16::<4>(a), b))
+}
+
+/// Adds m x + n y.
+///
+/// # Safety
+/// The matrices must be there.
+#[target_feature(enable = "avx512f,avx512vl,gfni")]
+#[inline]
+unsafe fn add_tails(sums: &mut [__m128i; 2], x: [__m128i; 2], y: [__m128i; 2], m: *const u64, n: *const u64) {
+    // SAFETY: the caller's promise.
+    let (m, n) = unsafe { (_mm_set1_epi64x(*m as i64), _mm_set1_epi64x(*n as i64)) };
+    for (sum, (x, y)) in sums.iter_mut().zip(x.into_iter().zip(y)) {
+        let (x, y) = (_mm_gf2p8affine_epi64_epi8::<0>(x, m), _mm_gf2p8affine_epi64_epi8::<0>(y, n));
+        *sum = _mm_ternarylogic_epi64::<0x96>(*sum, x, y);
     }
 }
 
