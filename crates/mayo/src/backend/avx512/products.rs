@@ -21,7 +21,9 @@
 use super::gf::{first, load_part, store, sum3, table_of_columns, table_of_rows, take};
 use super::layout::{pack_rows, pack_transposed, pack_triangle};
 use super::rows::{ALL, FIRST, Row, ZERO, multiply};
-use super::sweep::{Work, contract, row_registers, store_pairs, sweep, vector, vector_registers};
+use super::sweep::{
+    Work, contract, contract_plain, row_registers, store_pairs, sweep, sweep_both, vector, vector_registers,
+};
 use crate::params::Params;
 use crate::sys::Block;
 use core::arch::x86_64::*;
@@ -96,6 +98,12 @@ const fn by_rows(g: usize) -> bool {
 /// waste least.
 const fn sign_by_rows(g: usize) -> bool {
     g == 7
+}
+
+/// Whether signing goes over P1 by rows and by columns instead of multiplying it with O: at m = 64 it has few vectors, and
+/// columns are joined in registers.
+const fn both_ways(g: usize) -> bool {
+    g == 4
 }
 
 /// See `SetKernels::keygen`.
@@ -219,7 +227,17 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
     unsafe {
         table_of_rows(vinegar.as_ptr(), v, k, v, tv, JS);
         table_of_columns::<OP>(o.as_ptr(), v, oil, 2 * quads(v), to);
-        if const { sign_by_rows(G) } {
+        if const { both_ways(G) } {
+            for b in 0..quads(v) {
+                let mut work = Work::NONE;
+                work.triangle::<G>(cells, p.as_ptr(), v, mb, b, 0);
+                if set.linear_term {
+                    work.start::<G>(linear, lambda.as_ptr(), v, 1, mb, b);
+                }
+                // X is not needed: its place takes (P1 + P1^T) V^T.
+                sweep_both::<KP, JS>(&work, b, tv, us.add(64 * b * KP * G), xs);
+            }
+        } else if const { sign_by_rows(G) } {
             for r in 0..v {
                 let row = Row::of_triangle(p.as_ptr(), v, mb, r, 0);
                 let out = us.add(16 * G * KP * r);
@@ -247,7 +265,11 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
             }
         }
         let (none, nowhere) = (core::ptr::null(), core::ptr::null_mut());
-        if const { sign_by_rows(G) } {
+        if const { both_ways(G) } {
+            contract::<KP, 0, G, JS, false>(us, KP, quads(v), tv, none, w_pairs, nowhere);
+            contract::<0, OP, G, 0, false>(xs, KP, quads(v), none, to, nowhere, w_oil);
+            contract_plain::<KP, JS>(p.as_ptr().add(set.p1_vecs() * mb), v, oil, tv, w_x);
+        } else if const { sign_by_rows(G) } {
             contract::<KP, OP, G, JS, true>(us, KP, quads(v), tv, to, w_pairs, w_oil);
             contract::<KP, 0, G, JS, true>(xs, OP, quads(v), tv, none, w_x, nowhere);
         } else {

@@ -306,6 +306,143 @@ pub(super) unsafe fn sweep<
     }
 }
 
+/// For m = 64, four rows of an upper triangle P by rows and by columns at once: `us` receives the rows' products with KP
+/// pairs of vectors, P V^T, as [`sweep`] writes them; in `ws`, of that layout but whole, grows (P + P^T) V^T, of which the
+/// block of these rows is then done. Blocks must come in order.
+///
+/// Joined rows r, r + 1 make joined columns with two shifts and two `vpternlog`, so that a 64-byte load serves 4 KP products
+/// for 2 KP affine instructions and 5 others.
+///
+/// # Safety
+/// As [`chunk`], G being 4; b is the number of the block and `ws` has room for all blocks.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,gfni")]
+#[inline(never)]
+pub(super) unsafe fn sweep_both<const KP: usize, const JS: usize>(
+    work: &Work,
+    b: usize,
+    table: *const u64,
+    us: *mut u8,
+    ws: *mut u8,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let zero = _mm512_setzero_si512();
+        let mut acc = [[zero; 4]; KP];
+        if !work.start[0].is_null() {
+            for g in 0..4 {
+                acc[0][g] = join_halves(_mm512_maskz_loadu_epi64(0x0f, work.start[g].cast()));
+            }
+        }
+        let mut own = [[zero; 2]; KP];
+        for i in 0..KP {
+            own[i] = [broadcast(table.add(i * JS + 2 * b)), broadcast(table.add(i * JS + 2 * b + 1))];
+        }
+        let columns = |x: &[Z; 4], c: usize| {
+            let (l, h) = ([lows(x[0], x[1]), highs(x[0], x[1])], [lows(x[2], x[3]), highs(x[2], x[3])]);
+            for i in 0..KP {
+                for z in 0..2 {
+                    let at = ws.add(64 * (c / 2 * KP * 4 + i * 4 + c % 2 * 2 + z));
+                    let before = if b == 0 { zero } else { load(at) };
+                    store(at, sum3(before, times(l[z], own[i][0]), times(h[z], own[i][1])));
+                }
+            }
+        };
+        let (rows, number, cells) = work.edge;
+        for (c, &edge) in EDGES.iter().enumerate().take(cells) {
+            let mut x = [zero; 4];
+            for g in 0..4 {
+                x[g] = join_halves(_mm512_maskz_loadu_epi64(edge[g], rows[g].wrapping_add(64 * c).cast()));
+            }
+            for i in 0..KP {
+                let m = broadcast(table.add(i * JS + number + c));
+                for g in 0..4 {
+                    acc[i][g] = _mm512_xor_si512(acc[i][g], times(x[g], m));
+                }
+            }
+            columns(&x, number + c);
+        }
+        let (rows, number, cells) = work.direct[0];
+        let (mut at, mut c) = (0, number);
+        let end = number + cells;
+        while c + 2 <= end {
+            let (mut x, mut y) = ([zero; 4], [zero; 4]);
+            for g in 0..4 {
+                x[g] = join_neighbours(rows[g].add(at));
+                y[g] = join_neighbours(rows[g].add(at + 64));
+            }
+            for i in 0..KP {
+                let (m, n) = (broadcast(table.add(i * JS + c)), broadcast(table.add(i * JS + c + 1)));
+                for g in 0..4 {
+                    acc[i][g] = sum3(acc[i][g], times(x[g], m), times(y[g], n));
+                }
+            }
+            columns(&x, c);
+            columns(&y, c + 1);
+            at += 128;
+            c += 2;
+        }
+        if c < end {
+            let mut x = [zero; 4];
+            for g in 0..4 {
+                x[g] = join_neighbours(rows[g].add(at));
+            }
+            for i in 0..KP {
+                let m = broadcast(table.add(i * JS + c));
+                for g in 0..4 {
+                    acc[i][g] = _mm512_xor_si512(acc[i][g], times(x[g], m));
+                }
+            }
+            columns(&x, c);
+        }
+        for i in 0..KP {
+            for g in 0..4 {
+                let both = ws.add(64 * (b * KP * 4 + i * 4 + g));
+                store(us.add(64 * (i * 4 + g)), acc[i][g]);
+                store(both, _mm512_xor_si512(load(both), acc[i][g]));
+            }
+        }
+    }
+}
+
+/// [`contract`]s m-vectors of 32 bytes as they lie in a matrix of `width` columns, with KA pairs of vectors by rows.
+///
+/// # Safety
+/// As [`contract`]; the matrix has `height` rows and 32 readable bytes behind.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,gfni")]
+#[inline(never)]
+pub(super) unsafe fn contract_plain<const KA: usize, const JS: usize>(
+    matrix: *const u8,
+    height: usize,
+    width: usize,
+    table: *const u64,
+    w: *mut u8,
+) {
+    // SAFETY: the caller's promise; rows beyond the last one are read as that one, and meet matrices that are 0.
+    unsafe {
+        let columns = width.next_multiple_of(2);
+        for j in 0..columns / 2 {
+            let mut a = [[_mm512_setzero_si512(); 2]; KA];
+            for quad in 0..height.div_ceil(4) {
+                let r = rows_at(matrix, height, 32 * width, quad).map(|row| load(row.add(64 * j)));
+                // Both columns' even equations, and their odd ones.
+                let (x0, x1) = (lows(r[0], r[1]), highs(r[0], r[1]));
+                let (y0, y1) = (lows(r[2], r[3]), highs(r[2], r[3]));
+                for i in 0..KA {
+                    let t = table.add(i * JS + 2 * quad);
+                    let (m, n) = (broadcast(t), broadcast(t.add(1)));
+                    a[i][0] = sum3(a[i][0], times(x0, m), times(y0, n));
+                    a[i][1] = sum3(a[i][1], times(x1, m), times(y1, n));
+                }
+            }
+            for i in 0..KA {
+                let to = w.add(64 * (i * columns + 2 * j));
+                store(to, _mm512_shuffle_i64x2::<0x44>(a[i][0], a[i][1]));
+                store(to.add(64), _mm512_shuffle_i64x2::<0xee>(a[i][0], a[i][1]));
+            }
+        }
+    }
+}
+
 /// Constant vectors times the columns of a sweep's result: KA pairs of vectors by rows (`ta`, stride JS) and KB pairs by
 /// columns (`tb`). `u` holds, for each of `quads` blocks of four rows, `count` cells, or with ROWS row by row what
 /// `rows::multiply` writes. The result for vectors 2a, 2a + 1 and
