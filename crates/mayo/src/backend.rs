@@ -10,8 +10,8 @@
 //!
 //! Kernels are `unsafe fn` pointers because they assume the instruction set that their row in [`BACKENDS`] names.
 //! They are reached only through `lanework_cpu::Backend::get`, which checks it; the safe methods here rest on that.
-//! Leak class: `keygen`, `sign`, `solve`, `finish`, `expand_secret`, `sign_expanded` and `shake256` take secrets and run
-//! in constant time but for the one bit that `solve` returns; the others see public data only.
+//! Leak class: `keygen`, `sign`, `solve`, `finish`, `expand_secret`, `sign_expanded`, `shake256` and `shake256_xn` take
+//! secrets and run in constant time but for the one bit that `solve` returns; the others see public data only.
 
 use lanework_cpu::{Backend, Feature, Features};
 
@@ -42,6 +42,9 @@ pub struct Expand {
     pub(crate) aes128_ctr: unsafe fn(&[u8; 16], u32, &mut [u8]),
     pub(crate) aes128_ctr_xor: unsafe fn(&[u8; 16], &[u8; 16], &mut [u8]),
     pub(crate) shake256: unsafe fn(&[&[u8]], &mut [u8]),
+    /// How many messages `shake256_xn` hashes in the time of one, or little more.
+    pub(crate) lanes: usize,
+    pub(crate) shake256_xn: unsafe fn(&[&[u8]], &mut [&mut [u8]]),
 }
 
 impl Expand {
@@ -61,6 +64,23 @@ impl Expand {
     pub fn shake256(&self, parts: &[&[u8]], out: &mut [u8]) {
         // SAFETY: as above.
         unsafe { (self.shake256)(parts, out) }
+    }
+
+    /// How many messages [`Expand::shake256_xn`] hashes side by side.
+    #[must_use]
+    pub const fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// SHAKE256 of each message into the output of the same index; secret data, constant time for given lengths. Any
+    /// number of them, side by side where all messages have one length and all outputs too.
+    ///
+    /// # Panics
+    /// If there are not as many outputs as messages.
+    pub fn shake256_xn(&self, messages: &[&[u8]], outs: &mut [&mut [u8]]) {
+        assert_eq!(messages.len(), outs.len(), "an output for each message");
+        // SAFETY: as above.
+        unsafe { (self.shake256_xn)(messages, outs) }
     }
 }
 

@@ -2,6 +2,10 @@
 //!
 //! Results come in the order of the inputs, one for each item. All randomness is drawn on the calling thread before
 //! the work starts, so that a batch with a seeded generator gives the same signatures on any number of threads.
+//!
+//! A thread takes a few neighbouring items at a time, as many as its backend hashes side by side, and fewer where that
+//! would leave another thread without any. What one of them takes from the others is time alone: results are those of the
+//! single calls. Their secrets stay in the thread's workspace until the last of the few is done.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Threads;
@@ -10,9 +14,12 @@ use zeroize::Zeroizing;
 
 use crate::error::Error;
 use crate::expanded::{SigningKey, VerifyingKey};
-use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer};
+use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer, emit, expect};
 use crate::params::Params;
-use crate::scheme::Engine;
+use crate::scheme::{self, Engine, KeygenItem, PublicSource, SecretSource, SignItem, VerifyItem};
+
+#[cfg(test)]
+mod tests;
 
 /// Whose signatures a batch makes.
 #[derive(Clone, Copy, Debug)]
@@ -45,21 +52,94 @@ impl Signers<'_> {
         }
     }
 
+    /// The backend, the compact key and the matrices for item `i`.
+    fn key(&self, i: usize) -> (Engine, &SecretKey, SecretSource<'_>) {
+        fn expanded(key: &SigningKey) -> (Engine, &SecretKey, SecretSource<'_>) {
+            (key.engine(), key.secret_key(), key.source())
+        }
+        match *self {
+            Signers::One(key) => expanded(key),
+            Signers::Each(keys) => expanded(&keys[i]),
+            Signers::OneCompact(engine, key) => (engine, key, SecretSource::Compact),
+            Signers::EachCompact(engine, keys) => (engine, &keys[i], SecretSource::Compact),
+        }
+    }
+
+    /// The public key that item `i` is verified under after signing, unless an expanded one is at hand.
+    fn verifying_key(&self, i: usize) -> Option<&VerifyingKey> {
+        match *self {
+            Signers::One(key) => Some(key.verifying_key()),
+            Signers::Each(keys) => Some(keys[i].verifying_key()),
+            Signers::OneCompact(..) | Signers::EachCompact(..) => None,
+        }
+    }
+
+    /// Signs neighbouring items, all of one backend and one set, from item `start` on.
     fn sign(
         &self,
-        i: usize,
-        message: &[u8],
-        randomizer: &[u8],
+        start: usize,
+        messages: &[&[u8]],
+        randomizers: &[Zeroizing<Vec<u8>>],
         options: SignOptions,
-    ) -> Result<Signature, Error> {
-        match *self {
-            Signers::One(key) => key.sign_randomized(message, randomizer, options),
-            Signers::Each(keys) => keys[i].sign_randomized(message, randomizer, options),
-            Signers::OneCompact(engine, key) => key.sign_randomized(engine, message, randomizer, options),
-            Signers::EachCompact(engine, keys) => {
-                keys[i].sign_randomized(engine, message, randomizer, options)
-            }
-        }
+    ) -> Vec<Result<Signature, Error>> {
+        let (engine, first, _) = self.key(start);
+        let params = first.params();
+        let mut signatures: Vec<Vec<u8>> =
+            messages.iter().map(|_| vec![0; params.signature_bytes()]).collect();
+        let inputs = messages.iter().zip(randomizers).zip(&mut signatures);
+        let mut items: Vec<SignItem<'_>> = inputs
+            .zip(start..)
+            .map(|(((message, randomizer), signature), i)| {
+                let (_, key, source) = self.key(i);
+                let seed_sk = key.expose_seed();
+                SignItem { seed_sk, source, message, randomizer, signature, made: false }
+            })
+            .collect();
+        scheme::sign_group(engine, params, &mut items);
+        let made: Vec<bool> = items.iter().map(|item| item.made).collect();
+        let valid = if options.verify {
+            self.hold(engine, params, start, messages, &signatures)
+        } else {
+            vec![true; made.len()]
+        };
+        let outcomes = made.into_iter().zip(valid);
+        let finish = |(bytes, (made, valid))| {
+            if made { emit(Signature::made(params, bytes), valid) } else { Err(Error::Exhausted) }
+        };
+        signatures.into_iter().zip(outcomes).map(finish).collect()
+    }
+
+    /// Whether fresh signatures are valid, from item `start` on.
+    fn hold(
+        &self,
+        engine: Engine,
+        params: &'static Params,
+        start: usize,
+        messages: &[&[u8]],
+        signatures: &[Vec<u8>],
+    ) -> Vec<bool> {
+        let verifying: Vec<Option<&VerifyingKey>> =
+            (start..start + messages.len()).map(|i| self.verifying_key(i)).collect();
+        // The library has no keys that are compact and expanded in one batch: either all are needed, or none.
+        let compact = match verifying.first() {
+            Some(None) => public_keys(engine, params, (start..start + messages.len()).map(|i| self.key(i).1)),
+            _ => Vec::new(),
+        };
+        let source = |at: usize| match verifying[at] {
+            Some(key) => key.source(),
+            None => PublicSource::Compact(compact[at].as_bytes()),
+        };
+        let inputs = messages.iter().zip(signatures).enumerate();
+        let mut items: Vec<VerifyItem<'_>> = inputs
+            .map(|(at, (message, signature))| VerifyItem {
+                source: source(at),
+                message,
+                signature,
+                valid: false,
+            })
+            .collect();
+        scheme::verify_group(engine, params, &mut items);
+        items.iter().map(|item| item.valid).collect()
     }
 }
 
@@ -85,13 +165,46 @@ impl Verifiers<'_> {
         }
     }
 
-    fn verify(&self, i: usize, message: &[u8], signature: &Signature) -> Result<(), Error> {
-        match *self {
-            Verifiers::One(key) => key.verify(message, signature),
-            Verifiers::Each(keys) => keys[i].verify(message, signature),
-            Verifiers::OneCompact(engine, key) => key.verify(engine, message, signature),
-            Verifiers::EachCompact(engine, keys) => keys[i].verify(engine, message, signature),
+    /// The backend, the set and the matrices for item `i`.
+    fn key(&self, i: usize) -> (Engine, &'static Params, PublicSource<'_>) {
+        fn expanded(key: &VerifyingKey) -> (Engine, &'static Params, PublicSource<'_>) {
+            (key.engine(), key.params(), key.source())
         }
+        fn compact(engine: Engine, key: &PublicKey) -> (Engine, &'static Params, PublicSource<'_>) {
+            (engine, key.params(), PublicSource::Compact(key.as_bytes()))
+        }
+        match *self {
+            Verifiers::One(key) => expanded(key),
+            Verifiers::Each(keys) => expanded(&keys[i]),
+            Verifiers::OneCompact(engine, key) => compact(engine, key),
+            Verifiers::EachCompact(engine, keys) => compact(engine, &keys[i]),
+        }
+    }
+
+    /// Verifies neighbouring items, all of one backend and one set, from item `start` on.
+    fn verify(&self, start: usize, messages: &[&[u8]], signatures: &[Signature]) -> Vec<Result<(), Error>> {
+        let (engine, params, _) = self.key(start);
+        let mut verdicts: Vec<Result<(), Error>> =
+            signatures.iter().map(|signature| expect(params, signature.params())).collect();
+        let inputs = messages.iter().zip(signatures).zip(&verdicts).zip(start..);
+        // A signature of another set is refused already, and has not the length that verification relies on.
+        let mut items: Vec<VerifyItem<'_>> = inputs
+            .filter(|((_, verdict), _)| verdict.is_ok())
+            .map(|(((message, signature), _), i)| VerifyItem {
+                source: self.key(i).2,
+                message,
+                signature: signature.as_bytes(),
+                valid: false,
+            })
+            .collect();
+        scheme::verify_group(engine, params, &mut items);
+        let valid: Vec<bool> = items.iter().map(|item| item.valid).collect();
+        for (verdict, valid) in verdicts.iter_mut().filter(|verdict| verdict.is_ok()).zip(valid) {
+            if !valid {
+                *verdict = Err(Error::Refused);
+            }
+        }
+        verdicts
     }
 }
 
@@ -99,18 +212,64 @@ fn expect_count(what: &'static str, expected: usize, got: usize) -> Result<(), E
     if expected == got { Ok(()) } else { Err(Error::Count { what, expected, got }) }
 }
 
-/// Fills `count` results by index. A slot that no task filled cannot be: `for_each` runs every item.
+/// The sizes of the groups that `count` items are handed out in, in order: `lanes` each on one thread; on several
+/// as near to that as leaves every thread as many groups, sizes differing by one at most.
+fn group_sizes(count: usize, lanes: usize, threads: usize) -> impl Iterator<Item = usize> {
+    let lanes = lanes.max(1);
+    let groups = match threads {
+        0 | 1 => count.div_ceil(lanes),
+        _ => (threads * count.div_ceil(threads * lanes)).min(count),
+    };
+    (0..groups).map(move |g| {
+        if threads <= 1 {
+            lanes.min(count - g * lanes)
+        } else {
+            (g + 1) * count / groups - g * count / groups
+        }
+    })
+}
+
+/// Fills `count` results in groups of neighbouring items; `task` gets the first item's index and their number, and gives
+/// a result for each. `lanes` is how many the backend of an item works on at a time; `alike` tells whether an item
+/// may be in the group of the one before.
 fn collect<T: Send>(
     threads: Threads<'_>,
     count: usize,
-    task: impl Fn(usize) -> T + Sync,
+    lanes: usize,
+    alike: impl Fn(usize) -> bool + Sync,
+    task: impl Fn(usize, usize) -> Vec<T> + Sync,
 ) -> Result<Vec<T>, Error> {
-    let mut slots: Vec<Option<T>> = Vec::with_capacity(count);
-    slots.resize_with(count, || None);
+    let mut groups: Vec<(usize, usize, Vec<T>)> = group_sizes(count, lanes, threads.count())
+        .scan(0, |start, size| {
+            *start += size;
+            Some((*start - size, size, Vec::with_capacity(size)))
+        })
+        .collect();
     threads
-        .for_each(&mut slots, |i, slot| *slot = Some(task(i)))
+        .for_each(&mut groups, |_, (start, size, made)| {
+            let end = *start + *size;
+            let mut from = *start;
+            while from < end {
+                let next = (from + 1..end).find(|&i| !alike(i)).unwrap_or(end);
+                made.extend(task(from, next - from));
+                from = next;
+            }
+        })
         .map_err(|e| Error::Threads(e.to_string()))?;
-    Ok(slots.into_iter().flatten().collect())
+    Ok(groups.into_iter().flat_map(|(_, _, made)| made).collect())
+}
+
+/// The public keys of neighbouring secret keys, all of one set.
+fn public_keys<'a>(
+    engine: Engine,
+    params: &'static Params,
+    keys: impl ExactSizeIterator<Item = &'a SecretKey>,
+) -> Vec<PublicKey> {
+    let mut made: Vec<Vec<u8>> = (0..keys.len()).map(|_| vec![0; params.public_key_bytes()]).collect();
+    let item = |(key, public_key): (&'a SecretKey, _)| KeygenItem { seed_sk: key.expose_seed(), public_key };
+    let mut items: Vec<KeygenItem<'_>> = keys.zip(made.iter_mut().map(Vec::as_mut_slice)).map(item).collect();
+    scheme::keygen_group(engine, params, &mut items);
+    made.into_iter().map(|bytes| PublicKey::made(params, bytes)).collect()
 }
 
 /// The public keys of `keys`.
@@ -118,7 +277,10 @@ fn collect<T: Send>(
 /// # Errors
 /// [`Error::Threads`] if an own pool cannot be started.
 pub fn keygen(engine: Engine, keys: &[SecretKey], threads: Threads<'_>) -> Result<Vec<PublicKey>, Error> {
-    collect(threads, keys.len(), |i| keys[i].public_key(engine))
+    let alike = |i: usize| keys[i].params().index() == keys[i - 1].params().index();
+    collect(threads, keys.len(), engine.expand().lanes(), alike, |start, size| {
+        public_keys(engine, keys[start].params(), keys[start..start + size].iter())
+    })
 }
 
 /// `count` fresh key pairs of one set.
@@ -153,7 +315,19 @@ pub fn sign<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
     signers.expect_count(messages.len())?;
     let randomizers: Vec<Zeroizing<Vec<u8>>> =
         (0..messages.len()).map(|i| draw_randomizer(signers.params(i), rng)).collect::<Result<_, _>>()?;
-    collect(threads, messages.len(), |i| signers.sign(i, messages[i].as_ref(), &randomizers[i], options))
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let alike = |i: usize| {
+        let ((engine, key, _), (before, neighbour, _)) = (signers.key(i), signers.key(i - 1));
+        engine.is(before) && key.params().index() == neighbour.params().index()
+    };
+    let lanes = signers.key(0).0.expand().lanes();
+    collect(threads, messages.len(), lanes, alike, |start, size| {
+        let (randomizers, messages) = (&randomizers[start..start + size], &messages[start..start + size]);
+        let messages: Vec<&[u8]> = messages.iter().map(AsRef::as_ref).collect();
+        signers.sign(start, &messages, randomizers, options)
+    })
 }
 
 /// Verifies each signature against the message of the same index.
@@ -169,5 +343,17 @@ pub fn verify<M: AsRef<[u8]> + Sync>(
 ) -> Result<Vec<Result<(), Error>>, Error> {
     verifiers.expect_count(messages.len())?;
     expect_count("signatures", messages.len(), signatures.len())?;
-    collect(threads, messages.len(), |i| verifiers.verify(i, messages[i].as_ref(), &signatures[i]))
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let alike = |i: usize| {
+        let ((engine, params, _), (before, neighbour, _)) = (verifiers.key(i), verifiers.key(i - 1));
+        engine.is(before) && params.index() == neighbour.index()
+    };
+    let lanes = verifiers.key(0).0.expand().lanes();
+    collect(threads, messages.len(), lanes, alike, |start, size| {
+        let (signatures, messages) = (&signatures[start..start + size], &messages[start..start + size]);
+        let messages: Vec<&[u8]> = messages.iter().map(AsRef::as_ref).collect();
+        verifiers.verify(start, &messages, signatures)
+    })
 }

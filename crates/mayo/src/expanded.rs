@@ -94,14 +94,17 @@ impl SigningKey {
         Ok(self.sign(message)?.before(message))
     }
 
+    pub(crate) fn source(&self) -> SecretSource<'_> {
+        SecretSource::Expanded { o: &self.o, layout: &self.layout }
+    }
+
     pub(crate) fn sign_randomized(
         &self,
         message: &[u8],
         randomizer: &[u8],
         options: SignOptions,
     ) -> Result<Signature, Error> {
-        let source = SecretSource::Expanded { o: &self.o, layout: &self.layout };
-        let signature = sign_raw(self.engine, &self.secret, source, message, randomizer)?;
+        let signature = sign_raw(self.engine, &self.secret, self.source(), message, randomizer)?;
         if !options.verify {
             return Ok(signature);
         }
@@ -186,9 +189,12 @@ impl VerifyingKey {
         self.verify(message, &signature).map(|()| message)
     }
 
+    pub(crate) fn source(&self) -> PublicSource<'_> {
+        PublicSource::Expanded(&self.0.layout)
+    }
+
     pub(crate) fn holds(&self, message: &[u8], signature: &[u8]) -> bool {
-        let e = &*self.0;
-        scheme::verify(e.engine, self.params(), PublicSource::Expanded(&e.layout), message, signature)
+        scheme::verify(self.engine(), self.params(), self.source(), message, signature)
     }
 }
 

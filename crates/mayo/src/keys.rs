@@ -254,6 +254,11 @@ impl fmt::Debug for SecretKey {
 }
 
 impl PublicKey {
+    /// A key that the library itself made; the bytes are as many as they should be.
+    pub(crate) const fn made(params: &'static Params, bytes: Vec<u8>) -> PublicKey {
+        PublicKey { params, bytes }
+    }
+
     /// A key from its bytes, [`Params::public_key_bytes`] of them. The bytes tell neither set nor round; `params` does.
     ///
     /// # Errors
@@ -306,6 +311,11 @@ impl fmt::Debug for PublicKey {
 }
 
 impl Signature {
+    /// A signature that the library itself made; the bytes are as many as they should be.
+    pub(crate) const fn made(params: &'static Params, bytes: Vec<u8>) -> Signature {
+        Signature { params, bytes }
+    }
+
     /// A signature from its bytes, [`Params::signature_bytes`] of them. Every string of that length can be read: the
     /// encoding has no bit that means nothing.
     ///

@@ -1,4 +1,8 @@
-//! Key generation, signing and verification: the schedule of kernels, one operation at a time.
+//! Key generation, signing and verification: the schedule of kernels, for one item or for a few at once.
+//!
+//! Hashing that does not wait for work on field elements is done first, for all items of a group together, so that a
+//! backend can hash them side by side; what it gives is a `Prepared` for each. From there on items go one by one.
+//! The memory that a group works in is wiped once, at its end.
 //!
 //! These functions take and give bytes of lengths that their callers have checked; `keys` puts types and errors around.
 #![forbid(unsafe_code)]
@@ -10,7 +14,7 @@ use crate::error::Error;
 use crate::field::{pack, unpack};
 use crate::params::{Params, SEED_PK_BYTES};
 use crate::sys::Block;
-use crate::workspace::{self, Elements, Holds, Public};
+use crate::workspace::{self, Elements, Holds, Prepared, Public, Secret};
 
 /// A backend's kernels together with its name: what every key holds on to.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +63,11 @@ impl Engine {
         row.get(cpu).map(|kernels| Engine { name: row.name(), kernels })
     }
 
+    /// Whether the two run the same kernels.
+    pub(crate) fn is(self, other: Engine) -> bool {
+        core::ptr::eq(self.kernels, other.kernels)
+    }
+
     pub(crate) fn portable() -> Engine {
         Engine { name: "portable", kernels: &crate::backend::portable::KERNELS }
     }
@@ -73,20 +82,41 @@ impl Engine {
         &self.kernels.expand
     }
 
-    /// Heap bytes that one thread needs for any operation of `params` on this backend.
+    /// Heap bytes that one thread needs for any operation of `params` on this backend, batches included.
     #[must_use]
     pub fn workspace_bytes(&self, params: &Params) -> usize {
-        workspace::Workspace::bytes(self.set(params))
+        workspace::Workspace::bytes(self.set(params), self.expand().lanes())
     }
 }
 
-/// seed_pk, and O into `elements`.
-fn expand_seed(e: Engine, set: &Params, seed_sk: &[u8], elements: &mut Elements) -> [u8; SEED_PK_BYTES] {
-    let hash = &mut elements.hash[..SEED_PK_BYTES + set.o_bytes()];
-    e.expand().shake256(&[seed_sk], hash);
+/// Messages that one call of [`hash_each`] hands to a backend at a time: no backend has more lanes.
+const AT_ONCE: usize = 8;
+
+/// Hashes each input into the output beside it, as many side by side as the backend can.
+fn hash_each<'a>(e: Engine, pairs: impl Iterator<Item = (&'a [u8], &'a mut [u8])>) {
+    let (mut inputs, mut outs) = ([&[][..]; AT_ONCE], <[&mut [u8]; AT_ONCE]>::default());
+    let mut count = 0;
+    for (input, out) in pairs {
+        (inputs[count], outs[count]) = (input, out);
+        count += 1;
+        if count == AT_ONCE {
+            e.expand().shake256_xn(&inputs, &mut outs);
+            count = 0;
+        }
+    }
+    e.expand().shake256_xn(&inputs[..count], &mut outs[..count]);
+}
+
+/// seed_pk and packed O of a seed: how many bytes.
+const fn seed_hash_bytes(set: &Params) -> usize {
+    SEED_PK_BYTES + set.o_bytes()
+}
+
+/// seed_pk, and O into `elements`, from the hash of the seed.
+fn take_seed(set: &Params, hash: &[u8], elements: &mut Elements) -> [u8; SEED_PK_BYTES] {
     let mut seed_pk = [0; SEED_PK_BYTES];
     seed_pk.copy_from_slice(&hash[..SEED_PK_BYTES]);
-    unpack(&hash[SEED_PK_BYTES..], &mut elements.o[..set.v() * set.o]);
+    unpack(&hash[SEED_PK_BYTES..seed_hash_bytes(set)], &mut elements.o[..set.v() * set.o]);
     seed_pk
 }
 
@@ -94,33 +124,50 @@ fn expand_p(e: Engine, set: &Params, seed_pk: &[u8; SEED_PK_BYTES], public: &mut
     e.expand().aes128_ctr(seed_pk, 0, &mut public.p[..set.p12_bytes()]);
 }
 
-/// The target t (one m-vector), and lambda where the set has a linear term.
-fn target(e: Engine, set: &Params, digest: &[u8], salt: &[u8], lambda: &mut [u8]) -> [u8; 128] {
-    let mut t = [0; 128];
-    let mb = set.m_bytes();
+/// Bytes of the target t with what lambda is expanded from, where the set has a linear term.
+const fn target_bytes(set: &Params) -> usize {
+    set.m_bytes() + if set.linear_term { 32 } else { 0 }
+}
+
+/// lambda, where the set has a linear term.
+fn expand_lambda(e: Engine, set: &Params, t: &[u8], lambda: &mut [u8]) {
     if set.linear_term {
-        e.expand().shake256(&[digest, salt], &mut t[..mb + 32]);
+        let mb = set.m_bytes();
         let (mut key, mut nonce) = ([0; 16], [0; 16]);
         key.copy_from_slice(&t[mb..mb + 16]);
         nonce.copy_from_slice(&t[mb + 16..mb + 32]);
         e.expand().aes128_ctr_xor(&key, &nonce, &mut lambda[..set.n * mb]);
-    } else {
-        e.expand().shake256(&[digest, salt], &mut t[..mb]);
     }
-    t
+}
+
+/// A key to generate.
+pub(crate) struct KeygenItem<'a> {
+    pub(crate) seed_sk: &'a [u8],
+    /// Gets the compact public key.
+    pub(crate) public_key: &'a mut [u8],
+}
+
+/// The compact public keys of secret seeds. The seeds are hashed side by side, the rest goes one by one.
+pub(crate) fn keygen_group(e: Engine, set: &Params, items: &mut [KeygenItem<'_>]) {
+    let kernels = e.set(set);
+    workspace::with(kernels, Holds::KeygenSecrets, |w| {
+        let (mut public, secret) = w.parts(kernels, true, items.len());
+        let seeds = items.iter().map(|item| item.seed_sk);
+        let hashes = secret.prepared.iter_mut().map(|p| &mut p.seed[..seed_hash_bytes(set)]);
+        hash_each(e, seeds.zip(hashes));
+        for (item, prepared) in items.iter_mut().zip(secret.prepared) {
+            let seed_pk = take_seed(set, &prepared.seed, secret.elements);
+            expand_p(e, set, &seed_pk, &mut public);
+            let (head, p3) = item.public_key.split_at_mut(SEED_PK_BYTES);
+            head.copy_from_slice(&seed_pk);
+            kernels.keygen(public.p, &secret.elements.o[..set.v() * set.o], p3, secret.scratch);
+        }
+    });
 }
 
 /// The compact public key of a secret seed, into `public_key`.
 pub(crate) fn keygen(e: Engine, set: &Params, seed_sk: &[u8], public_key: &mut [u8]) {
-    let kernels = e.set(set);
-    workspace::with(kernels, Holds::KeygenSecrets, |w| {
-        let (mut public, secret) = w.parts(kernels, true);
-        let seed_pk = expand_seed(e, set, seed_sk, secret.elements);
-        expand_p(e, set, &seed_pk, &mut public);
-        let (head, p3) = public_key.split_at_mut(SEED_PK_BYTES);
-        head.copy_from_slice(&seed_pk);
-        kernels.keygen(public.p, &secret.elements.o[..set.v() * set.o], p3, secret.scratch);
-    });
+    keygen_group(e, set, &mut [KeygenItem { seed_sk, public_key }]);
 }
 
 /// Where a signer's matrices come from.
@@ -130,6 +177,124 @@ pub(crate) enum SecretSource<'a> {
     Compact,
     /// O (elements) and the backend's layout of P1 and L.
     Expanded { o: &'a [u8], layout: &'a [Block] },
+}
+
+/// A message to sign.
+pub(crate) struct SignItem<'a> {
+    pub(crate) seed_sk: &'a [u8],
+    pub(crate) source: SecretSource<'a>,
+    pub(crate) message: &'a [u8],
+    pub(crate) randomizer: &'a [u8],
+    /// Gets the signature, or zeros if there is none.
+    pub(crate) signature: &'a mut [u8],
+    /// Gets whether there is one: false if all attempts failed.
+    pub(crate) made: bool,
+}
+
+/// Hashes all that signing hashes up to the first attempt's vinegar vectors.
+fn prepare_signing(e: Engine, set: &Params, items: &mut [SignItem<'_>], prepared: &mut [Prepared]) {
+    let salted = set.digest_bytes + set.salt_bytes;
+    let seeded = salted + set.secret_key_bytes();
+    for (item, p) in items.iter().zip(&mut *prepared) {
+        p.line[set.digest_bytes..salted].copy_from_slice(item.randomizer);
+        p.line[salted..seeded].copy_from_slice(item.seed_sk);
+        p.line[seeded] = *ATTEMPTS.start();
+    }
+    let both = items.iter().zip(&mut *prepared);
+    let compact = both.filter(|(item, _)| matches!(item.source, SecretSource::Compact));
+    hash_each(e, compact.map(|(item, p)| (item.seed_sk, &mut p.seed[..seed_hash_bytes(set)])));
+    let both = items.iter().zip(&mut *prepared);
+    hash_each(e, both.map(|(item, p)| (item.message, &mut p.line[..set.digest_bytes])));
+    let both = items.iter_mut().zip(&*prepared);
+    hash_each(e, both.map(|(item, p)| (&p.line[..seeded], salt_of(set, item.signature))));
+    for (item, p) in items.iter_mut().zip(&mut *prepared) {
+        p.line[set.digest_bytes..salted].copy_from_slice(salt_of(set, item.signature));
+    }
+    hash_each(e, prepared.iter_mut().map(|p| (&p.line[..salted], &mut p.t[..target_bytes(set)])));
+    hash_each(e, prepared.iter_mut().map(|p| (&p.line[..=seeded], &mut p.drawn[..drawn_bytes(set)])));
+}
+
+fn salt_of<'a>(set: &Params, signature: &'a mut [u8]) -> &'a mut [u8] {
+    let at = signature.len() - set.salt_bytes;
+    &mut signature[at..]
+}
+
+/// The vinegar vectors and r, packed: how many bytes.
+const fn drawn_bytes(set: &Params) -> usize {
+    set.k * set.v_bytes() + set.r_bytes()
+}
+
+/// Signs with given randomizers. Hashes side by side what the first attempts need, then goes on one by one.
+pub(crate) fn sign_group(e: Engine, set: &Params, items: &mut [SignItem<'_>]) {
+    let kernels = e.set(set);
+    workspace::with(kernels, Holds::Secrets, |w| {
+        let compact = items.iter().any(|item| matches!(item.source, SecretSource::Compact));
+        let (mut public, mut secret) = w.parts(kernels, compact, items.len());
+        let prepared = core::mem::take(&mut secret.prepared);
+        prepare_signing(e, set, items, prepared);
+        for (item, prepared) in items.iter_mut().zip(prepared) {
+            item.made = sign_prepared(e, set, item, prepared, &mut public, &mut secret);
+            if !item.made {
+                item.signature.fill(0);
+            }
+        }
+    });
+}
+
+/// The attempts at one signature. Whether one succeeded.
+fn sign_prepared(
+    e: Engine,
+    set: &Params,
+    item: &mut SignItem<'_>,
+    prepared: &mut Prepared,
+    public: &mut Public<'_>,
+    secret: &mut Secret<'_>,
+) -> bool {
+    let kernels = e.set(set);
+    let el = &mut *secret.elements;
+    match item.source {
+        SecretSource::Compact => {
+            let seed_pk = take_seed(set, &prepared.seed, el);
+            expand_p(e, set, &seed_pk, public);
+        }
+        SecretSource::Expanded { o, .. } => el.o[..o.len()].copy_from_slice(o),
+    }
+    expand_lambda(e, set, &prepared.t, public.lambda);
+    let (v, k, oil) = (set.v(), set.k, set.o);
+    let numbered = set.digest_bytes + set.salt_bytes + set.secret_key_bytes();
+    for attempt in ATTEMPTS {
+        let drawn = &mut prepared.drawn[..drawn_bytes(set)];
+        if attempt > *ATTEMPTS.start() {
+            prepared.line[numbered] = attempt;
+            e.expand().shake256(&[&prepared.line[..=numbered]], drawn);
+        }
+        let (vinegar, r) = drawn.split_at(k * set.v_bytes());
+        for (packed, elements) in
+            vinegar.chunks_exact(set.v_bytes()).zip(el.vinegar[..k * v].chunks_exact_mut(v))
+        {
+            unpack(packed, elements);
+        }
+        unpack(r, &mut el.r[..k * oil]);
+        let (o, vinegar) = (&el.o[..v * oil], &el.vinegar[..k * v]);
+        match item.source {
+            SecretSource::Compact => {
+                kernels.sign(public.p, o, vinegar, public.lambda, secret.m, secret.u, secret.scratch);
+            }
+            SecretSource::Expanded { layout, .. } => {
+                kernels.sign_expanded(layout, o, vinegar, public.lambda, secret.m, secret.u, secret.scratch)
+            }
+        }
+        let (r, x) = (&el.r[..k * oil], &mut el.x[..k * oil]);
+        // Whether the system had full rank is public: it shows in the time, and the specification releases it.
+        if kernels.solve(secret.m, secret.u, &prepared.t[..set.m_bytes()], r, x, secret.scratch) {
+            let s = &mut el.s[..k * set.n];
+            kernels.finish(o, vinegar, x, s);
+            let encoded = item.signature.len() - set.salt_bytes;
+            pack(s, &mut item.signature[..encoded]);
+            return true;
+        }
+    }
+    false
 }
 
 /// Signs with a given randomizer. `signature` gets the signature, or zeros with the error.
@@ -142,62 +307,9 @@ pub(crate) fn sign(
     randomizer: &[u8],
     signature: &mut [u8],
 ) -> Result<(), Error> {
-    let kernels = e.set(set);
-    workspace::with(kernels, Holds::Secrets, |w| {
-        let compact = matches!(source, SecretSource::Compact);
-        let (mut public, secret) = w.parts(kernels, compact);
-        let el = secret.elements;
-        match source {
-            SecretSource::Compact => {
-                let seed_pk = expand_seed(e, set, seed_sk, el);
-                expand_p(e, set, &seed_pk, &mut public);
-            }
-            SecretSource::Expanded { o, .. } => el.o[..o.len()].copy_from_slice(o),
-        }
-        let (v, k, oil) = (set.v(), set.k, set.o);
-        let mut digest = [0; 64];
-        let digest = &mut digest[..set.digest_bytes];
-        e.expand().shake256(&[message], digest);
-        let (encoded, salt) = signature.split_at_mut(signature.len() - set.salt_bytes);
-        e.expand().shake256(&[digest, randomizer, seed_sk], salt);
-        let t = target(e, set, digest, salt, public.lambda);
-        for attempt in ATTEMPTS {
-            let hash = &mut el.hash[..k * set.v_bytes() + set.r_bytes()];
-            e.expand().shake256(&[digest, salt, seed_sk, &[attempt]], hash);
-            let (vinegar, r) = hash.split_at(k * set.v_bytes());
-            for (packed, elements) in
-                vinegar.chunks_exact(set.v_bytes()).zip(el.vinegar[..k * v].chunks_exact_mut(v))
-            {
-                unpack(packed, elements);
-            }
-            unpack(r, &mut el.r[..k * oil]);
-            let (o, vinegar) = (&el.o[..v * oil], &el.vinegar[..k * v]);
-            match source {
-                SecretSource::Compact => {
-                    kernels.sign(public.p, o, vinegar, public.lambda, secret.m, secret.u, secret.scratch);
-                }
-                SecretSource::Expanded { layout, .. } => kernels.sign_expanded(
-                    layout,
-                    o,
-                    vinegar,
-                    public.lambda,
-                    secret.m,
-                    secret.u,
-                    secret.scratch,
-                ),
-            }
-            let (r, x) = (&el.r[..k * oil], &mut el.x[..k * oil]);
-            // Whether the system had full rank is public: it shows in the time, and the specification releases it.
-            if kernels.solve(secret.m, secret.u, &t[..set.m_bytes()], r, x, secret.scratch) {
-                let s = &mut el.s[..k * set.n];
-                kernels.finish(o, vinegar, x, s);
-                pack(s, encoded);
-                return Ok(());
-            }
-        }
-        signature.fill(0);
-        Err(Error::Exhausted)
-    })
+    let mut item = [SignItem { seed_sk, source, message, randomizer, signature, made: false }];
+    sign_group(e, set, &mut item);
+    if item[0].made { Ok(()) } else { Err(Error::Exhausted) }
 }
 
 /// Where a verifier's matrices come from.
@@ -209,6 +321,67 @@ pub(crate) enum PublicSource<'a> {
     Expanded(&'a [Block]),
 }
 
+/// A signature, of the right length, to verify.
+pub(crate) struct VerifyItem<'a> {
+    pub(crate) source: PublicSource<'a>,
+    pub(crate) message: &'a [u8],
+    pub(crate) signature: &'a [u8],
+    /// Gets the verdict.
+    pub(crate) valid: bool,
+}
+
+/// Verifies signatures. Hashes side by side, then goes on one by one.
+pub(crate) fn verify_group(e: Engine, set: &Params, items: &mut [VerifyItem<'_>]) {
+    let kernels = e.set(set);
+    workspace::with(kernels, Holds::Public, |w| {
+        let compact = items.iter().any(|item| matches!(item.source, PublicSource::Compact(_)));
+        let (mut public, mut secret) = w.parts(kernels, compact, items.len());
+        let prepared = core::mem::take(&mut secret.prepared);
+        let (d, salted) = (set.digest_bytes, set.digest_bytes + set.salt_bytes);
+        for (item, p) in items.iter().zip(&mut *prepared) {
+            p.line[d..salted].copy_from_slice(&item.signature[item.signature.len() - set.salt_bytes..]);
+        }
+        let both = items.iter().zip(&mut *prepared);
+        hash_each(e, both.map(|(item, p)| (item.message, &mut p.line[..d])));
+        hash_each(e, prepared.iter_mut().map(|p| (&p.line[..salted], &mut p.t[..target_bytes(set)])));
+        for (item, prepared) in items.iter_mut().zip(prepared) {
+            item.valid = verify_prepared(e, set, item, &prepared.t, &mut public, &mut secret);
+        }
+    });
+}
+
+/// Whether P*(s) is t.
+fn verify_prepared(
+    e: Engine,
+    set: &Params,
+    item: &VerifyItem<'_>,
+    t: &[u8],
+    public: &mut Public<'_>,
+    secret: &mut Secret<'_>,
+) -> bool {
+    let kernels = e.set(set);
+    let s = &mut secret.elements.s[..set.k * set.n];
+    unpack(&item.signature[..item.signature.len() - set.salt_bytes], s);
+    expand_lambda(e, set, t, public.lambda);
+    match item.source {
+        PublicSource::Compact(key) => {
+            let (head, p3) = key.split_at(SEED_PK_BYTES);
+            let mut seed_pk = [0; SEED_PK_BYTES];
+            seed_pk.copy_from_slice(head);
+            expand_p(e, set, &seed_pk, public);
+            public.p3[..p3.len()].copy_from_slice(p3);
+            kernels.verify(public.p, public.p3, s, public.lambda, secret.u, secret.scratch);
+        }
+        PublicSource::Expanded(layout) => {
+            kernels.verify_expanded(layout, s, public.lambda, secret.u, secret.scratch);
+        }
+    }
+    let mut y = [0; 128];
+    let y = &mut y[..set.m_bytes()];
+    kernels.whip(secret.u, y);
+    *y == t[..set.m_bytes()]
+}
+
 /// Whether the signature, of the right length, is valid.
 pub(crate) fn verify(
     e: Engine,
@@ -217,36 +390,9 @@ pub(crate) fn verify(
     message: &[u8],
     signature: &[u8],
 ) -> bool {
-    let kernels = e.set(set);
-    workspace::with(kernels, Holds::Public, |w| {
-        let compact = matches!(source, PublicSource::Compact(_));
-        let (mut public, secret) = w.parts(kernels, compact);
-        let el = secret.elements;
-        let (encoded, salt) = signature.split_at(signature.len() - set.salt_bytes);
-        let s = &mut el.s[..set.k * set.n];
-        unpack(encoded, s);
-        let mut digest = [0; 64];
-        let digest = &mut digest[..set.digest_bytes];
-        e.expand().shake256(&[message], digest);
-        let t = target(e, set, digest, salt, public.lambda);
-        match source {
-            PublicSource::Compact(key) => {
-                let (head, p3) = key.split_at(SEED_PK_BYTES);
-                let mut seed_pk = [0; SEED_PK_BYTES];
-                seed_pk.copy_from_slice(head);
-                expand_p(e, set, &seed_pk, &mut public);
-                public.p3[..p3.len()].copy_from_slice(p3);
-                kernels.verify(public.p, public.p3, s, public.lambda, secret.u, secret.scratch);
-            }
-            PublicSource::Expanded(layout) => {
-                kernels.verify_expanded(layout, s, public.lambda, secret.u, secret.scratch);
-            }
-        }
-        let mut y = [0; 128];
-        let y = &mut y[..set.m_bytes()];
-        kernels.whip(secret.u, y);
-        *y == t[..set.m_bytes()]
-    })
+    let mut item = [VerifyItem { source, message, signature, valid: false }];
+    verify_group(e, set, &mut item);
+    item[0].valid
 }
 
 /// The backend's layout of an expanded public key.
@@ -254,7 +400,7 @@ pub(crate) fn expand_public(e: Engine, set: &Params, public_key: &[u8]) -> Vec<B
     let kernels = e.set(set);
     let mut layout = vec![Block::ZERO; kernels.public_blocks];
     workspace::with(kernels, Holds::Public, |w| {
-        let (mut public, _) = w.parts(kernels, true);
+        let (mut public, _) = w.parts(kernels, true, 0);
         let (head, p3) = public_key.split_at(SEED_PK_BYTES);
         let mut seed_pk = [0; SEED_PK_BYTES];
         seed_pk.copy_from_slice(head);
@@ -270,8 +416,10 @@ pub(crate) fn expand_secret(e: Engine, set: &Params, seed_sk: &[u8], o: &mut [u8
     let kernels = e.set(set);
     let mut layout = vec![Block::ZERO; kernels.secret_blocks];
     workspace::with(kernels, Holds::Secrets, |w| {
-        let (mut public, secret) = w.parts(kernels, true);
-        let seed_pk = expand_seed(e, set, seed_sk, secret.elements);
+        let (mut public, secret) = w.parts(kernels, true, 1);
+        let hash = &mut secret.prepared[0].seed[..seed_hash_bytes(set)];
+        e.expand().shake256(&[seed_sk], hash);
+        let seed_pk = take_seed(set, hash, secret.elements);
         expand_p(e, set, &seed_pk, &mut public);
         o.copy_from_slice(&secret.elements.o[..o.len()]);
         kernels.expand_secret(public.p, o, &mut layout, secret.scratch);

@@ -1,4 +1,5 @@
-//! The memory that operations run in: one aligned arena per thread, made once, wiped after every operation on secrets.
+//! The memory that operations run in: one aligned arena per thread, made once, wiped after every operation on secrets, be it on
+//! one item or on the few of a batch that a thread takes at a time.
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
@@ -12,6 +13,33 @@ pub(crate) struct Workspace {
     public: Vec<Block>,
     secret: Vec<Block>,
     elements: Elements,
+    prepared: Vec<Prepared>,
+    /// How many of `prepared` the operation at hand uses.
+    items: usize,
+}
+
+/// What hashing gives for one item of an operation on several, before any work on field elements. Sized for the largest
+/// set.
+pub(crate) struct Prepared {
+    /// Digest, salt (first the randomizer), seed and number of the attempt, one behind the other: what every hash but the
+    /// first two takes a beginning of.
+    pub(crate) line: [u8; 64 + 40 + 40 + 1],
+    /// seed_pk, and O packed.
+    pub(crate) seed: [u8; 16 + 864],
+    /// The vinegar vectors and r, packed.
+    pub(crate) drawn: [u8; 1024],
+    /// t, and where there is a linear term what lambda is expanded from.
+    pub(crate) t: [u8; 128],
+}
+
+impl Prepared {
+    const ZERO: Prepared = Prepared { line: [0; 145], seed: [0; 880], drawn: [0; 1024], t: [0; 128] };
+
+    fn wipe(&mut self) {
+        for buffer in [&mut self.line[..], &mut self.seed, &mut self.drawn, &mut self.t] {
+            wipe(buffer);
+        }
+    }
 }
 
 /// Elements and short strings of one operation, each sized for the largest set.
@@ -26,24 +54,14 @@ pub(crate) struct Elements {
     pub(crate) x: [u8; 160],
     /// s, k x n.
     pub(crate) s: [u8; 1856],
-    /// Output of the hashes, packed.
-    pub(crate) hash: [u8; 1024],
 }
 
 impl Elements {
-    const ZERO: Elements = Elements {
-        o: [0; 1728],
-        vinegar: [0; 1728],
-        r: [0; 160],
-        x: [0; 160],
-        s: [0; 1856],
-        hash: [0; 1024],
-    };
+    const ZERO: Elements =
+        Elements { o: [0; 1728], vinegar: [0; 1728], r: [0; 160], x: [0; 160], s: [0; 1856] };
 
     fn wipe(&mut self) {
-        for buffer in
-            [&mut self.o[..], &mut self.vinegar, &mut self.r, &mut self.x, &mut self.s, &mut self.hash]
-        {
+        for buffer in [&mut self.o[..], &mut self.vinegar, &mut self.r, &mut self.x, &mut self.s] {
             wipe(buffer);
         }
     }
@@ -65,6 +83,8 @@ pub(crate) struct Secret<'a> {
     pub(crate) u: &'a mut [Block],
     pub(crate) scratch: &'a mut [Block],
     pub(crate) elements: &'a mut Elements,
+    /// One for each item.
+    pub(crate) prepared: &'a mut [Prepared],
 }
 
 const fn blocks(bytes: usize) -> usize {
@@ -73,11 +93,23 @@ const fn blocks(bytes: usize) -> usize {
 
 impl Workspace {
     const fn new() -> Workspace {
-        Workspace { public: Vec::new(), secret: Vec::new(), elements: Elements::ZERO }
+        Workspace {
+            public: Vec::new(),
+            secret: Vec::new(),
+            elements: Elements::ZERO,
+            prepared: Vec::new(),
+            items: 0,
+        }
     }
 
-    /// Both parts, cut up for `kernels`' set. `whole_p` says whether P itself is needed.
-    pub(crate) fn parts(&mut self, kernels: &SetKernels, whole_p: bool) -> (Public<'_>, Secret<'_>) {
+    /// Both parts, cut up for `kernels`' set. `whole_p` says whether P itself is needed; `items` is how many keys or
+    /// messages one after the other the operation is about.
+    pub(crate) fn parts(
+        &mut self,
+        kernels: &SetKernels,
+        whole_p: bool,
+        items: usize,
+    ) -> (Public<'_>, Secret<'_>) {
         let set = kernels.params;
         let p = if whole_p { blocks(set.p12_bytes() + SLACK) } else { 0 };
         let p3 = blocks(set.p3_vecs() * set.m_bytes() + SLACK);
@@ -92,6 +124,10 @@ impl Workspace {
         // The secret arena is empty (wiped) between operations, so growing copies no secret.
         grow(&mut self.public, p + p3 + lambda);
         grow(&mut self.secret, m + u + kernels.scratch_blocks);
+        if self.prepared.len() < items {
+            self.prepared.resize_with(items, || Prepared::ZERO);
+        }
+        self.items = items;
         let (p, rest) = self.public.split_at_mut(p);
         let (p3, rest) = rest.split_at_mut(p3);
         let lambda = &mut rest[..lambda];
@@ -99,16 +135,22 @@ impl Workspace {
         let (u, rest) = rest.split_at_mut(u);
         (
             Public { p: bytes_mut(p), p3: bytes_mut(p3), lambda: bytes_mut(lambda) },
-            Secret { m, u, scratch: &mut rest[..kernels.scratch_blocks], elements: &mut self.elements },
+            Secret {
+                m,
+                u,
+                scratch: &mut rest[..kernels.scratch_blocks],
+                elements: &mut self.elements,
+                prepared: &mut self.prepared[..items],
+            },
         )
     }
 
-    /// Bytes that an operation of this set keeps on the heap in the thread's arena.
+    /// Bytes that an operation of this set on so many items keeps on the heap in the thread's arena.
     #[must_use]
-    pub(crate) fn bytes(kernels: &SetKernels) -> usize {
+    pub(crate) fn bytes(kernels: &SetKernels, items: usize) -> usize {
         let mut w = Workspace::new();
-        w.parts(kernels, true);
-        (w.public.len() + w.secret.len()) * 64 + size_of::<Elements>()
+        w.parts(kernels, true, items);
+        (w.public.len() + w.secret.len()) * 64 + size_of::<Elements>() + items * size_of::<Prepared>()
     }
 }
 
@@ -139,6 +181,8 @@ impl Drop for Guard<'_> {
             let used = self.used.start.min(len)..self.used.end.min(len);
             wipe_blocks(&mut self.workspace.secret[used]);
             self.workspace.elements.wipe();
+            let items = core::mem::take(&mut self.workspace.items);
+            self.workspace.prepared.iter_mut().take(items).for_each(Prepared::wipe);
             wipe_stack_and_registers();
         }
     }
@@ -165,19 +209,22 @@ pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::{self, Signers};
     use crate::expanded::SigningKey;
     use crate::hazmat::sign_deterministic;
-    use crate::keys::SecretKey;
+    use crate::keys::{SecretKey, SignOptions};
     use crate::scheme::Engine;
-    use lanework_cpu::Cpu;
+    use getrandom::SysRng;
+    use lanework_cpu::{Cpu, Threads};
 
     /// Bytes of this thread's secret arena and elements that are not zero, and the arena's length.
     fn left() -> (usize, usize) {
         WORKSPACE.with_borrow(|w| {
             let e = &w.elements;
-            let elements = [&e.o[..], &e.vinegar, &e.r, &e.x, &e.s, &e.hash].concat();
+            let elements = [&e.o[..], &e.vinegar, &e.r, &e.x, &e.s].concat();
+            let prepared = w.prepared.iter().flat_map(|p| [&p.line[..], &p.seed, &p.drawn, &p.t].concat());
             let arena = w.secret.iter().flat_map(|block| block.0);
-            (arena.chain(elements).filter(|&b| b != 0).count(), w.secret.len())
+            (arena.chain(elements).chain(prepared).filter(|&b| b != 0).count(), w.secret.len())
         })
     }
 
@@ -200,6 +247,16 @@ mod tests {
                 assert!(left().0 > 0 && left().1 > 0);
                 let _ = key.public_key(engine);
                 let _ = key.sign(engine, b"m").unwrap();
+                // Several at a time. Verification's leftovers in what only a larger group uses are nobody's secret.
+                let keys = vec![key.clone(); engine.expand().lanes()];
+                let messages = vec![b"m"; keys.len()];
+                let options = SignOptions::default();
+                let _ = batch::keygen(engine, &keys, Threads::One).unwrap();
+                assert_eq!(left().0, 0, "batch of keys, {}, {}", params.name(), engine.name());
+                for signers in [Signers::One(&expanded), Signers::EachCompact(engine, &keys)] {
+                    let _ = batch::sign(signers, &messages, options, &mut SysRng, Threads::One).unwrap();
+                    assert_eq!(left().0, 0, "batch of signatures, {}, {}", params.name(), engine.name());
+                }
             }
         }
     }

@@ -12,7 +12,8 @@ use std::arch::asm;
 use std::cell::RefCell;
 use std::hint::black_box;
 
-use lanework_cpu::Settings;
+use lanework_cpu::{Settings, Threads};
+use lanework_mayo::batch::{self, Signers};
 use lanework_mayo::hazmat::{sign_deterministic, sign_with_randomizer};
 use lanework_mayo::{
     Engine, Params, PublicKey, Round, SecretKey, Set, SignOptions, Signature, SigningKey, VerifyingKey,
@@ -25,6 +26,25 @@ use probe::{Found, probe};
 static HEAP: heap::Watching = heap::Watching;
 
 const MESSAGE: &[u8] = b"what was signed";
+
+/// A generator whose every byte is the same, so that a batch draws the randomizers that the needles are made for.
+struct Constant(u8);
+
+impl rand_core::TryRng for Constant {
+    type Error = std::convert::Infallible;
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        rand_core::utils::next_word_via_fill(self)
+    }
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        rand_core::utils::next_word_via_fill(self)
+    }
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Self::Error> {
+        out.fill(self.0);
+        Ok(())
+    }
+}
+
+impl rand_core::TryCryptoRng for Constant {}
 
 /// A key, what must not be found, and what operations need.
 struct Subject {
@@ -91,6 +111,24 @@ fn check_all(engine: Engine, params: &Params) {
         let options = SignOptions { verify: false };
         let signed = sign_with_randomizer(&expanded, MESSAGE, &s.randomizer, options).unwrap();
         assert!(signed == s.signature);
+    });
+    // As many as a thread takes at a time, and one more.
+    let count = engine.expand().lanes() + 1;
+    let keys = vec![s.secret.clone(); count];
+    check(s, "batch-keygen", &mut peaks, || {
+        assert!(batch::keygen(engine, &keys, Threads::One).unwrap().iter().all(|made| *made == s.public));
+    });
+    let messages = vec![MESSAGE; count];
+    let batch = |signers, options| {
+        let rng = &mut Constant(s.randomizer[0]);
+        let signed = batch::sign(signers, &messages, options, rng, Threads::One).unwrap();
+        assert!(signed.iter().all(|made| made.as_ref() == Ok(&s.signature)));
+    };
+    check(s, "batch-sign+verify", &mut peaks, || {
+        batch(Signers::OneCompact(engine, &s.secret), SignOptions { verify: true });
+    });
+    check(s, "batch-sign-expanded", &mut peaks, || {
+        batch(Signers::One(&expanded), SignOptions { verify: false });
     });
     check(s, "two-signatures", &mut peaks, || {
         s.sign(SignOptions { verify: false });

@@ -463,6 +463,9 @@ pub(crate) fn shake256(parts: &[&[u8]], out: &mut [u8]) {
     wipe_stack::<SPILLS>();
 }
 
+/// Messages hashed side by side by [`shake256_xn`].
+pub(crate) const LANES: usize = 1;
+
 /// SHAKE256 of each message into the output of the same index, one after the other. Constant time but for the lengths.
 pub(crate) fn shake256_xn(messages: &[&[u8]], outs: &mut [&mut [u8]]) {
     for (message, out) in messages.iter().zip(outs) {
