@@ -17,24 +17,46 @@ pub const fn inv(a: u8) -> u8 {
     mul(mul(a2, a4), mul(a4, a4))
 }
 
+/// Eight nibbles, each to a byte of its own, by words: the compiler makes no vectors of the loop over pairs.
+const fn spread(nibbles: u32) -> u64 {
+    let x = nibbles as u64;
+    let x = (x | x << 16) & 0x0000_ffff_0000_ffff;
+    let x = (x | x << 8) & 0x00ff_00ff_00ff_00ff;
+    (x | x << 4) & 0x0f0f_0f0f_0f0f_0f0f
+}
+
+/// The reverse of [`spread`].
+const fn gather(elements: u64) -> u32 {
+    let x = (elements | elements >> 4) & 0x00ff_00ff_00ff_00ff;
+    let x = (x | x >> 8) & 0x0000_ffff_0000_ffff;
+    (x | x >> 16) as u32
+}
+
 /// Splits packed nibbles, low one first, into one element per byte. An odd count leaves the last high nibble unread.
 pub fn unpack(packed: &[u8], elements: &mut [u8]) {
     debug_assert!(packed.len() >= elements.len().div_ceil(2));
-    let last = elements.len() / 2;
-    let mut pairs = elements.chunks_exact_mut(2);
-    for (pair, &byte) in (&mut pairs).zip(packed) {
-        pair[0] = byte & 0xf;
-        pair[1] = byte >> 4;
+    let (eights, rest) = elements.as_chunks_mut::<8>();
+    let (fours, packed_rest) = packed.split_at(4 * eights.len());
+    for (eight, four) in eights.iter_mut().zip(fours.as_chunks::<4>().0) {
+        *eight = spread(u32::from_le_bytes(*four)).to_le_bytes();
     }
-    if let ([element], Some(&byte)) = (pairs.into_remainder(), packed.get(last)) {
-        *element = byte & 0xf;
+    for (pair, &byte) in rest.chunks_mut(2).zip(packed_rest) {
+        pair[0] = byte & 0xf;
+        if let Some(high) = pair.get_mut(1) {
+            *high = byte >> 4;
+        }
     }
 }
 
 /// Packs elements two to a byte, low nibble first; an odd count leaves the last high nibble 0.
 pub fn pack(elements: &[u8], packed: &mut [u8]) {
     debug_assert_eq!(packed.len(), elements.len().div_ceil(2));
-    for (byte, pair) in packed.iter_mut().zip(elements.chunks(2)) {
+    let (eights, rest) = elements.as_chunks::<8>();
+    let (fours, packed_rest) = packed.split_at_mut(4 * eights.len());
+    for (four, eight) in fours.as_chunks_mut::<4>().0.iter_mut().zip(eights) {
+        *four = gather(u64::from_le_bytes(*eight)).to_le_bytes();
+    }
+    for (byte, pair) in packed_rest.iter_mut().zip(rest.chunks(2)) {
         *byte = pair[0] | pair.get(1).map_or(0, |high| high << 4);
     }
 }
@@ -62,10 +84,13 @@ mod tests {
 
     #[test]
     fn packing_round_trips_at_even_and_odd_lengths() {
-        for n in [0usize, 1, 2, 7, 8] {
+        for n in [0usize, 1, 2, 7, 8, 9, 15, 16, 17, 30, 81] {
             let elements: Vec<u8> = (0..n).map(|i| (i * 7 % 16) as u8).collect();
             let mut packed = vec![0xffu8; n.div_ceil(2)];
             pack(&elements, &mut packed);
+            for (i, &byte) in packed.iter().enumerate() {
+                assert_eq!(byte, elements[2 * i] | elements.get(2 * i + 1).map_or(0, |high| high << 4));
+            }
             let mut back = vec![0xff; n];
             unpack(&packed, &mut back);
             assert_eq!(back, elements);

@@ -30,6 +30,9 @@ use core::arch::x86_64::*;
 /// Pairs of columns behind the last that the groups of eight may touch.
 const SPARE: usize = 8;
 
+/// Groups of eight pairs that a step changes at most.
+const GROUPS: usize = 10;
+
 /// Registers of a pair of columns.
 pub(super) const fn pair_registers(p: &Params) -> usize {
     p.m.div_ceil(64)
@@ -265,13 +268,14 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
             let table: *const u8 = table.0.as_ptr().cast();
             _mm512_permutex2var_epi64(load(table), at, load(table.add(64)))
         };
-        let get = |c: usize| {
+        let get_at = |from: *const u8| {
             let mut columns = [zero; ZP];
             for h in 0..ZP {
-                columns[h] = load(pairs.add(64 * (c * ZP + h)));
+                columns[h] = load(from.add(64 * h));
             }
             columns
         };
+        let get = |c: usize| get_at(pairs.add(64 * ZP * c));
         // Rows that are no pivot's yet.
         let mut free = [zero; ZP];
         for h in 0..ZP {
@@ -296,74 +300,94 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
         let none = 64 * ZP as u64;
         let mut pivots = [0xffu8; 192];
         let mut rank = 0;
-        let mut matrices = Block::ZERO;
+        let mut matrices = [Block::ZERO; GROUPS];
         let last = count / 2;
         let mut next = get(0);
+        // The step whose pivots are known; at first one that changes nothing.
+        let (mut f, mut place1, mut second, mut cross) = ([zero; ZP], zero, zero, zero);
         for p in 0..count.div_ceil(2) {
-            let mut f = next;
-            let place1 = search(&f, &free, low);
-            pivots[2 * p] = place1 as u8;
-            rank += u64::from(place1 != none);
-            let place1 = _mm512_set1_epi8(place1 as i8);
+            // The columns behind this pair, which step p - 1 has yet to change.
+            let base = pairs.add(64 * ZP * (p + 1));
+            let left = if p == 0 { 0 } else { last.saturating_sub(p) };
+            let groups = left.div_ceil(8);
+            let (mut made, mut changed) = (0, 0);
+            // A share of step p - 1: matrices of eight pairs each in the first three, columns in the last four.
+            macro_rules! share {
+                ($number:literal) => {
+                    let until = if $number < 2 { (groups * ($number + 1)).div_ceil(3) } else { groups };
+                    while made < until {
+                        let from = base.add(64 * ZP * 8 * made);
+                        let gather = |place: Z| {
+                            let e = |i: usize| read(0xff << (8 * i), place, &get_at(from.add(64 * ZP * i)));
+                            sum3(sum3(e(0), e(1), e(2)), sum3(e(3), e(4), e(5)), _mm512_xor_si512(e(6), e(7)))
+                        };
+                        let e1 = gather(place1);
+                        let e2 = _mm512_xor_si512(gather(second), times(e1, cross));
+                        store(matrices[made].0.as_mut_ptr(), entry_matrices(e1, e2));
+                        made += 1;
+                    }
+                    // No instruction; it keeps the compiler from taking the matrices out of registers one by one, on the
+                    // pipes that are busy, instead of loading them.
+                    core::arch::asm!("", in("rax") &raw mut matrices, options(nostack, preserves_flags));
+                    let until = left * $number / 4;
+                    while changed < until {
+                        let matrix = broadcast(matrices.as_ptr().cast::<u64>().add(changed));
+                        for h in 0..ZP {
+                            let to = base.add(64 * (changed * ZP + h));
+                            store(to, _mm512_xor_si512(load(to), times(f[h], matrix)));
+                        }
+                        changed += 1;
+                    }
+                };
+            }
+            let mut own = next;
+            let new1 = search(&own, &free, low);
+            pivots[2 * p] = new1 as u8;
+            rank += u64::from(new1 != none);
+            let new1 = _mm512_set1_epi8(new1 as i8);
+            share!(0);
             // (pivot, entry of the second column); 0 in the low nibble if there is none.
-            let pivot = read(u64::MAX, place1, &f);
-            let found = read(u64::MAX, place1, &free);
+            let pivot = read(u64::MAX, new1, &own);
+            let found = read(u64::MAX, new1, &free);
             let scale = look_up(&FIRST_PIVOT, _mm512_and_si512(pivot, found));
             let add = look_up(&ADD_LOW, _mm512_srli_epi64::<4>(pivot));
             // In the pivot row the multiplier is 1 - 1 / pivot, so that entry / pivot stays there.
-            mark(&mut f, &mut free, place1, 1);
+            mark(&mut own, &mut free, new1, 1);
+            share!(1);
             for h in 0..ZP {
-                f[h] = times(times(f[h], scale), add);
+                own[h] = times(times(own[h], scale), add);
             }
             if 2 * p + 1 == count {
                 // The right side shares the last pivot's pair: it is done now.
                 for h in 0..ZP {
-                    store(pairs.add(64 * (p * ZP + h)), f[h]);
+                    store(pairs.add(64 * (p * ZP + h)), own[h]);
                 }
             }
-            let mut place2 = if 2 * p + 1 < count { search(&f, &free, high) } else { none };
-            pivots[2 * p + 1] = place2 as u8;
-            rank += u64::from(place2 != none);
-            let second = _mm512_set1_epi8(place2 as i8);
-            place2 = (place2 != none) as u64;
-            let pivot = read(u64::MAX, second, &f);
+            let new2 = if 2 * p + 1 < count { search(&own, &free, high) } else { none };
+            pivots[2 * p + 1] = new2 as u8;
+            rank += u64::from(new2 != none);
+            let new2_place = _mm512_set1_epi8(new2 as i8);
+            share!(2);
+            let pivot = read(u64::MAX, new2_place, &own);
             // Without a second pivot its multiplier is 0.
-            let exists = _mm512_maskz_mov_epi64((place2 as u8).wrapping_neg(), pivot);
+            let exists = _mm512_maskz_mov_epi64(((new2 != none) as u8).wrapping_neg(), pivot);
             let scale = look_up(&SECOND_PIVOT, _mm512_srli_epi64::<4>(exists));
-            let cross = look_up(&DIAGONAL, exists);
-            mark(&mut f, &mut free, second, 0x10);
+            let new_cross = look_up(&DIAGONAL, exists);
+            mark(&mut own, &mut free, new2_place, 0x10);
+            share!(3);
             for h in 0..ZP {
-                f[h] = times(f[h], scale);
+                own[h] = times(own[h], scale);
             }
-            // The next pivots' columns first, in registers, to shorten the chain from pivots to pivots.
+            share!(4);
+            (f, place1, second, cross) = (own, new1, new2_place, new_cross);
+            // The next pivots' columns before all others, in registers, to shorten the chain from pivots to pivots.
             next = get(p + 1);
             let e1 = read(u64::MAX, place1, &next);
             let e2 = _mm512_xor_si512(read(u64::MAX, second, &next), times(e1, cross));
-            let own = entry_matrices(e1, e2);
+            let matrix = entry_matrices(e1, e2);
             for h in 0..ZP {
-                next[h] = _mm512_xor_si512(next[h], times(f[h], own));
+                next[h] = _mm512_xor_si512(next[h], times(f[h], matrix));
                 store(pairs.add(64 * ((p + 1) * ZP + h)), next[h]);
-            }
-            let mut c = p + 2;
-            while c <= last {
-                let gather = |place: Z| {
-                    let e = |i: usize| read(0xff << (8 * i), place, &get(c + i));
-                    sum3(sum3(e(0), e(1), e(2)), sum3(e(3), e(4), e(5)), _mm512_xor_si512(e(6), e(7)))
-                };
-                let e1 = gather(place1);
-                let e2 = _mm512_xor_si512(gather(second), times(e1, cross));
-                store(matrices.0.as_mut_ptr(), entry_matrices(e1, e2));
-                // No instruction; it keeps the compiler from taking the matrices out of the register one by one, on the pipes
-                // that are busy, instead of loading them.
-                core::arch::asm!("", in("rax") &raw mut matrices, options(nostack, preserves_flags));
-                for i in 0..8 {
-                    let matrix = broadcast(matrices.0.as_ptr().cast::<u64>().add(i));
-                    for h in 0..ZP {
-                        let to = pairs.add(64 * ((c + i) * ZP + h));
-                        store(to, _mm512_xor_si512(load(to), times(f[h], matrix)));
-                    }
-                }
-                c += 8;
             }
         }
         let right = get(last);
