@@ -80,7 +80,7 @@ fn at<const NW: usize>(column: &MVec<NW>, pivot: &MVec<NW>) -> u8 {
 /// Gauss-Jordan on `columns`, the last of which is the right side; fills the pivots' masks; whether the rank is m.
 fn eliminate<const NW: usize>(set: &Params, columns: &mut [MVec<NW>], pivots: &mut [MVec<NW>]) -> bool {
     let mut free = [u64::MAX; NW];
-    if set.m % 16 != 0 {
+    if !set.m.is_multiple_of(16) {
         free[NW - 1] = (1 << (set.m % 16 * 4)) - 1;
     }
     let mut rank = 0u32;

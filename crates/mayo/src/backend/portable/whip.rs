@@ -44,7 +44,7 @@ impl Long {
         }
         let mut out = [0; NW];
         out.copy_from_slice(&self.0[..NW]);
-        if set.m % 16 != 0 {
+        if !set.m.is_multiple_of(16) {
             out[NW - 1] &= (1 << (set.m % 16 * 4)) - 1;
         }
         out
