@@ -94,6 +94,9 @@ pub(crate) struct SetKernels {
     pub(crate) scratch_blocks: usize,
     /// Blocks at the front of scratch that `keygen` uses; it leaves the others alone, so that they need no wiping.
     pub(crate) keygen_blocks: usize,
+    /// The same for `sign` and `solve`, and for `sign_expanded` and `solve`.
+    pub(crate) sign_blocks: usize,
+    pub(crate) sign_expanded_blocks: usize,
     /// P3 = Upper(O^T (P1 O + P2)). (p, o elements v x o, p3 out, scratch)
     pub(crate) keygen: unsafe fn(&[u8], &[u8], &mut [u8], &mut [Block]),
     /// The vinegar products of one attempt. (p, o, vinegar elements k x v, lambda or empty, m out, u out, scratch).
@@ -260,7 +263,7 @@ impl SetKernels {
         self.check_system(m, u);
         self.check_scratch(scratch);
         // SAFETY: as in `keygen`.
-        unsafe { (self.sign)(p, o, vinegar, lambda, m, u, scratch) }
+        unsafe { (self.sign)(p, o, vinegar, lambda, m, u, &mut scratch[..self.sign_blocks]) }
     }
 
     pub(crate) fn verify(
@@ -304,6 +307,7 @@ impl SetKernels {
         assert_eq!(r.len(), self.params.k * self.params.o);
         assert_eq!(x.len(), r.len());
         self.check_scratch(scratch);
+        let scratch = &mut scratch[..self.sign_blocks.min(self.sign_expanded_blocks)];
         // SAFETY: as in `keygen`.
         unsafe { (self.solve)(m, u, t, r, x, scratch) }
     }
@@ -366,6 +370,9 @@ impl SetKernels {
         self.check_system(m, u);
         self.check_scratch(scratch);
         // SAFETY: as in `keygen`.
-        unsafe { (self.sign_expanded)(expanded, o, vinegar, lambda, m, u, scratch) }
+        unsafe {
+            let scratch = &mut scratch[..self.sign_expanded_blocks];
+            (self.sign_expanded)(expanded, o, vinegar, lambda, m, u, scratch)
+        }
     }
 }

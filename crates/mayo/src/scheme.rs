@@ -227,8 +227,14 @@ const fn drawn_bytes(set: &Params) -> usize {
 /// Signs with given randomizers. Hashes side by side what the first attempts need, then goes on one by one.
 pub(crate) fn sign_group(e: Engine, set: &Params, items: &mut [SignItem<'_>]) {
     let kernels = e.set(set);
-    workspace::with(kernels, Holds::Secrets, |w| {
-        let compact = items.iter().any(|item| matches!(item.source, SecretSource::Compact));
+    let is_compact = |item: &SignItem<'_>| matches!(item.source, SecretSource::Compact);
+    let compact = items.iter().any(is_compact);
+    let holds = match (compact, items.iter().all(is_compact)) {
+        (false, _) => Holds::SignExpandedSecrets,
+        (true, true) => Holds::SignSecrets,
+        (true, false) => Holds::Secrets,
+    };
+    workspace::with(kernels, holds, |w| {
         let (mut public, mut secret) = w.parts(kernels, compact, items.len());
         let prepared = core::mem::take(&mut secret.prepared);
         prepare_signing(e, set, items, prepared);

@@ -60,10 +60,13 @@ impl Elements {
     const ZERO: Elements =
         Elements { o: [0; 1728], vinegar: [0; 1728], r: [0; 160], x: [0; 160], s: [0; 1856] };
 
-    fn wipe(&mut self) {
-        for buffer in [&mut self.o[..], &mut self.vinegar, &mut self.r, &mut self.x, &mut self.s] {
-            wipe(buffer);
-        }
+    /// Wipes what operations of `set` fill.
+    fn wipe(&mut self, set: &Params) {
+        wipe(&mut self.o[..set.v() * set.o]);
+        wipe(&mut self.vinegar[..set.k * set.v()]);
+        wipe(&mut self.r[..set.k * set.o]);
+        wipe(&mut self.x[..set.k * set.o]);
+        wipe(&mut self.s[..set.k * set.n]);
     }
 }
 
@@ -163,11 +166,16 @@ pub(crate) enum Holds {
     Secrets,
     /// The same, but of the secret arena only what the kernel `keygen` uses.
     KeygenSecrets,
+    /// The same for the kernels `sign` and `solve`.
+    SignSecrets,
+    /// The same for the kernels `sign_expanded` and `solve`.
+    SignExpandedSecrets,
 }
 
 /// Wipes when dropped, so that a panic wipes too.
 struct Guard<'a> {
     workspace: &'a mut Workspace,
+    set: &'static Params,
     /// The part of the secret arena that was used, in blocks.
     used: core::ops::Range<usize>,
     holds: Holds,
@@ -180,7 +188,7 @@ impl Drop for Guard<'_> {
             let len = self.workspace.secret.len();
             let used = self.used.start.min(len)..self.used.end.min(len);
             wipe_blocks(&mut self.workspace.secret[used]);
-            self.workspace.elements.wipe();
+            self.workspace.elements.wipe(self.set);
             let items = core::mem::take(&mut self.workspace.items);
             self.workspace.prepared.iter_mut().take(items).for_each(Prepared::wipe);
             wipe_stack_and_registers();
@@ -194,14 +202,16 @@ thread_local! {
 
 /// Runs `operation` in this thread's workspace and wipes afterwards what it holds.
 pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce(&mut Workspace) -> R) -> R {
-    let set: &Params = kernels.params;
+    let set = kernels.params;
     let system = SetKernels::padded_blocks(set, set.k * set.o + set.pairs());
     let used = match holds {
         Holds::KeygenSecrets => system..system + kernels.keygen_blocks,
+        Holds::SignSecrets => 0..system + kernels.sign_blocks,
+        Holds::SignExpandedSecrets => 0..system + kernels.sign_expanded_blocks,
         Holds::Public | Holds::Secrets => 0..system + kernels.scratch_blocks,
     };
     WORKSPACE.with_borrow_mut(|workspace| {
-        let guard = Guard { workspace, used, holds };
+        let guard = Guard { workspace, set, used, holds };
         operation(guard.workspace)
     })
 }

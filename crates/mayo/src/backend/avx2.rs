@@ -31,6 +31,8 @@ macro_rules! set {
             params: P,
             scratch_blocks: products::scratch_blocks(P),
             keygen_blocks: products::scratch_blocks(P),
+            sign_blocks: products::scratch_blocks(P),
+            sign_expanded_blocks: products::scratch_blocks(P),
             keygen: products::keygen::<S, A, B>,
             sign: products::sign::<S, A, B>,
             verify: verify::verify::<S, A, B>,

@@ -30,6 +30,8 @@ macro_rules! set {
         SetKernels {
             params: P,
             keygen_blocks: products::keygen_blocks(P),
+            sign_blocks: max(products::sign_blocks(P), eliminate::scratch_blocks(P)),
+            sign_expanded_blocks: max(products::sign_expanded_blocks(P), eliminate::scratch_blocks(P)),
             scratch_blocks: max(products::scratch_blocks(P), eliminate::scratch_blocks(P)),
             keygen: products::keygen::<S, OP, G>,
             sign: products::sign::<S, KP, OP, G, JS>,

@@ -444,6 +444,8 @@ pub(crate) const fn with_threads<const T: usize, I: Isa>(plain: Kernels) -> Kern
             SetKernels {
                 scratch_blocks: max(sets[S].scratch_blocks, scratch_blocks(P)),
                 keygen_blocks: max(sets[S].scratch_blocks, scratch_blocks(P)),
+                sign_blocks: max(sets[S].scratch_blocks, scratch_blocks(P)),
+                sign_expanded_blocks: max(sets[S].scratch_blocks, scratch_blocks(P)),
                 keygen: keygen::<S, NW, T, I>,
                 sign: sign::<S, NW, T, I>,
                 verify: verify::<S, NW, T, I>,

@@ -17,6 +17,8 @@ macro_rules! set {
             params: P,
             scratch_blocks: products::scratch_blocks(P),
             keygen_blocks: products::scratch_blocks(P),
+            sign_blocks: products::scratch_blocks(P),
+            sign_expanded_blocks: products::scratch_blocks(P),
             keygen: products::keygen::<S, NW>,
             sign: products::sign::<S, NW>,
             verify: products::verify::<S, NW>,

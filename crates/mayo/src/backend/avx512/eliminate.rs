@@ -21,7 +21,7 @@ use super::gf::{
     DIAGONAL, Diagonal, Z, broadcast, first, from_nibbles, highs, load, lows, matrix, store, sum3,
     table_of_rows, take, times,
 };
-use super::whip::{FRONT, Sum, buffer_bytes, places, slot, spread_out, whip_spread};
+use super::whip::{FRONT, Sum, buffer_bytes, places, slot, spread_out, whip_spread, wide};
 use crate::field::inv;
 use crate::params::Params;
 use crate::sys::Block;
@@ -69,33 +69,33 @@ const fn by_element(kind: u8) -> Diagonal {
     Diagonal(out)
 }
 
-/// For each vector i the terms of its columns of A: how many with even l, and offsets into the buffer, those with even l
-/// first.
+/// For each vector i the terms of its columns of A as offsets into the buffer: those with even l that one window holds, those
+/// with even l that take two, the same with odd l; and where the second, third and fourth sort begin.
 struct Terms {
-    even: [usize; 12],
+    begins: [[usize; 3]; 12],
     offsets: [[usize; 12]; 12],
 }
 
 const fn terms(p: &Params) -> Terms {
-    let mut out = Terms { even: [0; 12], offsets: [[0; 12]; 12] };
+    let mut out = Terms { begins: [[0; 3]; 12], offsets: [[0; 12]; 12] };
     let mut i = 0;
     while i < p.k {
-        let (mut parity, mut at) = (0, 0);
-        while parity < 2 {
-            let mut l = parity;
+        let (mut sort, mut at) = (0, 0);
+        while sort < 4 {
+            if sort > 0 {
+                out.begins[i][sort - 1] = at;
+            }
+            let mut l = sort / 2;
             while l < p.pairs() {
                 let (a, b) = (p.schedule[l].0 as usize, p.schedule[l].1 as usize);
-                if a == i || b == i {
+                if (a == i || b == i) && wide(p, l) == (sort % 2 == 1) {
                     let other = if a == i { b } else { a };
                     out.offsets[i][at] = FRONT + other * p.o * slot(p) - l / 2;
                     at += 1;
                 }
                 l += 2;
             }
-            if parity == 0 {
-                out.even[i] = at;
-            }
-            parity += 1;
+            sort += 1;
         }
         i += 1;
     }
@@ -131,12 +131,18 @@ pub(super) fn solve<const S: usize, const NR: usize, const ZP: usize>(
             for c in 0..oil {
                 let mut sum = Sum::zero();
                 let base = buffer.add(c * slot(set));
-                let (evens, odds) = terms.offsets[i][..k].split_at(terms.even[i]);
-                for &offset in evens {
-                    sum.add::<S>(0, base.add(offset));
+                let (offsets, [one, two, three]) = (&terms.offsets[i], terms.begins[i]);
+                for &offset in &offsets[..one] {
+                    sum.add::<false>(0, base.add(offset));
                 }
-                for &offset in odds {
-                    sum.add::<S>(1, base.add(offset));
+                for &offset in &offsets[one..two] {
+                    sum.add::<true>(0, base.add(offset));
+                }
+                for &offset in &offsets[two..three] {
+                    sum.add::<false>(1, base.add(offset));
+                }
+                for &offset in &offsets[three..k] {
+                    sum.add::<true>(1, base.add(offset));
                 }
                 let column = sum.reduce::<S, NR>();
                 let at = i * oil + c;

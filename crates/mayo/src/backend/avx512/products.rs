@@ -89,6 +89,23 @@ pub(super) const fn keygen_blocks(p: &Params) -> usize {
     table + results + (p1_cells(p, 0) + p2_cells(p)) / 64 + 2
 }
 
+/// The part of it that `sign` uses.
+pub(super) const fn sign_blocks(p: &Params) -> usize {
+    let (kp, op, g) = (p.k.div_ceil(2), p.o.div_ceil(2), cell(p));
+    let tables = (8 * kp * table_stride(p)).div_ceil(64) + (8 * (2 * quads(p.v()) * op + 16)).div_ceil(64);
+    let cells = (p1_cells(p, 0) + p2_cells(p)) / 64 + 2 + g + 1;
+    let results = quads(p.v()) * (kp + op) * g + 2 + (2 * kp * kp + 4 * kp * op) * row_registers(g) + 3;
+    tables + cells + results
+}
+
+/// The part of it that `sign_expanded` uses.
+pub(super) const fn sign_expanded_blocks(p: &Params) -> usize {
+    let (kp, op, g) = (p.k.div_ceil(2), p.o.div_ceil(2), cell(p));
+    let tables = (8 * kp * table_stride(p)).div_ceil(64) + (8 * (2 * quads(p.v()) * op + 16)).div_ceil(64);
+    let results = (2 * kp * kp + 2 * kp * op + 2 * op) * row_registers(g) + 3;
+    tables + quads(p.v()) * (kp + 1) * g + 2 + results
+}
+
 /// Whether keygen and verification go row by row: m-vectors that fill registers well enough without packing.
 const fn by_rows(g: usize) -> bool {
     matches!(g, 5 | 7 | 9)

@@ -2,11 +2,11 @@
 //!
 //! z^l shifts a packed m-vector by l nibbles: by l / 2 bytes, and by one nibble more if l is odd. The byte shift is an
 //! unaligned load from a buffer with zeros around each vector; even and odd l have accumulators of their own, so that the
-//! nibble shift is done once for each sum. The m + k(k+1)/2 coefficients of a sum take more than a register, so each term is
-//! loaded at two windows: from byte 0, and from the byte before the first that is too high. The high part is then
+//! nibble shift is done once for each sum. The m + k(k+1)/2 coefficients of a sum may take more than a register, so that those
+//! terms that reach beyond it are loaded at two windows: from byte 0, and from byte 63. The high part is then
 //! multiplied by the four low coefficients of f with four affine instructions; that leaves nothing to reduce again.
 //!
-//! Floor: two loads and two XORs for a term (unaligned loads that cross a line take two cycles on Zen 4), about 30
+//! Floor: a load and an XOR for a term and window (unaligned loads that cross a line take two cycles on Zen 4), about 30
 //! instructions for a reduction: for A, k^2 o terms and k o reductions.
 //! Leak class: constant time; l and thus every address is public.
 
@@ -33,9 +33,23 @@ pub(super) const fn buffer_bytes(p: &Params, count: usize) -> usize {
     FRONT + slot(p) * count + 256
 }
 
-/// Where the second window begins.
-const fn window(p: &Params) -> usize {
-    if p.m_bytes() < 64 { p.m_bytes() - 1 } else { 63 }
+/// Where the second window begins: with one byte of the first, of which an odd shift wants the upper nibble.
+const WINDOW: usize = 63;
+
+/// Whether the vector times z^l reaches beyond the first window.
+pub(super) const fn wide(p: &Params, l: usize) -> bool {
+    p.m_bytes() + l / 2 > 64
+}
+
+/// For byte j the place of byte `m_bytes + j - before` of a sum among the bytes of both windows.
+const fn high_places(p: &Params, before: usize) -> Block {
+    let (mut out, mut j) = ([0; 64], 0);
+    while j < 64 {
+        let byte = p.m_bytes() + j - before;
+        out[j] = (if byte < 64 { byte } else { 64 + byte - WINDOW }) as u8;
+        j += 1;
+    }
+    Block(out)
 }
 
 /// Lays padded m-vectors out with zeros between them.
@@ -78,18 +92,20 @@ impl Sum {
         Sum { parts: [[_mm512_setzero_si512(); 2]; 2] }
     }
 
-    /// Adds the vector at `from`, which is l / 2 bytes before its place in a spread-out buffer.
+    /// Adds the vector at `from`, which is l / 2 bytes before its place in a spread-out buffer. WIDE as [`wide`] says.
     ///
     /// # Safety
     /// `from` must be so.
     #[target_feature(enable = "avx512f")]
     #[inline]
-    pub(super) unsafe fn add<const S: usize>(&mut self, odd: usize, from: *const u8) {
+    pub(super) unsafe fn add<const WIDE: bool>(&mut self, odd: usize, from: *const u8) {
         let part = &mut self.parts[odd];
         // SAFETY: the caller's promise; the buffer has 128 bytes behind every vector.
         unsafe {
             part[0] = _mm512_xor_si512(part[0], load(from));
-            part[1] = _mm512_xor_si512(part[1], load(from.add(const { window(Params::by_index(S)) })));
+            if WIDE {
+                part[1] = _mm512_xor_si512(part[1], load(from.add(WINDOW)));
+            }
         }
     }
 
@@ -105,10 +121,23 @@ impl Sum {
         let up = |x: Z| _mm512_maskz_permutexvar_epi8(!1, behind, x);
         // Times z, given the same a byte up.
         let nibble = |x: Z, up: Z| join(_mm512_srli_epi16::<4>(up), _mm512_slli_epi16::<4>(x));
-        let offset = (set.m_bytes() - window(set)) as i8;
         let at =
             |x: Z, offset: i8| _mm512_permutexvar_epi8(_mm512_add_epi8(places, _mm512_set1_epi8(offset)), x);
-        let high = _mm512_xor_si512(at(e1, offset), nibble(at(o1, offset), at(o1, offset - 1)));
+        // SAFETY: a block is 64 bytes.
+        let (own, below) = unsafe {
+            let (own, below) =
+                const { &(high_places(Params::by_index(S), 0), high_places(Params::by_index(S), 1)) };
+            (load(own.0.as_ptr()), load(below.0.as_ptr()))
+        };
+        let among = |x: [Z; 2], at: Z| {
+            if const { wide(Params::by_index(S), Params::by_index(S).pairs() - 1) } {
+                _mm512_permutex2var_epi8(x[0], at, x[1])
+            } else {
+                _mm512_permutexvar_epi8(at, x[0])
+            }
+        };
+        let odds = [o0, o1];
+        let high = _mm512_xor_si512(among([e0, e1], own), nibble(among(odds, own), among(odds, below)));
         let high = _mm512_maskz_mov_epi8(first(high_bytes(set)), high);
         // SAFETY: the table has sixteen entries.
         let scaled = |i: usize| unsafe {
@@ -158,7 +187,14 @@ pub(super) unsafe fn whip_spread<const S: usize, const NR: usize>(buffer: *const
     let mut sum = Sum::zero();
     for l in 0..set.pairs() {
         // SAFETY: the caller's promise; l / 2 is below FRONT and below the zeros between vectors.
-        unsafe { sum.add::<S>(l % 2, buffer.add(FRONT + l * slot(set) - l / 2)) };
+        unsafe {
+            let from = buffer.add(FRONT + l * slot(set) - l / 2);
+            if wide(set, l) {
+                sum.add::<true>(l % 2, from);
+            } else {
+                sum.add::<false>(l % 2, from);
+            }
+        }
     }
     sum.reduce::<S, NR>()
 }
