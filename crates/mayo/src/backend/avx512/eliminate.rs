@@ -9,10 +9,14 @@
 //! look-ups make eight matrices, that come back from memory as broadcasts. There is no row swap and no back
 //! substitution: at the end x_j is y's entry in j's pivot row.
 //!
-//! Floor: C = k o columns give C^2 / 8 updates of a pair by a pair, each two byte permutations and, for each register,
-//! an affine map and a store: for two registers about five instructions on the two pipes that have permutations and
-//! affine maps, five core cycles on Zen 4 and half of that on Zen 5, so 4.1 k cycles (2.9 k ticks) for C = 80 on Zen 4. The chain
-//! from one pair of pivots to the next is about 120 cycles and is hidden in part, because the next pair is made first.
+//! The matrices of a step are all made before its first column changes, and a step's work is done in five shares between the
+//! parts of the next pivots' chain. Neither the queues of waiting instructions (128 on Zen 4) nor the window of 320 reach from
+//! one end of a step to the other, so that the two can overlap only if they take turns in the program.
+//!
+//! Floor: C = k o columns give C^2 / 8 updates of a pair by a pair, for one, two and three registers 3.75, 4.75 and 7.75
+//! instructions on the pipes that have byte permutations and affine maps, one a core cycle on Zen 4 and two on Zen 5: for C = 80
+//! on Zen 4 3.8 k cycles (2.7 k ticks), for C = 144 20 k (14 k). Stores, two cycles each on Zen 4, take 2, 4 and 6 cycles of the
+//! same time. The chain from one pair of pivots to the next is about 125 cycles, 3.5 k ticks in all for C = 80.
 //! Source: the column orientation is that of the readable version in `portable/eliminate.rs`; pairs of pivots are ours.
 //! Leak class: constant time; pivot rows are only ever lane indices of byte permutations and masks. The rank test is the one
 //! bit that is returned.
