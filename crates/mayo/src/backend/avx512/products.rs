@@ -5,15 +5,16 @@
 //! verification of compact keys go row by row without packing ([`rows`](super::rows)), and m = 64 needs no packing at all.
 //! Second, constant vectors times the results ([`contract`]).
 //!
-//! Signing never forms L = (P1 + P1^T) O + P2, nor reads P1 by columns: with U = P1 V^T and X = P1 O + P2, both made from
-//! each cell of P1 while it is in the first-level cache, M = V L = U^T O + V X. That is v(v+1)/2 (k + o) + 2vko + vk^2
-//! m-vector products, as many as by U + P1^T V^T if k = o, and fewer if k > o.
+//! Signing never forms L = (P1 + P1^T) O + P2. With U = P1 V^T and X = P1 O + P2, both made from each cell of P1 while it is
+//! in the first-level cache, M = V L = U^T O + V X: v(v+1)/2 (k + o) + 2vko + vk^2 m-vector products, as many as by columns
+//! if k = o, and fewer if k > o. For m = 64, where k is 4 or 5 and o 17 or 13, W = (P1 + P1^T) V^T comes from the same loads as
+//! U, and M = W^T O + V P2: v(v+1)/2 2k instead of (k + o), and P2 is used as it lies.
 //!
 //! Floor: m / 256 affine instructions for an m-vector product, at one 512-bit affine a core cycle on Zen 4 (1.42 core
 //! cycles a tick there), two on Zen 5; `vpternlog` adds two products at once. In ticks on Zen 4, round 2, floor and
-//! measured median: keygen 6.3 k, 9.5 k, 20.7 k, 55.5 k against 13.5 k, 16.1 k, 29.9 k, 95.9 k; signing 16.3 k, 9.4 k
-//! (4.7 k by columns), 47.7 k, 119 k against 30.8 k, 17.0 k, 69.7 k, 190 k; verification 9.9 k, 2.6 k, 27.2 k, 64.4 k
-//! against 19.4 k, 7.0 k, 40.8 k, 107 k, and from expanded keys 12.9 k, 3.4 k, 35.0 k, 74.0 k.
+//! measured median: keygen 6.3 k, 9.5 k, 20.7 k, 55.5 k against 13.6 k, 15.9 k, 30.0 k, 95.5 k; signing 16.3 k, 4.7 k,
+//! 47.7 k, 119 k against 30.0 k, 9.4 k, 70.6 k, 187 k; verification 9.9 k, 2.6 k, 27.2 k, 64.4 k
+//! against 19.0 k, 5.3 k, 40.7 k, 106 k, and from expanded keys 12.9 k, 3.4 k, 35.0 k, 74.0 k.
 //! Source: the 2x2 form follows from the affine instruction's definition; MAYO-C's round-3 code has it too. The dense
 //! cells and the U, X schedule are ours.
 //! Leak class: constant time in O, V, s and everything made of them; what depends on the set alone decides branches.

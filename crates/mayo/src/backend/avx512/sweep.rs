@@ -4,6 +4,7 @@
 //! accumulators stay in registers; a matrix comes from memory as a broadcast, half a load on Zen 4, and serves the whole
 //! chunk. For each two cells and each accumulator: two affine instructions and one `vpternlog` that adds both. Floor on
 //! Zen 4: one 512-bit affine instruction a core cycle (measured 0.99 with one `vpternlog` for two); Zen 5: two.
+//! For m = 64 four rows need no packing, and signing takes rows and columns of P1 in one pass ([`sweep_both`]).
 //! A [`contract`]ion joins rows r, r + 1 of a result into pairs again, so that the same matrices serve.
 //! Source: see `products`. Leak class: constant time in matrices and cells; addresses depend on sizes alone.
 
@@ -66,6 +67,7 @@ impl Work {
     /// # Safety
     /// As for [`pack_triangle`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    #[inline]
     pub(super) unsafe fn triangle<const G: usize>(
         &mut self,
         buffer: *mut u8,
@@ -100,6 +102,7 @@ impl Work {
     /// # Safety
     /// As for [`pack_rows`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    #[inline]
     pub(super) unsafe fn rows<const G: usize>(
         &mut self,
         buffer: *mut u8,
@@ -127,6 +130,7 @@ impl Work {
     /// # Safety
     /// As for [`pack_rows`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    #[inline]
     pub(super) unsafe fn start<const G: usize>(
         &mut self,
         buffer: *mut u8,
@@ -240,8 +244,11 @@ unsafe fn chunk<
                 let (mut x, mut y) = ([zero; GC], [zero; GC]);
                 while pairs >= 2 {
                     for g in 0..GC {
-                        _mm_prefetch::<_MM_HINT_T0>(rows[g0 + g].wrapping_add(at + 512).cast());
-                        _mm_prefetch::<_MM_HINT_T0>(rows[g0 + g].wrapping_add(at + 576).cast());
+                        if KT > 3 {
+                            // Two rows at a time follow each other too slowly for the hardware's guesses.
+                            _mm_prefetch::<_MM_HINT_T0>(rows[g0 + g].wrapping_add(at + 512).cast());
+                            _mm_prefetch::<_MM_HINT_T0>(rows[g0 + g].wrapping_add(at + 576).cast());
+                        }
                         x[g] = join_neighbours(rows[g0 + g].add(at));
                         y[g] = join_neighbours(rows[g0 + g].add(at + 64));
                     }
