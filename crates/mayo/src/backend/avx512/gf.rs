@@ -161,6 +161,36 @@ pub(super) fn highs(a: Z, b: Z) -> Z {
     join(_mm512_srli_epi16::<4>(a), b)
 }
 
+/// `lows` and `highs` of 16 bytes.
+#[target_feature(enable = "avx512f,avx512vl")]
+#[inline]
+pub(super) fn join_tails(a: __m128i, b: __m128i) -> (__m128i, __m128i) {
+    let low = _mm_set1_epi8(0x0f);
+    let lows = _mm_ternarylogic_epi64::<0xca>(low, a, _mm_slli_epi16::<4>(b));
+    (lows, _mm_ternarylogic_epi64::<0xca>(low, _mm_srli_epi16::<4>(a), b))
+}
+
+/// Adds m x + n y.
+///
+/// # Safety
+/// The matrices must be there.
+#[target_feature(enable = "avx512f,avx512vl,gfni")]
+#[inline]
+pub(super) unsafe fn add_tails(
+    sums: &mut [__m128i; 2],
+    x: [__m128i; 2],
+    y: [__m128i; 2],
+    m: *const u64,
+    n: *const u64,
+) {
+    // SAFETY: the caller's promise.
+    let (m, n) = unsafe { (_mm_set1_epi64x(*m as i64), _mm_set1_epi64x(*n as i64)) };
+    for (sum, (x, y)) in sums.iter_mut().zip(x.into_iter().zip(y)) {
+        let (x, y) = (_mm_gf2p8affine_epi64_epi8::<0>(x, m), _mm_gf2p8affine_epi64_epi8::<0>(y, n));
+        *sum = _mm_ternarylogic_epi64::<0x96>(*sum, x, y);
+    }
+}
+
 /// Takes `bytes`, rounded up to whole blocks, from the front of the scratch.
 ///
 /// # Panics

@@ -8,7 +8,7 @@
 //! A [`contract`]ion joins rows r, r + 1 of a result into pairs again, so that the same matrices serve.
 //! Source: see `products`. Leak class: constant time in matrices and cells; addresses depend on sizes alone.
 
-use super::gf::{Z, broadcast, first, highs, load, lows, store, sum3, times};
+use super::gf::{Z, add_tails, broadcast, first, highs, join_tails, load, lows, store, sum3, times};
 use super::layout::{join_halves, join_neighbours, pack_rows, pack_triangle};
 use super::rows::{ALL, FIRST};
 use crate::params::Params;
@@ -485,7 +485,7 @@ pub(super) unsafe fn contract<
                 let mut b = [[_mm512_setzero_si512(); 2]; KB];
                 let mut at = u.add(j * pair + 64 * z);
                 let (mut ta, mut tb) = (ta, tb);
-                if 16 * G - 64 * z == 16 {
+                if 16 * G % 64 == 16 && z + 1 == registers {
                     // The last 16 bytes of a row: 128-bit instructions are half the work for Zen 4.
                     let (mut a_tail, mut b_tail) =
                         ([[_mm_setzero_si128(); 2]; KA], [[_mm_setzero_si128(); 2]; KB]);
@@ -547,30 +547,6 @@ pub(super) unsafe fn contract<
                 }
             }
         }
-    }
-}
-
-/// `lows` and `highs` of 16 bytes.
-#[target_feature(enable = "avx512f,avx512vl")]
-#[inline]
-pub(super) fn join_tails(a: __m128i, b: __m128i) -> (__m128i, __m128i) {
-    let low = _mm_set1_epi8(0x0f);
-    let lows = _mm_ternarylogic_epi64::<0xca>(low, a, _mm_slli_epi16::<4>(b));
-    (lows, _mm_ternarylogic_epi64::<0xca>(low, _mm_srli_epi16::<4>(a), b))
-}
-
-/// Adds m x + n y.
-///
-/// # Safety
-/// The matrices must be there.
-#[target_feature(enable = "avx512f,avx512vl,gfni")]
-#[inline]
-unsafe fn add_tails(sums: &mut [__m128i; 2], x: [__m128i; 2], y: [__m128i; 2], m: *const u64, n: *const u64) {
-    // SAFETY: the caller's promise.
-    let (m, n) = unsafe { (_mm_set1_epi64x(*m as i64), _mm_set1_epi64x(*n as i64)) };
-    for (sum, (x, y)) in sums.iter_mut().zip(x.into_iter().zip(y)) {
-        let (x, y) = (_mm_gf2p8affine_epi64_epi8::<0>(x, m), _mm_gf2p8affine_epi64_epi8::<0>(y, n));
-        *sum = _mm_ternarylogic_epi64::<0x96>(*sum, x, y);
     }
 }
 
