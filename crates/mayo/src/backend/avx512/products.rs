@@ -12,9 +12,9 @@
 //!
 //! Floor: m / 256 affine instructions for an m-vector product, at one 512-bit affine a core cycle on Zen 4 (1.42 core
 //! cycles a tick there), two on Zen 5; `vpternlog` adds two products at once. In ticks on Zen 4, round 2, floor and
-//! measured median: keygen 6.3 k, 9.5 k, 20.7 k, 55.5 k against 13.6 k, 15.9 k, 30.0 k, 95.5 k; signing 16.3 k, 4.7 k,
-//! 47.7 k, 119 k against 30.0 k, 9.4 k, 70.6 k, 187 k; verification 9.9 k, 2.6 k, 27.2 k, 64.4 k
-//! against 19.0 k, 5.3 k, 40.7 k, 106 k, and from expanded keys 12.9 k, 3.4 k, 35.0 k, 74.0 k.
+//! measured median: keygen 6.3 k, 9.5 k, 20.7 k, 55.5 k against 13.4 k, 16.0 k, 30.0 k, 94.5 k; signing 16.3 k, 4.7 k,
+//! 47.7 k, 119 k against 29.2 k, 9.4 k, 70.4 k, 188 k; verification 9.9 k, 2.6 k, 27.2 k, 64.4 k
+//! against 18.6 k, 5.3 k, 40.8 k, 105 k, and from expanded keys 12.9 k, 3.4 k, 35.0 k, 74.0 k.
 //! Source: the 2x2 form follows from the affine instruction's definition; MAYO-C's round-3 code has it too. The dense
 //! cells and the U, X schedule are ours.
 //! Leak class: constant time in O, V, s and everything made of them; what depends on the set alone decides branches.
@@ -118,10 +118,10 @@ const fn sign_by_rows(g: usize) -> bool {
     g == 7
 }
 
-/// Whether signing goes over P1 by rows and by columns instead of multiplying it with O: at m = 64 it has few vectors, and
-/// columns are joined in registers.
-const fn both_ways(g: usize) -> bool {
-    g == 4
+/// Whether signing goes over P1 by rows and by columns instead of multiplying it with O: at m = 64 columns are joined in
+/// registers, and if k < o that takes fewer products. W then fits where X would be.
+const fn both_ways(p: &Params) -> bool {
+    cell(p) == 4 && p.k < p.o
 }
 
 /// See `SetKernels::keygen`.
@@ -245,7 +245,7 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
     unsafe {
         table_of_rows(vinegar.as_ptr(), v, k, v, tv, JS);
         table_of_columns::<OP>(o.as_ptr(), v, oil, 2 * quads(v), to);
-        if const { both_ways(G) } {
+        if const { both_ways(Params::by_index(S)) } {
             for b in 0..quads(v) {
                 let mut work = Work::NONE;
                 work.triangle::<G>(cells, p.as_ptr(), v, mb, b, 0);
@@ -283,7 +283,7 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
             }
         }
         let (none, nowhere) = (core::ptr::null(), core::ptr::null_mut());
-        if const { both_ways(G) } {
+        if const { both_ways(Params::by_index(S)) } {
             contract::<KP, 0, G, JS, false>(us, KP, quads(v), tv, none, w_pairs, nowhere);
             contract::<0, OP, G, 0, false>(xs, KP, quads(v), none, to, nowhere, w_oil);
             contract_plain::<KP, JS>(p.as_ptr().add(set.p1_vecs() * mb), v, oil, tv, w_x);
