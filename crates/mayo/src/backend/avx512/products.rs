@@ -36,7 +36,7 @@ const fn quads(rows: usize) -> usize {
 
 /// Registers of a cell.
 pub(super) const fn cell(p: &Params) -> usize {
-    p.m_bytes().next_multiple_of(8) / 8
+    p.m_bytes().div_ceil(8)
 }
 
 /// Qwords from one pair of vectors to the next in a table of matrices: columns of P1, then of P2.

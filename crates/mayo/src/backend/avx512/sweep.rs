@@ -561,7 +561,7 @@ pub(super) unsafe fn vector<const G: usize>(w: *const u8, columns: usize, i: usi
     unsafe {
         let at = w.add(64 * ((i / 2 * columns + j) * row_registers(G) + h));
         let (e, o) = (load(at), load(at.add(8 * G)));
-        if i % 2 == 0 { lows(e, o) } else { highs(e, o) }
+        if i.is_multiple_of(2) { lows(e, o) } else { highs(e, o) }
     }
 }
 
