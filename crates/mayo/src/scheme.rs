@@ -93,16 +93,20 @@ impl Engine {
 const AT_ONCE: usize = 8;
 
 /// Hashes each input into the output beside it, as many side by side as the backend can.
-fn hash_each<'a>(e: Engine, pairs: impl Iterator<Item = (&'a [u8], &'a mut [u8])>) {
+fn hash_each<'a>(e: Engine, mut pairs: impl Iterator<Item = (&'a [u8], &'a mut [u8])>) {
+    let Some((input, out)) = pairs.next() else { return };
+    // One alone, as in every single call, needs no lists.
+    let Some(second) = pairs.next() else { return e.expand().shake256(&[input], out) };
     let (mut inputs, mut outs) = ([&[][..]; AT_ONCE], <[&mut [u8]; AT_ONCE]>::default());
-    let mut count = 0;
+    ((inputs[0], outs[0]), (inputs[1], outs[1])) = ((input, out), second);
+    let mut count = 2;
     for (input, out) in pairs {
-        (inputs[count], outs[count]) = (input, out);
-        count += 1;
         if count == AT_ONCE {
             e.expand().shake256_xn(&inputs, &mut outs);
             count = 0;
         }
+        (inputs[count], outs[count]) = (input, out);
+        count += 1;
     }
     e.expand().shake256_xn(&inputs[..count], &mut outs[..count]);
 }
