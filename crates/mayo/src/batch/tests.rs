@@ -134,6 +134,8 @@ fn plant(base: Engine, plant: impl FnOnce(&mut SetKernels)) -> Engine {
     let mut kernels = Kernels { expand: base.kernels.expand, sets: base.kernels.sets };
     let set = &mut kernels.sets[planted().index()];
     set.scratch_blocks = set.scratch_blocks.max(sound().scratch_blocks);
+    set.sign_blocks = set.scratch_blocks;
+    set.sign_expanded_blocks = set.scratch_blocks;
     plant(set);
     Engine { name: base.name, kernels: Box::leak(Box::new(kernels)) }
 }
