@@ -405,7 +405,7 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
             let place = load(pivots.as_ptr().add(64 * at));
             let found = _mm512_cmpneq_epi8_mask(place, _mm512_set1_epi8(none as i8));
             let bytes = read(found, place, &right);
-            let own = if count % 2 == 0 { bytes } else { _mm512_srli_epi16::<4>(bytes) };
+            let own = if count.is_multiple_of(2) { bytes } else { _mm512_srli_epi16::<4>(bytes) };
             let mask = first(x.len());
             let r = _mm512_maskz_loadu_epi8(mask, r.as_ptr().cast());
             let sum = _mm512_xor_si512(_mm512_and_si512(own, low), r);
