@@ -4,6 +4,7 @@
 mod args;
 mod bench;
 mod check;
+mod choice;
 mod doctor;
 mod files;
 mod mayo;

@@ -4,14 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use lanework_cpu::{Select, Threads};
-use lanework_mayo::Engine;
+use lanework_cpu::Threads;
 use lanework_subjects::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::files::{self, Access};
 use crate::outcome::Failure;
-use crate::ui::Session;
 
 /// The version of the file's layout.
 pub(crate) const SCHEMA: u64 = 1;
@@ -103,32 +101,5 @@ impl Profile {
         let text = serde_json::to_string_pretty(self).map_err(Failure::input)? + "\n";
         files::write(&path, text.as_bytes(), Access::Public, true)?;
         Ok(path)
-    }
-}
-
-impl Session {
-    fn choice(&self, subject: &str) -> Option<&Choice> {
-        self.profile.as_ref().ok()?.as_ref()?.choices.get(subject)
-    }
-
-    /// The backend for one MAYO operation: forced by flag or environment, else the profile's, else the best.
-    pub(crate) fn mayo_engine(&self, subject: &str) -> Result<Engine, Failure> {
-        let forced = self.context.settings.select("mayo");
-        if forced == Select::Best
-            && let Some(choice) = self.choice(subject)
-            && let Ok(engine) = Engine::choose(&self.context.cpu, Select::Named(&choice.backend))
-        {
-            return Ok(engine);
-        }
-        Engine::choose(&self.context.cpu, forced).map_err(Failure::unavailable)
-    }
-
-    /// Threads for a batch: as asked for (0: one for each core), else the profile's, else one for each core.
-    pub(crate) fn threads(&self, asked: Option<usize>, subject: &str) -> Threads<'static> {
-        match (asked, self.choice(subject)) {
-            (Some(n), _) => Threads::Own(n),
-            (None, Some(choice)) => Threads::Own(choice.threads),
-            (None, None) => Threads::Own(0),
-        }
     }
 }

@@ -1,0 +1,36 @@
+//! Which backend and how many threads an operation uses: as asked for, else as the profile says, else the best.
+#![forbid(unsafe_code)]
+
+use lanework_cpu::{Select, Threads};
+use lanework_mayo::Engine;
+
+use crate::outcome::Failure;
+use crate::profile::Choice;
+use crate::ui::Session;
+
+impl Session {
+    fn choice(&self, subject: &str) -> Option<&Choice> {
+        self.profile.as_ref().ok()?.as_ref()?.choices.get(subject)
+    }
+
+    /// The backend for one MAYO operation: forced by flag or environment, else the profile's, else the best.
+    pub(crate) fn mayo_engine(&self, subject: &str) -> Result<Engine, Failure> {
+        let forced = self.context.settings.select("mayo");
+        if forced == Select::Best
+            && let Some(choice) = self.choice(subject)
+            && let Ok(engine) = Engine::choose(&self.context.cpu, Select::Named(&choice.backend))
+        {
+            return Ok(engine);
+        }
+        Engine::choose(&self.context.cpu, forced).map_err(Failure::unavailable)
+    }
+
+    /// Threads for a batch: as asked for (0: one for each core), else the profile's, else one for each core.
+    pub(crate) fn threads(&self, asked: Option<usize>, subject: &str) -> Threads<'static> {
+        match (asked, self.choice(subject)) {
+            (Some(n), _) => Threads::Own(n),
+            (None, Some(choice)) => Threads::Own(choice.threads),
+            (None, None) => Threads::Own(0),
+        }
+    }
+}
