@@ -207,6 +207,10 @@ fn hold(core: Option<usize>) -> io::Result<Pin> {
     Ok(pin)
 }
 
+/// The least length of a sample on several cores. Threads that slept while others had their turn are woken on one core as
+/// often as not, and it takes the kernel a tick or two (some milliseconds) to spread them: a shorter sample measures that.
+const PARALLEL_SAMPLE_NS: u64 = 20_000_000;
+
 struct Contestant {
     name: String,
     cores: usize,
@@ -251,6 +255,7 @@ impl Sampler<'_> {
     /// Warms a contestant up and finds how many iterations make a sample of `sample_ns`.
     fn calibrate(&mut self, c: &mut Contestant, sample_ns: u64, warm_up_ns: u64) -> Result<(), RaceError> {
         self.go_to(c.cores)?;
+        let sample_ns = if c.cores > 1 { sample_ns.max(PARALLEL_SAMPLE_NS) } else { sample_ns };
         let begin = self.clock.now_ns();
         let mut cold = true;
         loop {
