@@ -285,7 +285,8 @@ impl Sampler<'_> {
     /// belong to this contestant and not to the one before.
     fn sample(&mut self, c: &mut Contestant) -> Result<f64, RaceError> {
         self.go_to(c.cores)?;
-        let lead_in = c.iterations / 8;
+        // On several cores the lead-in lasts until the threads have found them.
+        let lead_in = if c.cores > 1 { c.iterations } else { c.iterations / 8 };
         if lead_in > 0 {
             c.work.run(lead_in);
         }
