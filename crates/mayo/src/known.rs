@@ -75,18 +75,22 @@ pub struct Digests {
 #[must_use]
 pub fn digests(params: &Params) -> Option<Digests> {
     let (all, first) = match (params.round, params.set) {
-        (Round::Two, Set::Mayo1) => {
-            ("c76a60a0a32ec71a078a831a4c2afd4b12460015b0a9685c2e8d42e809689865", "178adb99")
-        }
-        (Round::Two, Set::Mayo2) => {
-            ("765644834840300b36d070878156225370b5bcc8e4ce64e7b2e74fefd2597aea", "777df9b4")
-        }
-        (Round::Two, Set::Mayo3) => {
-            ("65e7af190b552b70b2ccf7276a560122742aa5773a42dd760944d93dc5a63ce8", "af940f5c")
-        }
-        (Round::Two, Set::Mayo5) => {
-            ("63068306163c9b65a2227cf808ca0cd60e5bf0f536f9c7119da325a2d3707bc7", "9a2ede41")
-        }
+        (Round::Two, Set::Mayo1) => (
+            "c76a60a0a32ec71a078a831a4c2afd4b12460015b0a9685c2e8d42e809689865",
+            "178adb997203ae0512b1bd6fa4a5cfae25805d88aeb0ce5226981423153418ee",
+        ),
+        (Round::Two, Set::Mayo2) => (
+            "765644834840300b36d070878156225370b5bcc8e4ce64e7b2e74fefd2597aea",
+            "777df9b41af1a58536ef76d483775b5c8389ff991e70652fa3af803770a5fce3",
+        ),
+        (Round::Two, Set::Mayo3) => (
+            "65e7af190b552b70b2ccf7276a560122742aa5773a42dd760944d93dc5a63ce8",
+            "af940f5cd678bde08f452d3ee7e831ec1a2269715579c604ae699069b6fd9c15",
+        ),
+        (Round::Two, Set::Mayo5) => (
+            "63068306163c9b65a2227cf808ca0cd60e5bf0f536f9c7119da325a2d3707bc7",
+            "9a2ede41913131ab479c2581a1a8e86b97222d800aeb16bf67f6163481f2d587",
+        ),
         (Round::Three, Set::Mayo1) => (
             "62bbc4308f1f36666a50b73427ae6cb496eb71260be64d75ba74db21e0c8d847",
             "860cb113d7f5d7c8cb34d8f2a4845eea3480d6a0add3c8aada3186061c9e1288",
