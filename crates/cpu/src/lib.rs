@@ -5,9 +5,16 @@
 mod backend;
 mod features;
 mod settings;
+mod sys;
 mod threads;
 
 pub use backend::{Backend, Select, Unavailable, available, select};
 pub use features::{Cpu, Feature, Features, UnknownFeature};
 pub use settings::{Settings, SettingsError};
+/// Aligned blocks of memory, and wiping.
+pub mod memory {
+    pub use crate::sys::{
+        Block, bytes, bytes_mut, wipe, wipe_blocks, wipe_stack_and_registers, wipe_vector_registers,
+    };
+}
 pub use threads::{PoolError, Threads};

@@ -1,112 +1,18 @@
-//! The crate's one file that touches raw memory outside the kernels: aligned blocks, wiping.
+//! The crate's one file that touches raw memory outside the kernels: for wiping the stack, and for the leak evidence.
 
-use core::arch::asm;
-use core::mem::MaybeUninit;
+pub(crate) use lanework_cpu::memory::{Block, bytes, bytes_mut, wipe, wipe_blocks, wipe_vector_registers};
 
 #[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
 pub(crate) mod memcheck;
 
-/// 64 aligned bytes, one cache line: what kernels' buffers are made of.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(crate) struct Block(pub(crate) [u8; 64]);
-
-impl Block {
-    pub(crate) const ZERO: Block = Block([0; 64]);
-}
-
-/// The bytes of a run of blocks.
-pub(crate) fn bytes(blocks: &[Block]) -> &[u8] {
-    // SAFETY: Block is 64 bytes, has no padding, and u8 has no alignment; the length covers the same memory.
-    unsafe { core::slice::from_raw_parts(blocks.as_ptr().cast(), blocks.len() * 64) }
-}
-
-/// The bytes of a run of blocks, for writing.
-pub(crate) fn bytes_mut(blocks: &mut [Block]) -> &mut [u8] {
-    // SAFETY: as in `bytes`, and every byte value is valid in a Block.
-    unsafe { core::slice::from_raw_parts_mut(blocks.as_mut_ptr().cast(), blocks.len() * 64) }
-}
-
-/// Zeroes `memory` in a way that the compiler may not leave out, at the speed of a plain fill.
-pub(crate) fn wipe(memory: &mut [u8]) {
-    memory.fill(0);
-    // SAFETY: no instruction at all; the asm block claims to read the memory, so the fill before it must have happened.
-    unsafe { asm!("", in("rdi") memory.as_ptr(), options(nostack, preserves_flags, readonly)) };
-}
-
-/// [`wipe`] for blocks.
-pub(crate) fn wipe_blocks(blocks: &mut [Block]) {
-    wipe(bytes_mut(blocks));
-}
-
-/// Overwrites the part of the stack below the caller that the kernels may have spilled secrets to, and, where the CPU
-/// has them, the vector registers.
-#[inline(never)]
+/// Overwrites the part of the stack below the caller that the kernels may have spilled secrets to, and the vector
+/// registers.
+#[inline(always)]
 pub(crate) fn wipe_stack_and_registers() {
-    // An area that starts as zeros would be filled twice, the first time at the speed of the baseline's registers.
-    let mut area = MaybeUninit::<[Block; STACK_TO_WIPE / 64]>::uninit();
-    // SAFETY: the whole area is written; all zeros is a value of it.
-    unsafe { area.as_mut_ptr().write_bytes(0, 1) };
-    // SAFETY: no instruction at all; the block claims to read the area, so that the writing cannot be left out.
-    unsafe { asm!("", in("rdi") area.as_ptr(), options(nostack, preserves_flags, readonly)) };
-    wipe_vector_registers();
+    lanework_cpu::memory::wipe_stack_and_registers::<STACK_TO_WIPE>();
 }
 
 /// Bytes of stack to wipe below an operation's entry point. In optimised builds signing and key generation on the vector
 /// backends go less than 9 KiB deep, so that a quarter is to spare; the portable backend goes deeper only in its bitsliced AES, on public data. `tests/wiping`
 /// sees to it that no secret lies deeper, and that no vector backend reaches deeper than this.
 const STACK_TO_WIPE: usize = 12 * 1024;
-
-/// Zeroes every vector register that exists here.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn wipe_vector_registers() {
-    if std::arch::is_x86_feature_detected!("avx512f") {
-        // SAFETY: AVX-512F is there; all registers written are declared.
-        unsafe {
-            asm!(
-                "vpxord xmm16, xmm16, xmm16", "vpxord xmm17, xmm17, xmm17", "vpxord xmm18, xmm18, xmm18",
-                "vpxord xmm19, xmm19, xmm19", "vpxord xmm20, xmm20, xmm20", "vpxord xmm21, xmm21, xmm21",
-                "vpxord xmm22, xmm22, xmm22", "vpxord xmm23, xmm23, xmm23", "vpxord xmm24, xmm24, xmm24",
-                "vpxord xmm25, xmm25, xmm25", "vpxord xmm26, xmm26, xmm26", "vpxord xmm27, xmm27, xmm27",
-                "vpxord xmm28, xmm28, xmm28", "vpxord xmm29, xmm29, xmm29", "vpxord xmm30, xmm30, xmm30",
-                "vpxord xmm31, xmm31, xmm31", "vzeroall",
-                out("xmm16") _, out("xmm17") _, out("xmm18") _, out("xmm19") _, out("xmm20") _, out("xmm21") _,
-                out("xmm22") _, out("xmm23") _, out("xmm24") _, out("xmm25") _, out("xmm26") _, out("xmm27") _,
-                out("xmm28") _, out("xmm29") _, out("xmm30") _, out("xmm31") _,
-                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
-                out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                options(nomem, nostack, preserves_flags)
-            );
-        }
-    } else if std::arch::is_x86_feature_detected!("avx") {
-        // SAFETY: AVX is there; all registers written are declared.
-        unsafe {
-            asm!(
-                "vzeroall",
-                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
-                out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                options(nomem, nostack, preserves_flags)
-            );
-        }
-    } else {
-        // SAFETY: SSE2 is the baseline of x86-64; all registers written are declared.
-        unsafe {
-            asm!(
-                "pxor xmm0, xmm0", "pxor xmm1, xmm1", "pxor xmm2, xmm2", "pxor xmm3, xmm3", "pxor xmm4, xmm4",
-                "pxor xmm5, xmm5", "pxor xmm6, xmm6", "pxor xmm7, xmm7", "pxor xmm8, xmm8", "pxor xmm9, xmm9",
-                "pxor xmm10, xmm10", "pxor xmm11, xmm11", "pxor xmm12, xmm12", "pxor xmm13, xmm13",
-                "pxor xmm14, xmm14", "pxor xmm15, xmm15",
-                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
-                out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                options(nomem, nostack, preserves_flags)
-            );
-        }
-    }
-}
-
-/// Other architectures have only the portable backend, whose secrets in vector registers the compiler chose to put there.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn wipe_vector_registers() {}

@@ -1,0 +1,136 @@
+//! The contract that every backend fulfils, and the table of backends.
+//!
+//! Kernels are `unsafe fn` pointers because they assume the instruction set that their row in [`BACKENDS`] names, and take
+//! raw pointers because every mode works in place and from one buffer into another. They are reached only through
+//! `lanework_cpu::Backend::get`, which checks the features; the safe methods of [`Kernels`] rest on that and check the
+//! lengths. All kernels run in constant time for given lengths: keys, blocks, states and products are secret, the S-box set,
+//! the byte order, lengths and counters are public. Every kernel equals its description in terms of [`crate::spec`].
+
+use inout::InOutBuf;
+use lanework_cpu::memory::Block;
+use lanework_cpu::{Backend, Features};
+
+use crate::sbox::Sbox;
+use crate::schedule::{ByteOrder, Counter, Schedule};
+
+pub(crate) mod portable;
+#[cfg(test)]
+mod tests;
+
+/// Lanes that [`Kernels::lanes`] works on: independent messages, each with a key of its own.
+pub const LANES: usize = 128;
+
+/// The blocks of every lane, as bytes.
+pub(crate) type LaneBlocks = [[u8; 8]; LANES];
+
+/// All kernels of one backend.
+#[derive(Debug)]
+pub struct Kernels {
+    /// Blocks of one key that are worked on at once in bulk: whole multiples run at full speed.
+    pub(crate) parallel: usize,
+    /// Encrypts or decrypts `n` blocks: out\[i\] = E(in\[i\]). (schedule, in, out, n)
+    ///
+    /// in: 8n readable bytes; out: 8n writable bytes; the same address or disjoint; any alignment. n may be 0, and small n
+    /// costs little more than its share: one block at a time is what the serial modes do.
+    pub(crate) blocks: unsafe fn(&Schedule, *const u8, *mut u8, usize),
+    /// out = in xor (E(counter 0), E(counter 1), ...), cut to `n` *bytes*; the last block may be cut. (schedule, counter, in,
+    /// out, n) Pointers as for `blocks`.
+    pub(crate) counter: unsafe fn(&Schedule, Counter, *const u8, *mut u8, usize),
+    /// The blocks E(counter 0), E(counter 1), ... themselves. (schedule, counter, out, number of blocks)
+    pub(crate) keystream: unsafe fn(&Schedule, Counter, *mut u8, usize),
+    /// Blocks of memory that hold the keys of [`LANES`] lanes in this backend's own layout.
+    pub(crate) lane_keys_blocks: usize,
+    /// Puts a key, as the words K1 to K8, into a lane. (keys, lane < LANES, words)
+    pub(crate) set_lane: unsafe fn(&mut [Block], usize, &[u32; 8]),
+    /// Encrypts one block in each of the first `n` <= LANES lanes under that lane's key, in place. Blocks of other lanes are
+    /// left as they were or overwritten with anything. (keys, S-box, byte order, blocks, n)
+    pub(crate) lanes: unsafe fn(&[Block], Sbox, ByteOrder, &mut LaneBlocks, usize),
+    /// MGM's products: the sum over i < n of h\[i\] * x\[i\] in GF(2)\[x\], not reduced, added to `sum` (low half, high
+    /// half). Blocks are polynomials in big-endian order: the first byte's top bit is the coefficient of x^63 (RFC 9058, 4).
+    /// (h, x, n, sum) h and x: 8n readable bytes each, any alignment.
+    pub(crate) products: unsafe fn(*const u8, *const u8, usize, &mut [u64; 2]),
+}
+
+/// Every backend, from the plainest, which needs nothing, to the fastest.
+pub static BACKENDS: &[Backend<Kernels>] = &[Backend::new(
+    "portable",
+    "plain Rust without tables; bitsliced in bulk",
+    Features::NONE,
+    &portable::KERNELS,
+)];
+
+impl Kernels {
+    /// How many blocks of one key are worked on at once.
+    #[must_use]
+    pub const fn parallel(&self) -> usize {
+        self.parallel
+    }
+
+    /// Encrypts or decrypts whole blocks.
+    ///
+    /// # Panics
+    /// If the length is not a multiple of 8.
+    pub(crate) fn blocks(&self, schedule: &Schedule, mut data: InOutBuf<'_, '_, u8>) {
+        assert_eq!(data.len() % 8, 0, "whole blocks");
+        let n = data.len() / 8;
+        let (input, output) = (data.get_in().as_ptr(), data.get_out().as_mut_ptr());
+        // SAFETY: this value is reachable only through a backend whose features were checked; InOutBuf's halves have one
+        // length and are the same memory or disjoint.
+        unsafe { (self.blocks)(schedule, input, output, n) }
+    }
+
+    /// Adds the keystream of `counter` to any number of bytes.
+    pub(crate) fn counter(&self, schedule: &Schedule, counter: Counter, mut data: InOutBuf<'_, '_, u8>) {
+        let n = data.len();
+        let (input, output) = (data.get_in().as_ptr(), data.get_out().as_mut_ptr());
+        // SAFETY: as above.
+        unsafe { (self.counter)(schedule, counter, input, output, n) }
+    }
+
+    /// Whole blocks of keystream.
+    ///
+    /// # Panics
+    /// If the length is not a multiple of 8.
+    pub(crate) fn keystream(&self, schedule: &Schedule, counter: Counter, out: &mut [u8]) {
+        assert_eq!(out.len() % 8, 0, "whole blocks");
+        // SAFETY: features as above; the length is the slice's.
+        unsafe { (self.keystream)(schedule, counter, out.as_mut_ptr(), out.len() / 8) }
+    }
+
+    /// Puts a key into a lane.
+    ///
+    /// # Panics
+    /// If there is no such lane, or `keys` is shorter than `lane_keys_blocks`.
+    pub(crate) fn set_lane(&self, keys: &mut [Block], lane: usize, words: &[u32; 8]) {
+        assert!(lane < LANES && keys.len() >= self.lane_keys_blocks, "a lane within the keys");
+        // SAFETY: features as above; lengths were just checked.
+        unsafe { (self.set_lane)(keys, lane, words) }
+    }
+
+    /// Encrypts one block in each of the first `n` lanes.
+    ///
+    /// # Panics
+    /// If `n` is above [`LANES`], or `keys` is shorter than `lane_keys_blocks`.
+    pub(crate) fn lanes(
+        &self,
+        keys: &[Block],
+        sbox: Sbox,
+        order: ByteOrder,
+        data: &mut LaneBlocks,
+        n: usize,
+    ) {
+        assert!(n <= LANES && keys.len() >= self.lane_keys_blocks, "lanes within the keys");
+        // SAFETY: features as above; lengths were just checked.
+        unsafe { (self.lanes)(keys, sbox, order, data, n) }
+    }
+
+    /// Adds the products of the blocks of `h` and `x` to `sum`.
+    ///
+    /// # Panics
+    /// If the lengths differ or are not multiples of 8.
+    pub(crate) fn products(&self, h: &[u8], x: &[u8], sum: &mut [u64; 2]) {
+        assert!(h.len() == x.len() && h.len() % 8 == 0, "as many whole blocks");
+        // SAFETY: features as above; lengths were just checked.
+        unsafe { (self.products)(h.as_ptr(), x.as_ptr(), h.len() / 8, sum) }
+    }
+}

@@ -1,0 +1,206 @@
+//! Keys: the two ciphers as types, and what they share.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use inout::InOutBuf;
+use lanework_cpu::{Cpu, Select, Unavailable, select};
+
+use crate::backend::{BACKENDS, Kernels};
+use crate::error::Error;
+use crate::sbox::Sbox;
+use crate::schedule::{ByteOrder, Counter, Schedule, wipe_words};
+
+/// Which backend a key shall use.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    kernels: &'static Kernels,
+    name: &'static str,
+}
+
+impl Choice {
+    /// Chooses a row of [`BACKENDS`] for `cpu`.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the named backend does not exist or cannot run here.
+    pub fn new(cpu: &Cpu, how: Select<'_>) -> Result<Choice, Unavailable> {
+        let row = select(BACKENDS, cpu, how)?;
+        Ok(Choice { kernels: row.get(cpu)?, name: row.name() })
+    }
+
+    /// The backend's name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The backend's kernels.
+    #[must_use]
+    pub const fn kernels(&self) -> &'static Kernels {
+        self.kernels
+    }
+}
+
+/// The best backend of this machine.
+impl Default for Choice {
+    fn default() -> Choice {
+        match Choice::new(&Cpu::detect(), Select::Best) {
+            Ok(choice) => choice,
+            Err(_) => unreachable!("the first row needs nothing"),
+        }
+    }
+}
+
+/// What both ciphers are under their byte order: schedules for both directions, and the kernels that run them.
+#[doc(hidden)]
+#[derive(Clone)]
+pub struct Core {
+    pub(crate) words: [u32; 8],
+    pub(crate) encrypt: Schedule,
+    pub(crate) decrypt: Schedule,
+    pub(crate) choice: Choice,
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        wipe_words(&mut self.words);
+    }
+}
+
+impl Core {
+    pub(crate) fn new(key: &[u8; 32], sbox: Sbox, order: ByteOrder, choice: Choice) -> Core {
+        let words = order.words(key);
+        Core {
+            words,
+            encrypt: Schedule::encrypt(&words, sbox, order),
+            decrypt: Schedule::decrypt(&words, sbox, order),
+            choice,
+        }
+    }
+
+    /// Whole blocks, in place or not.
+    pub(crate) fn encrypt_blocks(&self, data: InOutBuf<'_, '_, u8>) {
+        self.choice.kernels.blocks(&self.encrypt, data);
+    }
+
+    /// Whole blocks, in place or not.
+    pub(crate) fn decrypt_blocks(&self, data: InOutBuf<'_, '_, u8>) {
+        self.choice.kernels.blocks(&self.decrypt, data);
+    }
+
+    /// One block as bytes.
+    pub(crate) fn encrypt_block(&self, block: &mut [u8; 8]) {
+        self.choice.kernels.blocks(&self.encrypt, block.as_mut_slice().into());
+    }
+
+    /// Any number of bytes.
+    pub(crate) fn counter(&self, counter: Counter, data: InOutBuf<'_, '_, u8>) {
+        self.choice.kernels.counter(&self.encrypt, counter, data);
+    }
+
+    /// Whole blocks of keystream.
+    pub(crate) fn keystream(&self, counter: Counter, out: &mut [u8]) {
+        self.choice.kernels.keystream(&self.encrypt, counter, out);
+    }
+}
+
+mod sealed {
+    pub trait Sealed {
+        fn core(&self) -> &super::Core;
+    }
+}
+pub(crate) use sealed::Sealed;
+
+/// A block cipher of this crate under a key: 8-byte blocks, 32-byte keys.
+pub trait Keyed: Sealed {
+    /// The backend that runs.
+    fn backend(&self) -> &'static str {
+        self.core().choice.name
+    }
+
+    /// The S-box set.
+    fn sbox(&self) -> Sbox {
+        self.core().encrypt.sbox
+    }
+}
+
+/// Magma under a key (GOST R 34.12-2015, RFC 8891): big-endian, S-box set Z. Wiped when dropped.
+#[derive(Clone)]
+pub struct Magma(Core);
+
+/// GOST 28147-89 under a key (RFC 5830): little-endian, an S-box set of the caller's choice. Wiped when dropped.
+#[derive(Clone)]
+pub struct Gost28147(Core);
+
+impl Sealed for Magma {
+    fn core(&self) -> &Core {
+        &self.0
+    }
+}
+impl Keyed for Magma {}
+
+impl Sealed for Gost28147 {
+    fn core(&self) -> &Core {
+        &self.0
+    }
+}
+impl Keyed for Gost28147 {}
+
+impl Magma {
+    /// A key on this machine's best backend.
+    #[must_use]
+    pub fn new(key: &[u8; 32]) -> Magma {
+        Magma::with(key, Choice::default())
+    }
+
+    /// A key on a chosen backend.
+    #[must_use]
+    pub fn with(key: &[u8; 32], choice: Choice) -> Magma {
+        Magma(Core::new(key, Sbox::Z, ByteOrder::Big, choice))
+    }
+
+    /// A key of unchecked length.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`].
+    pub fn from_slice(key: &[u8], choice: Choice) -> Result<Magma, Error> {
+        Ok(Magma::with(key.try_into().map_err(|_| Error::KeyLength(key.len()))?, choice))
+    }
+}
+
+impl Gost28147 {
+    /// A key on this machine's best backend.
+    #[must_use]
+    pub fn new(key: &[u8; 32], sbox: Sbox) -> Gost28147 {
+        Gost28147::with(key, sbox, Choice::default())
+    }
+
+    /// A key on a chosen backend.
+    #[must_use]
+    pub fn with(key: &[u8; 32], sbox: Sbox, choice: Choice) -> Gost28147 {
+        Gost28147(Core::new(key, sbox, ByteOrder::Little, choice))
+    }
+
+    /// A key of unchecked length.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`].
+    pub fn from_slice(key: &[u8], sbox: Sbox, choice: Choice) -> Result<Gost28147, Error> {
+        Ok(Gost28147::with(key.try_into().map_err(|_| Error::KeyLength(key.len()))?, sbox, choice))
+    }
+}
+
+impl fmt::Debug for Magma {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Magma").field("backend", &self.backend()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Gost28147 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gost28147")
+            .field("sbox", &self.sbox())
+            .field("backend", &self.backend())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,13 @@
+//! Magma (GOST R 34.12-2015, RFC 8891) and GOST 28147-89 on every lane of the CPU.
+
+pub mod backend;
+pub mod error;
+pub mod key;
+pub mod sbox;
+mod schedule;
+pub mod spec;
+
+pub use error::Error;
+pub use key::{Choice, Gost28147, Keyed, Magma};
+pub use sbox::Sbox;
+pub use schedule::ByteOrder;

@@ -1,0 +1,119 @@
+//! What a key becomes before it meets a kernel: the words of its rounds, in the order in which they are used.
+#![forbid(unsafe_code)]
+
+use lanework_cpu::memory::wipe_vector_registers;
+
+use crate::sbox::Sbox;
+
+/// How the eight bytes of a block become the number a1 * 2^32 + a0. The two standards differ in this alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// Magma, GOST R 34.12-2015.
+    Big,
+    /// GOST 28147-89.
+    Little,
+}
+
+impl ByteOrder {
+    /// The number of a block.
+    #[must_use]
+    pub fn number(self, block: [u8; 8]) -> u64 {
+        match self {
+            ByteOrder::Big => u64::from_be_bytes(block),
+            ByteOrder::Little => u64::from_le_bytes(block),
+        }
+    }
+
+    /// The block of a number.
+    #[must_use]
+    pub fn block(self, number: u64) -> [u8; 8] {
+        match self {
+            ByteOrder::Big => number.to_be_bytes(),
+            ByteOrder::Little => number.to_le_bytes(),
+        }
+    }
+
+    /// The eight words of a key, in the order of the first rounds.
+    #[must_use]
+    pub fn words(self, key: &[u8; 32]) -> [u32; 8] {
+        core::array::from_fn(|i| {
+            let word = [key[4 * i], key[4 * i + 1], key[4 * i + 2], key[4 * i + 3]];
+            match self {
+                ByteOrder::Big => u32::from_be_bytes(word),
+                ByteOrder::Little => u32::from_le_bytes(word),
+            }
+        })
+    }
+}
+
+/// A key in one direction. Kernels see nothing else of a key: both directions, both byte orders and all S-boxes run
+/// through the same code. Wiped when dropped.
+#[derive(Clone)]
+#[repr(C, align(64))]
+pub(crate) struct Schedule {
+    /// The round keys in the order of use.
+    pub(crate) rounds: [u32; 32],
+    pub(crate) sbox: Sbox,
+    pub(crate) order: ByteOrder,
+}
+
+impl Schedule {
+    /// For encryption: K1 to K8 three times, then K8 to K1.
+    pub(crate) fn encrypt(words: &[u32; 8], sbox: Sbox, order: ByteOrder) -> Schedule {
+        let rounds = core::array::from_fn(|i| words[if i < 24 { i % 8 } else { 7 - i % 8 }]);
+        Schedule { rounds, sbox, order }
+    }
+
+    /// For decryption: K1 to K8 once, then K8 to K1 three times.
+    pub(crate) fn decrypt(words: &[u32; 8], sbox: Sbox, order: ByteOrder) -> Schedule {
+        let rounds = core::array::from_fn(|i| words[if i < 8 { i } else { 7 - i % 8 }]);
+        Schedule { rounds, sbox, order }
+    }
+}
+
+impl Drop for Schedule {
+    fn drop(&mut self) {
+        wipe_words(&mut self.rounds);
+        wipe_vector_registers();
+    }
+}
+
+/// Zeroes words in a way that the compiler may not leave out.
+pub(crate) fn wipe_words(words: &mut [u32]) {
+    use zeroize::Zeroize;
+    words.zeroize();
+}
+
+/// Numbers of blocks that count: block i is (high + i * step_high) * 2^32 + (low + i * step_low), each half modulo 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counter {
+    pub(crate) high: u32,
+    pub(crate) low: u32,
+    pub(crate) step_high: u32,
+    pub(crate) step_low: u32,
+}
+
+impl Counter {
+    /// Counts in the lower half: CTR, and MGM's encryption.
+    pub(crate) fn low(start: u64) -> Counter {
+        Counter { high: (start >> 32) as u32, low: start as u32, step_high: 0, step_low: 1 }
+    }
+
+    /// Counts in the upper half: MGM's authentication.
+    pub(crate) fn high(start: u64) -> Counter {
+        Counter { high: (start >> 32) as u32, low: start as u32, step_high: 1, step_low: 0 }
+    }
+
+    /// Block i.
+    pub(crate) fn at(&self, i: u32) -> u64 {
+        let high = self.high.wrapping_add(self.step_high.wrapping_mul(i));
+        let low = self.low.wrapping_add(self.step_low.wrapping_mul(i));
+        u64::from(high) << 32 | u64::from(low)
+    }
+
+    /// The counter from block i on.
+    pub(crate) fn from(&self, i: u32) -> Counter {
+        let start = self.at(i);
+        Counter { high: (start >> 32) as u32, low: start as u32, ..*self }
+    }
+}
