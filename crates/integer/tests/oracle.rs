@@ -1,0 +1,136 @@
+//! Every operation against a bignum of other hands, on operands at the edges of carries and on skewed bit patterns.
+
+use core::cmp::Ordering;
+
+use lanework_integer::{Int, Uint};
+use num_bigint::{BigInt, BigUint, Sign};
+
+/// Numbers that look random and are the same every time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ x >> 31
+    }
+
+    /// Long runs of equal bits, and now and then plain randomness; of any length up to the width.
+    fn skewed<const N: usize>(&mut self) -> Uint<N> {
+        let mut limbs = [0; N];
+        let bits = self.next() as usize % (64 * N + 1);
+        let plain = self.next() % 4 == 0;
+        let mut bit = self.next() & 1;
+        let mut run = 0;
+        for i in 0..bits {
+            if run == 0 {
+                bit = if plain { self.next() & 1 } else { 1 - bit };
+                run = if plain { 1 } else { 1 + self.next() % 90 };
+            }
+            limbs[i / 64] |= bit << (i % 64);
+            run -= 1;
+        }
+        Uint::from_limbs(limbs)
+    }
+}
+
+fn big<const N: usize>(x: &Uint<N>) -> BigUint {
+    let mut bytes = vec![0; 8 * N];
+    x.write_le_bytes(&mut bytes);
+    BigUint::from_bytes_le(&bytes)
+}
+
+fn signed<const N: usize>(x: &Int<N>) -> BigInt {
+    BigInt::from_biguint(if x.is_negative() { Sign::Minus } else { Sign::Plus }, big(x.magnitude()))
+}
+
+/// Both operands, with what they are made of, to every operation.
+fn check<const N: usize, const M: usize, const R: usize>(x: Uint<N>, y: Uint<M>) {
+    let (a, b) = (big(&x), big(&y));
+    assert_eq!(big(&x.times::<M, R>(&y)), &a * &b, "{x:?} * {y:?}");
+    if !y.is_zero() {
+        let (quotient, rest) = x.div_rem(&y);
+        assert_eq!((big(&quotient), big(&rest)), (&a / &b, &a % &b), "{x:?} / {y:?}");
+    }
+    let wide: Uint<R> = y.resize();
+    let z: Uint<R> = x.resize();
+    assert_eq!(z.cmp(&wide), a.cmp(&b));
+    assert_eq!(
+        z.checked_add(&wide).map(|s| big(&s)),
+        Some(&a + &b).filter(|s| s.bits() <= Uint::<R>::BITS as u64)
+    );
+    assert_eq!(z.checked_sub(&wide).map(|s| big(&s)), (a >= b).then(|| a.clone() - b.clone()));
+    assert_eq!(x.bits() as u64, a.bits());
+    let shift = (y.limbs()[0] % (64 * N as u64 + 70)) as usize;
+    assert_eq!(big(&(x >> shift)), &a >> shift);
+    assert_eq!(big(&(x << shift)), (&a << shift) % (BigUint::from(1u8) << (64 * N)));
+    for (p, q) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (s, t) = (Int::new(p, z), Int::new(q, wide));
+        let (c, d) = (signed(&s), signed(&t));
+        assert_eq!(s.cmp(&t), c.cmp(&d));
+        if (&c + &d).bits() <= Uint::<R>::BITS as u64 {
+            assert_eq!(signed(&s.plus(&t)), &c + &d);
+        }
+        if (&c - &d).bits() <= Uint::<R>::BITS as u64 {
+            assert_eq!(signed(&s.minus(&t)), &c - &d);
+        }
+        if !t.is_zero() {
+            let (quotient, rest) = s.div_floor(&t);
+            assert_eq!(&signed(&quotient) * &d + signed(&rest), c);
+            assert!(
+                rest.is_zero() || (rest.is_negative() == t.is_negative() && rest.magnitude() < t.magnitude())
+            );
+            assert_eq!(s.div_exact(&t).is_some(), rest.is_zero());
+        }
+    }
+}
+
+#[test]
+fn skewed_operands() {
+    let mut numbers = Numbers(1);
+    for _ in 0..20_000 {
+        check::<8, 8, 16>(numbers.skewed(), numbers.skewed());
+        check::<16, 8, 24>(numbers.skewed(), numbers.skewed());
+        check::<4, 4, 8>(numbers.skewed(), numbers.skewed());
+        check::<8, 1, 9>(numbers.skewed(), numbers.skewed());
+        check::<3, 2, 5>(numbers.skewed(), numbers.skewed());
+    }
+}
+
+/// Every combination of limbs that are 0, 1, the top bit, all ones and one less.
+#[test]
+fn carry_edges() {
+    const EDGES: [u64; 5] = [0, 1, 1 << 63, u64::MAX, u64::MAX - 1];
+    let number = |mut i: usize| {
+        let mut limbs = [0; 3];
+        for limb in &mut limbs {
+            *limb = EDGES[i % 5];
+            i /= 5;
+        }
+        Uint::from_limbs(limbs)
+    };
+    for i in 0..125 {
+        for j in 0..125 {
+            check::<3, 3, 6>(number(i), number(j));
+        }
+    }
+}
+
+#[test]
+fn bytes_lead_back_and_too_many_are_refused() {
+    let mut numbers = Numbers(2);
+    for _ in 0..1000 {
+        let x: Uint<5> = numbers.skewed();
+        let (mut be, mut le) = ([0; 44], [0; 44]);
+        x.write_be_bytes(&mut be);
+        x.write_le_bytes(&mut le);
+        assert_eq!(Uint::from_be_bytes(&be), Some(x));
+        assert_eq!(Uint::from_le_bytes(&le), Some(x));
+    }
+    assert_eq!(Uint::<1>::from_be_bytes(&[1, 0, 0, 0, 0, 0, 0, 0, 0]), None);
+    assert_eq!(Uint::<1>::from_le_bytes(&[0, 0, 0, 0, 0, 0, 0, 0, 1]), None);
+    assert_eq!(Uint::<2>::from_u64(5).try_resize::<1>(), Some(Uint::from_u64(5)));
+    assert_eq!(Uint::<2>::from_limbs([0, 1]).try_resize::<1>(), None);
+    assert_eq!(Int::<1>::from_i64(-5).cmp(&Int::from_i64(-6)), Ordering::Greater);
+}
