@@ -20,7 +20,7 @@ impl Numbers {
     fn skewed<const N: usize>(&mut self) -> Uint<N> {
         let mut limbs = [0; N];
         let bits = self.next() as usize % (64 * N + 1);
-        let plain = self.next() % 4 == 0;
+        let plain = self.next().is_multiple_of(4);
         let mut bit = self.next() & 1;
         let mut run = 0;
         for i in 0..bits {
