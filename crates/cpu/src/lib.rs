@@ -3,6 +3,7 @@
 #![doc = include_str!("../README.md")]
 
 mod backend;
+pub mod check;
 mod features;
 mod settings;
 mod sys;

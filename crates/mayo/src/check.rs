@@ -3,8 +3,6 @@
 //! Each gives a [`Row`]. Inputs come from a seeded generator, so that a failure can be had again.
 #![forbid(unsafe_code)]
 
-use lanework_cpu::Unavailable;
-
 use crate::error::Error;
 use crate::expanded::{SigningKey, VerifyingKey};
 use crate::hazmat::{self, sign_with_randomizer};
@@ -13,78 +11,10 @@ use crate::known::{self, Maker, NistDrbg, Specification};
 use crate::params::{Params, Round};
 use crate::scheme::Engine;
 
-/// How much to check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
-    /// Some of everything: well under a second for each set on a fast backend.
-    Quick,
-    /// All records of the known answers, every bit of a signature, every wrong length.
-    Full,
-}
+pub use lanework_cpu::check::{Depth, Row};
 
-/// The outcome of one check on one backend.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// What was checked, with set and round.
-    pub what: String,
-    /// On which backend.
-    pub backend: String,
-    /// Cases that came out right.
-    pub passed: usize,
-    /// Cases that came out wrong.
-    pub failed: usize,
-    /// Cases that were not run.
-    pub skipped: usize,
-    /// What went wrong first, or why cases were not run; empty if all is well.
-    pub why: String,
-}
-
-impl Row {
-    fn new(what: &str, engine: Engine, params: &Params) -> Row {
-        Row {
-            what: format!("{what}, {}", params.name()),
-            backend: engine.name().to_owned(),
-            passed: 0,
-            failed: 0,
-            skipped: 0,
-            why: String::new(),
-        }
-    }
-
-    /// The row of a backend that cannot run here.
-    #[must_use]
-    pub fn unavailable(reason: &Unavailable) -> Row {
-        Row {
-            what: "every check".to_owned(),
-            backend: reason.what.clone(),
-            passed: 0,
-            failed: 0,
-            skipped: 1,
-            why: reason.why.clone(),
-        }
-    }
-
-    /// Whether nothing failed and something ran.
-    #[must_use]
-    pub fn ok(&self) -> bool {
-        self.failed == 0 && self.passed > 0
-    }
-
-    fn case(&mut self, right: bool, wrong: impl FnOnce() -> String) {
-        if right {
-            self.passed += 1;
-        } else {
-            if self.failed == 0 {
-                self.why = wrong();
-            }
-            self.failed += 1;
-        }
-    }
-
-    fn skip(&mut self, why: &str) {
-        self.skipped += 1;
-        why.clone_into(&mut self.why);
-    }
+fn new_row(what: &str, engine: Engine, params: &Params) -> Row {
+    Row::new(format!("{what}, {}", params.name()), engine.name())
 }
 
 /// Seeded inputs. Every check has its own stream, the same on every backend.
@@ -131,7 +61,7 @@ impl Case {
 #[must_use]
 pub fn known_answers(engine: Engine, params: &Params, depth: Depth) -> Row {
     let count = if depth == Depth::Full { 100 } else { 1 };
-    let mut row = Row::new(if count == 1 { "known answer 0" } else { "known answers" }, engine, params);
+    let mut row = new_row(if count == 1 { "known answer 0" } else { "known answers" }, engine, params);
     let Some(digests) = known::digests(params) else {
         row.skip("no known answers are published for this round");
         return row;
@@ -151,7 +81,7 @@ pub fn known_answers(engine: Engine, params: &Params, depth: Depth) -> Row {
 /// symmetric kernels, so that a wrong AES or SHAKE does not agree with itself.
 #[must_use]
 pub fn agreement(engine: Engine, params: &Params, depth: Depth) -> Row {
-    let mut row = Row::new("agreement with the specification", engine, params);
+    let mut row = new_row("agreement with the specification", engine, params);
     let mut inputs = Inputs::new(params, 1);
     let spec = Specification(Engine::portable());
     let count = if depth == Depth::Full { 16 } else { 2 };
@@ -180,7 +110,7 @@ pub fn agreement(engine: Engine, params: &Params, depth: Depth) -> Row {
 /// Expanded keys against compact ones: same signatures, same verdicts.
 #[must_use]
 pub fn expanded(engine: Engine, params: &Params, depth: Depth) -> Row {
-    let mut row = Row::new("expanded against compact keys", engine, params);
+    let mut row = new_row("expanded against compact keys", engine, params);
     let mut inputs = Inputs::new(params, 2);
     for i in 0..if depth == Depth::Full { 24 } else { 3 } {
         let case = match Case::new(engine, params, &mut inputs, 11 * i) {
@@ -228,7 +158,7 @@ fn flip(bytes: &[u8], bit: usize) -> Vec<u8> {
 /// Single-bit flips of a signature: every bit on the expanded key and a sample on the compact one.
 #[must_use]
 pub fn signature_flips(engine: Engine, params: &Params, depth: Depth) -> Row {
-    let mut row = Row::new("flipped signature bits refused", engine, params);
+    let mut row = new_row("flipped signature bits refused", engine, params);
     let case = match Case::new(engine, params, &mut Inputs::new(params, 3), 59) {
         Ok(case) => case,
         Err(e) => {
@@ -260,7 +190,7 @@ pub fn signature_flips(engine: Engine, params: &Params, depth: Depth) -> Row {
 /// Single-bit flips of the message (every bit) and of the public key (all of its seed and a dense sample of P3).
 #[must_use]
 pub fn other_flips(engine: Engine, params: &Params, depth: Depth) -> Row {
-    let mut row = Row::new("flipped key and message bits refused", engine, params);
+    let mut row = new_row("flipped key and message bits refused", engine, params);
     let case = match Case::new(engine, params, &mut Inputs::new(params, 4), 41) {
         Ok(case) => case,
         Err(e) => {
@@ -289,7 +219,7 @@ pub fn other_flips(engine: Engine, params: &Params, depth: Depth) -> Row {
 /// Every wrong length of everything that has a length, from nothing to twice the right one.
 #[must_use]
 pub fn lengths(engine: Engine, params: &Params, depth: Depth) -> Row {
-    let mut row = Row::new("wrong lengths refused", engine, params);
+    let mut row = new_row("wrong lengths refused", engine, params);
     let case = match Case::new(engine, params, &mut Inputs::new(params, 5), 0) {
         Ok(case) => case,
         Err(e) => {
@@ -328,7 +258,7 @@ pub fn lengths(engine: Engine, params: &Params, depth: Depth) -> Row {
 /// Things of another set or round: refused by name where the type carries it, refused as invalid where only bytes do.
 #[must_use]
 pub fn strangers(engine: Engine, params: &Params) -> Row {
-    let mut row = Row::new("other sets and rounds refused", engine, params);
+    let mut row = new_row("other sets and rounds refused", engine, params);
     let case = match Case::new(engine, params, &mut Inputs::new(params, 6), 17) {
         Ok(case) => case,
         Err(e) => {

@@ -131,6 +131,33 @@ pub fn check(
     rows
 }
 
+/// A primitive's row as a gate's.
+fn row(r: lanework_cpu::check::Row) -> GateRow {
+    GateRow {
+        what: r.what,
+        backend: r.backend,
+        passed: r.passed as u64,
+        failed: r.failed as u64,
+        skipped: r.skipped as u64,
+        why: r.why,
+    }
+}
+
+/// The row of a backend that cannot run here.
+fn skipped(what: &str, unavailable: &lanework_cpu::Unavailable) -> GateRow {
+    row(lanework_cpu::check::Row::unavailable(what, unavailable))
+}
+
+/// The same, failed if the backend is required.
+fn missing(context: &Context, what: &str, unavailable: &lanework_cpu::Unavailable) -> GateRow {
+    let mut row = skipped(what, unavailable);
+    if context.settings.requires(&unavailable.what) {
+        (row.failed, row.skipped) = (1, 0);
+        row.why = format!("required, but {}", row.why);
+    }
+    row
+}
+
 /// Whether `pattern` stands for `path`: component by component, `*` for any, a shorter pattern for all below it.
 #[must_use]
 pub fn selects(pattern: &str, path: &str) -> bool {

@@ -20,7 +20,7 @@ use lanework_mayo::{
 };
 use rand_core::{TryCryptoRng, TryRng};
 
-use crate::{Context, Depth, selects};
+use crate::{Context, Depth, missing, row, selects, skipped};
 
 #[cfg(feature = "peers")]
 pub mod peers;
@@ -152,7 +152,7 @@ fn gate_rows(context: &Context, params: &'static Params) -> Vec<GateRow> {
     for engine in Engine::all(&context.cpu) {
         match engine {
             Ok(engine) => checks::run(engine, params, checks::Depth::Quick, &mut |r| rows.push(row(r))),
-            Err(unavailable) => rows.push(skipped(params, &unavailable)),
+            Err(unavailable) => rows.push(skipped(&place(params), &unavailable)),
         }
     }
     #[cfg(feature = "peers")]
@@ -160,26 +160,8 @@ fn gate_rows(context: &Context, params: &'static Params) -> Vec<GateRow> {
     rows
 }
 
-fn row(r: checks::Row) -> GateRow {
-    GateRow {
-        what: r.what,
-        backend: r.backend,
-        passed: r.passed as u64,
-        failed: r.failed as u64,
-        skipped: r.skipped as u64,
-        why: r.why,
-    }
-}
-
-fn skipped(params: &Params, unavailable: &lanework_cpu::Unavailable) -> GateRow {
-    GateRow {
-        what: format!("mayo/{}", params.path()),
-        backend: unavailable.what.clone(),
-        passed: 0,
-        failed: 0,
-        skipped: 1,
-        why: unavailable.why.clone(),
-    }
+fn place(params: &Params) -> String {
+    format!("mayo/{}", params.path())
 }
 
 /// All checks of MAYO on every backend; a required backend that cannot run is a failed row.
@@ -195,7 +177,7 @@ pub fn check(
         rows.push(row);
     };
     for params in Params::all() {
-        if !pattern.is_empty() && !selects(pattern, &format!("mayo/{}", params.path())) {
+        if !pattern.is_empty() && !selects(pattern, &place(params)) {
             continue;
         }
         for engine in Engine::all(&context.cpu) {
@@ -210,14 +192,7 @@ pub fn check(
                         Depth::Full => checks::run(engine, params, checks::Depth::Full, &mut each),
                     }
                 }
-                Err(unavailable) => {
-                    let mut row = skipped(params, &unavailable);
-                    if context.settings.requires(&unavailable.what) {
-                        (row.failed, row.skipped) = (1, 0);
-                        row.why = format!("required, but {}", row.why);
-                    }
-                    push(row);
-                }
+                Err(unavailable) => push(missing(context, &place(params), &unavailable)),
             }
         }
         #[cfg(feature = "peers")]
