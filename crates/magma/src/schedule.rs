@@ -53,6 +53,9 @@ impl ByteOrder {
 pub(crate) struct Schedule {
     /// The round keys in the order of use.
     pub(crate) rounds: [u32; 32],
+    /// How many rounds take K1 to K8 in rising order before the falling ones begin: 24 for encryption, 8 for decryption.
+    /// Kernels that keep something per word of the key rather than per round find the word by it.
+    pub(crate) rising: usize,
     pub(crate) sbox: Sbox,
     pub(crate) order: ByteOrder,
 }
@@ -61,13 +64,13 @@ impl Schedule {
     /// For encryption: K1 to K8 three times, then K8 to K1.
     pub(crate) fn encrypt(words: &[u32; 8], sbox: Sbox, order: ByteOrder) -> Schedule {
         let rounds = core::array::from_fn(|i| words[if i < 24 { i % 8 } else { 7 - i % 8 }]);
-        Schedule { rounds, sbox, order }
+        Schedule { rounds, rising: 24, sbox, order }
     }
 
     /// For decryption: K1 to K8 once, then K8 to K1 three times.
     pub(crate) fn decrypt(words: &[u32; 8], sbox: Sbox, order: ByteOrder) -> Schedule {
         let rounds = core::array::from_fn(|i| words[if i < 8 { i } else { 7 - i % 8 }]);
-        Schedule { rounds, sbox, order }
+        Schedule { rounds, rising: 8, sbox, order }
     }
 }
 
