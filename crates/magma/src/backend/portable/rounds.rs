@@ -1,0 +1,143 @@
+//! The 32 rounds on bit planes.
+//!
+//! **The adder takes four gates a bit.** With x the block's bit, k the key's and c the carry, let u = x ^ k and d = c ^ k. Then
+//! the sum is x ^ d, the carry out k ^ (u & d), and d of the next bit is (u & d) ^ (k ^ k'), k' being the key's next bit. So two
+//! masks per bit and word of the key, k and k ^ k', leave two XORs for u and the sum and two gates for the next d.
+//!
+//! **Substitutions cost no inversions.** The circuits compute S(x) ^ S(0), which AND, OR, XOR and AND NOT can do. What is missing is
+//! a constant word, so a half that was changed once is kept as its value XOR a constant c, and one that was changed twice as
+//! its value. A round whose right half is kept inverted in some bits needs no extra gate: there its u comes from k ^ c, its d is
+//! kept as d ^ c so that the sum comes out right, and AND becomes AND NOT. Halves are inverted in rounds 2 and 3 of every four, which
+//! meets the words K2, K3, K6 and K7 and no others in either direction, so that each word needs one kind of mask.
+
+use lanework_cpu::memory::wipe;
+
+use super::circuits::Circuits;
+use super::plane::{Half, Plane, everywhere};
+use crate::schedule::Schedule;
+
+/// The key's planes: for each word k ^ c and k ^ k' ^ c'.
+#[repr(C, align(64))]
+pub(super) struct Masks {
+    key: [Half; 8],
+    edge: [Half; 8],
+    rising: usize,
+}
+
+/// What the right half of a round is kept as.
+pub(super) mod kept {
+    /// As its value.
+    pub(crate) const PLAIN: u8 = 0;
+    /// As its value XOR the set's constant.
+    pub(crate) const INVERTED: u8 = 1;
+    /// As its value, and so is the left half afterwards: substitutions are completed on the spot.
+    pub(crate) const ALWAYS_PLAIN: u8 = 2;
+}
+
+/// Planes of a word: all ones where its bit is 1.
+#[inline(always)]
+fn spread(word: u32, out: &mut Half) {
+    for (i, plane) in out.iter_mut().enumerate() {
+        *plane = everywhere(word >> i & 1);
+    }
+}
+
+impl Masks {
+    /// Of a key in one direction.
+    #[inline(always)]
+    pub(super) fn new<S: Circuits>(s: &Schedule) -> Masks {
+        let zero = [Plane::ZERO; 32];
+        let mut masks = Masks { key: [zero; 8], edge: [zero; 8], rising: s.rising };
+        for (w, &word) in s.rounds[..8].iter().enumerate() {
+            let kept = if matches!(w % 4, 1 | 2) { word ^ S::CONSTANT } else { word };
+            spread(kept, &mut masks.key[w]);
+            spread(word ^ kept >> 1, &mut masks.edge[w]);
+        }
+        masks
+    }
+}
+
+impl Drop for Masks {
+    fn drop(&mut self) {
+        // SAFETY: a Masks is nothing but words; the bytes are its own.
+        wipe(unsafe { core::slice::from_raw_parts_mut((&raw mut *self).cast::<u8>(), size_of::<Masks>()) });
+    }
+}
+
+/// Wipes planes.
+pub(super) fn wipe_planes(planes: &mut [Half; 2]) {
+    // SAFETY: planes are nothing but words; the bytes are their own.
+    wipe(unsafe {
+        core::slice::from_raw_parts_mut(planes.as_mut_ptr().cast::<u8>(), size_of::<[Half; 2]>())
+    });
+}
+
+/// left ^= g\[k\](right), planes kept as KEPT says.
+#[inline(never)]
+fn round<S: Circuits, const KEPT: u8>(left: &mut Half, right: &Half, key: &Half, edge: &Half) {
+    let mut d = key[0];
+    macro_rules! nibble {
+        ($n:literal, $circuit:ident) => {{
+            let mut sum = [Plane::ZERO; 4];
+            for j in 0..4 {
+                let i = 4 * $n + j;
+                let x = right[i];
+                sum[j] = x ^ d;
+                if i < 31 {
+                    let u = x ^ key[i];
+                    let inverted = KEPT == kept::INVERTED && S::CONSTANT >> i & 1 == 1;
+                    d = if inverted { u & !d } else { u & d } ^ edge[i];
+                }
+            }
+            let out = S::$circuit(sum);
+            for j in 0..4 {
+                let to = (4 * $n + j + 11) % 32;
+                let missing = KEPT == kept::ALWAYS_PLAIN && S::CONSTANT >> to & 1 == 1;
+                left[to] = left[to] ^ if missing { !out[j] } else { out[j] };
+            }
+        }};
+    }
+    nibble!(0, s0);
+    nibble!(1, s1);
+    nibble!(2, s2);
+    nibble!(3, s3);
+    nibble!(4, s4);
+    nibble!(5, s5);
+    nibble!(6, s6);
+    nibble!(7, s7);
+}
+
+/// The word of the key that round r uses.
+const fn word(r: usize, rising: usize) -> usize {
+    if r < rising { r % 8 } else { 7 - r % 8 }
+}
+
+/// All rounds. `halves` are a0 and a1; afterwards they are the upper and the lower half of the result.
+pub(super) fn rounds<S: Circuits>(halves: &mut [Half; 2], masks: &Masks) {
+    let [a0, a1] = halves;
+    for r in (0..32).step_by(4) {
+        let key = |i: usize| (&masks.key[word(r + i, masks.rising)], &masks.edge[word(r + i, masks.rising)]);
+        round::<S, { kept::PLAIN }>(a1, a0, key(0).0, key(0).1);
+        round::<S, { kept::INVERTED }>(a0, a1, key(1).0, key(1).1);
+        round::<S, { kept::INVERTED }>(a1, a0, key(2).0, key(2).1);
+        round::<S, { kept::PLAIN }>(a0, a1, key(3).0, key(3).1);
+    }
+}
+
+/// All rounds of an encryption where every block has a key of its own: `keys` holds the planes of K1 to K8.
+pub(super) fn rounds_of_lanes<S: Circuits>(halves: &mut [Half; 2], keys: &[Half; 8]) {
+    let [a0, a1] = halves;
+    let mut edges = [[Plane::ZERO; 32]; 8];
+    for w in 0..8 {
+        for i in 0..31 {
+            edges[w][i] = keys[w][i] ^ keys[w][i + 1];
+        }
+    }
+    for r in (0..32).step_by(2) {
+        let (even, odd) = (word(r, 24), word(r + 1, 24));
+        round::<S, { kept::ALWAYS_PLAIN }>(a1, a0, &keys[even], &edges[even]);
+        round::<S, { kept::ALWAYS_PLAIN }>(a0, a1, &keys[odd], &edges[odd]);
+    }
+    // SAFETY: as in `wipe_planes`.
+    wipe(unsafe { core::slice::from_raw_parts_mut(edges.as_mut_ptr().cast::<u8>(), size_of::<[Half; 8]>()) });
+}
