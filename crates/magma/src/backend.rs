@@ -13,6 +13,8 @@ use lanework_cpu::{Backend, Features};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule};
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
 pub(crate) mod portable;
 #[cfg(test)]
 mod tests;
@@ -52,12 +54,21 @@ pub struct Kernels {
 }
 
 /// Every backend, from the plainest, which needs nothing, to the fastest.
-pub static BACKENDS: &[Backend<Kernels>] = &[Backend::new(
-    "portable",
-    "plain Rust without tables; bitsliced in bulk",
-    Features::NONE,
-    &portable::KERNELS,
-)];
+pub static BACKENDS: &[Backend<Kernels>] = &[
+    Backend::new(
+        "portable",
+        "plain Rust without tables; bitsliced in bulk",
+        Features::NONE,
+        &portable::KERNELS,
+    ),
+    #[cfg(target_arch = "x86_64")]
+    Backend::new(
+        "avx512",
+        "byte permutations in 64-byte tables, 128 blocks in flight",
+        Features::AVX512,
+        &avx512::KERNELS,
+    ),
+];
 
 impl Kernels {
     /// How many blocks of one key are worked on at once.

@@ -1,0 +1,378 @@
+//! Sixteen blocks to a pair of registers, and the eight operations of a round.
+//!
+//! **The round.** A word of the state is kept rotated, b = w >>> 11, so that the substituted word is added to it without a
+//! rotation and the rotation is paid once, where the word meets the key. x = (b <<< 11) + k; y = x >> 4; both become indices:
+//! the nibble, and above it the byte's number, a constant. Two `vpermb` look them up in 64-byte tables that hold the four
+//! substitutions of the low nibbles and the four of the high ones; one `vpternlog` adds both results to the other word:
+//! rotate, add, shift, two index merges, two permutations, one sum.
+//!
+//! **Floor.** For 16 blocks, 128 bytes. Zen 5: eight operations at four a cycle, four of them (rotation, shift, two
+//! permutations) on the two pipes that have them: 2 cycles a round, 0.5 cycles a byte. Zen 4 splits 512 bits in two: 4
+//! cycles a round on either account, 1.0 cycles a byte; and 8 byte shuffles, interleavings and rotations a batch on the two
+//! pipes, 0.06.
+//!
+//! **Layout.** Eight pairs are in flight: 16 registers of state, four constants and the key, so that each round has 11 left.
+//! Blocks are taken apart within 128 bits; which block lies in which lane does not matter to the rounds and is undone by the
+//! interleaving (see [`BLOCK_OF_LANE`]).
+//!
+//! Leak class: constant time in everything but lengths, S-box set and byte order. Nothing secret is stored but the output.
+
+use core::arch::x86_64::*;
+
+use super::tables::{BLOCK_OF_LANE, LANE_OF_BLOCK, TABLES, swap};
+use crate::backend::{LANES, LaneBlocks};
+use crate::sbox::Sbox;
+use crate::schedule::{ByteOrder, Counter, Schedule};
+use lanework_cpu::memory::Block;
+
+type Z = __m512i;
+
+/// Blocks in a pair of registers.
+pub(super) const PAIR: usize = 16;
+
+/// What all rounds need.
+#[derive(Clone, Copy)]
+struct Constants {
+    low: Z,
+    high: Z,
+    nibbles: Z,
+    places: Z,
+    swap: Z,
+}
+
+impl Constants {
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn new(sbox: Sbox, order: ByteOrder) -> Constants {
+        let tables = &TABLES[sbox as usize];
+        // SAFETY: 64 and 16 bytes are readable.
+        unsafe {
+            Constants {
+                low: _mm512_load_si512(tables.low.as_ptr().cast()),
+                high: _mm512_load_si512(tables.high.as_ptr().cast()),
+                nibbles: _mm512_set1_epi8(0x0f),
+                places: _mm512_set1_epi32(0x3020_1000),
+                swap: _mm512_broadcast_i32x4(_mm_loadu_si128(swap(order).as_ptr().cast())),
+            }
+        }
+    }
+}
+
+/// One round: `b` receives what becomes of `a`. Both rotated right by 11.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+#[inline]
+fn round<const N: usize>(c: &Constants, b: &mut [Z; N], a: &[Z; N], key: impl Fn(usize) -> Z) {
+    for q in 0..N {
+        let x = _mm512_add_epi32(_mm512_rol_epi32::<11>(a[q]), key(q));
+        let y = _mm512_srli_epi32::<4>(x);
+        // (x and nibbles) or places
+        let x = _mm512_ternarylogic_epi32::<0xea>(x, c.nibbles, c.places);
+        let y = _mm512_ternarylogic_epi32::<0xea>(y, c.nibbles, c.places);
+        let (x, y) = (_mm512_permutexvar_epi8(x, c.low), _mm512_permutexvar_epi8(y, c.high));
+        b[q] = _mm512_ternarylogic_epi32::<0x96>(b[q], x, y);
+    }
+}
+
+/// All rounds of one key on the words of N pairs: (a0, a1), not rotated, in and out.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+#[inline]
+fn rounds<const N: usize>(s: &Schedule, c: &Constants, words: [[Z; N]; 2]) -> [[Z; N]; 2] {
+    let [mut a, mut b] = words.map(|w| w.map(|w| _mm512_ror_epi32::<11>(w)));
+    for k in s.rounds.chunks_exact(2) {
+        let (first, second) = (_mm512_set1_epi32(k[0] as i32), _mm512_set1_epi32(k[1] as i32));
+        round(c, &mut b, &a, |_| first);
+        round(c, &mut a, &b, |_| second);
+    }
+    // The last round does not exchange the words.
+    [b, a].map(|w| w.map(|w| _mm512_rol_epi32::<11>(w)))
+}
+
+/// Eight and eight blocks to words (a0, a1).
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+fn apart(c: &Constants, x: Z, y: Z) -> (Z, Z) {
+    let (x, y) = (_mm512_shuffle_epi8(x, c.swap), _mm512_shuffle_epi8(y, c.swap));
+    let (x, y) = (_mm512_castsi512_ps(x), _mm512_castsi512_ps(y));
+    (
+        _mm512_castps_si512(_mm512_shuffle_ps::<0x88>(x, y)),
+        _mm512_castps_si512(_mm512_shuffle_ps::<0xdd>(x, y)),
+    )
+}
+
+/// Words (a0, a1) to eight and eight blocks.
+#[target_feature(enable = "avx512f,avx512bw")]
+#[inline]
+fn together(c: &Constants, a: Z, b: Z) -> (Z, Z) {
+    let (x, y) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    (_mm512_shuffle_epi8(x, c.swap), _mm512_shuffle_epi8(y, c.swap))
+}
+
+/// A mask of the qwords below `n`.
+fn qwords(n: usize) -> __mmask8 {
+    if n < 8 { (1 << n) - 1 } else { u8::MAX }
+}
+
+/// A mask of the bytes below `n`.
+fn bytes(n: usize) -> __mmask64 {
+    if n < 64 { (1 << n) - 1 } else { u64::MAX }
+}
+
+/// Blocks in N pairs: all 16 N of them, or the first `n`.
+///
+/// # Safety
+/// AVX-512 F, BW, VBMI; as `Kernels::blocks`, `n` <= 16 N, and = 16 N unless `CUT`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+#[inline]
+unsafe fn blocks_in<const N: usize, const CUT: bool>(
+    s: &Schedule,
+    c: &Constants,
+    input: *const u8,
+    output: *mut u8,
+    n: usize,
+) {
+    let mask = |i: usize| qwords(n.saturating_sub(8 * i));
+    let load = |i: usize| {
+        let at = input.wrapping_add(64 * i);
+        // SAFETY: the whole register, or its qwords below block n, are readable.
+        unsafe {
+            if CUT { _mm512_maskz_loadu_epi64(mask(i), at.cast()) } else { _mm512_loadu_si512(at.cast()) }
+        }
+    };
+    let store = |i: usize, x: Z| {
+        let at = output.wrapping_add(64 * i);
+        // SAFETY: as above, writable.
+        unsafe {
+            if CUT {
+                _mm512_mask_storeu_epi64(at.cast(), mask(i), x);
+            } else {
+                _mm512_storeu_si512(at.cast(), x);
+            }
+        }
+    };
+    let mut words = [[_mm512_setzero_si512(); N]; 2];
+    for q in 0..N {
+        (words[0][q], words[1][q]) = apart(c, load(2 * q), load(2 * q + 1));
+    }
+    let words = rounds(s, c, words);
+    for q in 0..N {
+        let (x, y) = together(c, words[0][q], words[1][q]);
+        store(2 * q, x);
+        store(2 * q + 1, y);
+    }
+}
+
+/// Calls with a constant number of pairs that is enough for `$n`, a number of pairs up to 8.
+macro_rules! by_pairs {
+    ($n:expr, $pairs:ident => $call:expr) => {
+        match $n {
+            0 => {}
+            1 => by_pairs!(@ 1, $pairs, $call),
+            2 => by_pairs!(@ 2, $pairs, $call),
+            3 => by_pairs!(@ 3, $pairs, $call),
+            4 => by_pairs!(@ 4, $pairs, $call),
+            5 | 6 => by_pairs!(@ 6, $pairs, $call),
+            _ => by_pairs!(@ 8, $pairs, $call),
+        }
+    };
+    (@ $n:literal, $pairs:ident, $call:expr) => {{
+        const $pairs: usize = $n;
+        $call
+    }};
+}
+
+/// # Safety
+/// AVX-512 F, BW, VBMI; see `Kernels::blocks`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+pub(super) unsafe fn blocks(s: &Schedule, mut input: *const u8, mut output: *mut u8, mut n: usize) {
+    const WIDE: usize = 8 * PAIR;
+    let c = Constants::new(s.sbox, s.order);
+    // SAFETY: each step takes as many blocks as are left at least, and the last one is cut to what is left.
+    unsafe {
+        while n >= WIDE {
+            blocks_in::<8, false>(s, &c, input, output, WIDE);
+            (input, output, n) = (input.add(8 * WIDE), output.add(8 * WIDE), n - WIDE);
+        }
+        by_pairs!(n.div_ceil(PAIR), N => blocks_in::<N, true>(s, &c, input, output, n));
+    }
+}
+
+/// Where counters stand: the words of the next 16 blocks, and what the 16 after them are more.
+#[derive(Clone, Copy)]
+struct Count {
+    low: Z,
+    high: Z,
+    step_low: Z,
+    step_high: Z,
+}
+
+impl Count {
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn new(counter: Counter) -> Count {
+        // SAFETY: 64 bytes are readable.
+        let block = unsafe { _mm512_loadu_si512(BLOCK_OF_LANE.as_ptr().cast()) };
+        let words = |start: u32, step: u32| {
+            let many = _mm512_mullo_epi32(block, _mm512_set1_epi32(step as i32));
+            _mm512_add_epi32(_mm512_set1_epi32(start as i32), many)
+        };
+        let sixteen = |step: u32| _mm512_set1_epi32(step.wrapping_mul(PAIR as u32) as i32);
+        Count {
+            low: words(counter.low, counter.step_low),
+            high: words(counter.high, counter.step_high),
+            step_low: sixteen(counter.step_low),
+            step_high: sixteen(counter.step_high),
+        }
+    }
+
+    /// The words of the next N pairs.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn next<const N: usize>(&mut self) -> [[Z; N]; 2] {
+        let mut words = [[self.low; N], [self.high; N]];
+        for q in 0..N {
+            (words[0][q], words[1][q]) = (self.low, self.high);
+            self.low = _mm512_add_epi32(self.low, self.step_low);
+            self.high = _mm512_add_epi32(self.high, self.step_high);
+        }
+        words
+    }
+}
+
+/// Keystream for N pairs, all 128 N bytes of it or the first `n`; added to the input if `XOR`.
+///
+/// # Safety
+/// AVX-512 F, BW, VBMI; as `Kernels::counter`, `n` <= 128 N, and = 128 N unless `CUT`; `input` is not read unless `XOR`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+#[inline]
+unsafe fn stream_in<const N: usize, const CUT: bool, const XOR: bool>(
+    s: &Schedule,
+    c: &Constants,
+    count: &mut Count,
+    input: *const u8,
+    output: *mut u8,
+    n: usize,
+) {
+    let words = rounds(s, c, count.next::<N>());
+    let store = |i: usize, x: Z| {
+        let (input, output) = (input.wrapping_add(64 * i), output.wrapping_add(64 * i));
+        let mask = bytes(n.saturating_sub(64 * i));
+        // SAFETY: the whole register, or its bytes below n, are readable and writable.
+        unsafe {
+            match (CUT, XOR) {
+                (true, true) => {
+                    let x = _mm512_xor_si512(x, _mm512_maskz_loadu_epi8(mask, input.cast()));
+                    _mm512_mask_storeu_epi8(output.cast(), mask, x);
+                }
+                (true, false) => _mm512_mask_storeu_epi8(output.cast(), mask, x),
+                (false, true) => {
+                    let x = _mm512_xor_si512(x, _mm512_loadu_si512(input.cast()));
+                    _mm512_storeu_si512(output.cast(), x);
+                }
+                (false, false) => _mm512_storeu_si512(output.cast(), x),
+            }
+        }
+    };
+    for q in 0..N {
+        let (x, y) = together(c, words[0][q], words[1][q]);
+        store(2 * q, x);
+        store(2 * q + 1, y);
+    }
+}
+
+/// # Safety
+/// AVX-512 F, BW, VBMI; as `Kernels::counter`, or `Kernels::keystream` without `XOR`; `n` in bytes.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+#[inline]
+unsafe fn stream<const XOR: bool>(
+    s: &Schedule,
+    counter: Counter,
+    mut input: *const u8,
+    mut output: *mut u8,
+    mut n: usize,
+) {
+    const WIDE: usize = 8 * 8 * PAIR;
+    let c = Constants::new(s.sbox, s.order);
+    let mut count = Count::new(counter);
+    // SAFETY: each step takes as many bytes as are left at least, and the last one is cut to what is left.
+    unsafe {
+        while n >= WIDE {
+            stream_in::<8, false, XOR>(s, &c, &mut count, input, output, WIDE);
+            (input, output, n) = (input.wrapping_add(WIDE), output.add(WIDE), n - WIDE);
+        }
+        by_pairs!(n.div_ceil(8 * PAIR), N => {
+            stream_in::<N, true, XOR>(s, &c, &mut count, input, output, n)
+        });
+    }
+}
+
+/// # Safety
+/// AVX-512 F, BW, VBMI; see `Kernels::counter`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+pub(super) unsafe fn counter(s: &Schedule, counter: Counter, input: *const u8, output: *mut u8, n: usize) {
+    // SAFETY: the caller's.
+    unsafe { stream::<true>(s, counter, input, output, n) }
+}
+
+/// # Safety
+/// AVX-512 F, BW, VBMI; see `Kernels::keystream`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+pub(super) unsafe fn keystream(s: &Schedule, counter: Counter, output: *mut u8, n: usize) {
+    // SAFETY: the caller's; nothing is read.
+    unsafe { stream::<false>(s, counter, output, output, 8 * n) }
+}
+
+/// Registers that hold one word of every lane's key.
+const GROUPS: usize = LANES / PAIR;
+
+/// Blocks of the lanes' keys: word by word, sixteen lanes to a block, in the order that [`apart`] gives them.
+pub(crate) const LANE_KEYS_BLOCKS: usize = 8 * GROUPS;
+
+/// # Safety
+/// None beyond `Kernels::set_lane`: it checks its indices.
+pub(crate) unsafe fn set_lane(keys: &mut [Block], lane: usize, words: &[u32; 8]) {
+    let (group, at) = (lane / PAIR, LANE_OF_BLOCK[lane % PAIR]);
+    for (i, word) in words.iter().enumerate() {
+        keys[i * GROUPS + group].0[4 * at..][..4].copy_from_slice(&word.to_le_bytes());
+    }
+}
+
+/// The rounds of the first 16 N lanes.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+#[inline]
+fn lanes_in<const N: usize>(keys: &[Block], c: &Constants, data: &mut LaneBlocks) {
+    let keys: &[Block; LANE_KEYS_BLOCKS] = keys[..LANE_KEYS_BLOCKS].try_into().expect("as long");
+    let registers = data.as_mut_ptr().cast::<Z>();
+    let (mut a, mut b) = ([_mm512_setzero_si512(); N], [_mm512_setzero_si512(); N]);
+    for q in 0..N {
+        // SAFETY: N <= 8, and the blocks are 16 registers.
+        let (x, y) = unsafe {
+            (_mm512_loadu_si512(registers.add(2 * q)), _mm512_loadu_si512(registers.add(2 * q + 1)))
+        };
+        let (x, y) = apart(c, x, y);
+        (a[q], b[q]) = (_mm512_ror_epi32::<11>(x), _mm512_ror_epi32::<11>(y));
+    }
+    for i in 0..16 {
+        let words = if i < 12 { [2 * i % 8, 2 * i % 8 + 1] } else { [7 - 2 * i % 8, 6 - 2 * i % 8] };
+        // SAFETY: q < N <= GROUPS, so that the block is there.
+        let key =
+            |word: usize, q: usize| unsafe { _mm512_load_si512(keys.as_ptr().add(word * GROUPS + q).cast()) };
+        round(c, &mut b, &a, |q| key(words[0], q));
+        round(c, &mut a, &b, |q| key(words[1], q));
+    }
+    for q in 0..N {
+        let (x, y) = together(c, _mm512_rol_epi32::<11>(b[q]), _mm512_rol_epi32::<11>(a[q]));
+        // SAFETY: as above.
+        unsafe {
+            _mm512_storeu_si512(registers.add(2 * q), x);
+            _mm512_storeu_si512(registers.add(2 * q + 1), y);
+        }
+    }
+}
+
+/// # Safety
+/// AVX-512 F, BW, VBMI; see `Kernels::lanes`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+pub(super) unsafe fn lanes(keys: &[Block], sbox: Sbox, order: ByteOrder, data: &mut LaneBlocks, n: usize) {
+    let c = Constants::new(sbox, order);
+    by_pairs!(n.div_ceil(PAIR), N => lanes_in::<N>(keys, &c, data));
+}
