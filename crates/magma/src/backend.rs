@@ -8,11 +8,13 @@
 
 use inout::InOutBuf;
 use lanework_cpu::memory::Block;
-use lanework_cpu::{Backend, Features};
+use lanework_cpu::{Backend, Feature, Features};
 
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule};
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 pub(crate) mod portable;
@@ -60,6 +62,15 @@ pub static BACKENDS: &[Backend<Kernels>] = &[
         "plain Rust without tables; bitsliced in bulk",
         Features::NONE,
         &portable::KERNELS,
+    ),
+    #[cfg(target_arch = "x86_64")]
+    Backend::new("avx2", "byte planes, 128 blocks at once", Features::AVX2, &avx2::KERNELS),
+    #[cfg(target_arch = "x86_64")]
+    Backend::new(
+        "avx2-gfni",
+        "the same with GFNI parting nibbles",
+        Features::of(&[Feature::Avx2, Feature::Gfni, Feature::Pclmulqdq]),
+        &avx2::KERNELS_GFNI,
     ),
     #[cfg(target_arch = "x86_64")]
     Backend::new(

@@ -1,0 +1,395 @@
+//! AVX2: byte planes in bulk, whole words for up to 8 blocks, carry-less products.
+//!
+//! Kernels work on batches of up to four groups of 32 blocks. A last batch that is not whole passes through a buffer. Round
+//! keys, and keystream that is left over, are wiped from the stack; states of blocks, which are no longer secret than the
+//! blocks that the caller holds, are not.
+
+use core::arch::x86_64::*;
+
+use lanework_cpu::memory::{Block, bytes_mut, wipe};
+
+use super::{Kernels, LANES, LaneBlocks};
+use crate::sbox::Sbox;
+use crate::schedule::{ByteOrder, Counter, Schedule};
+use count::Counting;
+use planes::{GROUP, Group, Keys, LaneKeys};
+use tables::{PLANES, Planes, WORDS};
+
+mod count;
+mod planes;
+mod products;
+mod tables;
+mod words;
+
+/// Groups worked on at once.
+const GROUPS: usize = 4;
+
+/// The rounds of one to four groups.
+type Rounds = [unsafe fn(&Planes, &Keys, *mut Group); GROUPS];
+
+/// The rounds of one to four groups under keys of their own.
+type LaneRounds = [unsafe fn(&Planes, &LaneKeys, *mut Group); GROUPS];
+
+/// What differs between the rows of the table that share this code.
+trait Tier {
+    const ROUNDS: Rounds;
+    const LANES: LaneRounds;
+}
+
+macro_rules! tier {
+    ($tier:ident, $module:ident, $features:literal, $gfni:literal) => {
+        struct $tier;
+
+        mod $module {
+            use super::planes::{Group, Keys, LaneKeys, lane_rounds, rounds};
+            use super::tables::Planes;
+
+            /// # Safety
+            /// The tier's features; N groups.
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn same_key<const N: usize>(t: &Planes, keys: &Keys, groups: *mut Group) {
+                // SAFETY: the caller's promise.
+                unsafe { rounds::<N, $gfni>(t, keys, groups) }
+            }
+
+            /// # Safety
+            /// The tier's features; N groups.
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn own_keys<const N: usize>(t: &Planes, keys: &LaneKeys, groups: *mut Group) {
+                // SAFETY: the caller's promise.
+                unsafe { lane_rounds::<N, $gfni>(t, keys, 0, groups) }
+            }
+        }
+
+        impl Tier for $tier {
+            const ROUNDS: Rounds = [
+                $module::same_key::<1>,
+                $module::same_key::<2>,
+                $module::same_key::<3>,
+                $module::same_key::<4>,
+            ];
+            const LANES: LaneRounds = [
+                $module::own_keys::<1>,
+                $module::own_keys::<2>,
+                $module::own_keys::<3>,
+                $module::own_keys::<4>,
+            ];
+        }
+    };
+}
+
+tier!(Avx2, plain, "avx2", false);
+tier!(Gfni, gfni, "avx2,gfni", true);
+
+/// The backend.
+pub(crate) static KERNELS: Kernels = kernels::<Avx2>();
+
+/// The same with nibbles parted by GFNI, for CPUs that have it without AVX-512.
+pub(crate) static KERNELS_GFNI: Kernels = kernels::<Gfni>();
+
+const fn kernels<T: Tier>() -> Kernels {
+    Kernels {
+        parallel: GROUPS * GROUP,
+        blocks: blocks::<T>,
+        counter: counter::<T>,
+        keystream: keystream::<T>,
+        lane_keys_blocks: size_of::<LaneKeys>() / size_of::<Block>(),
+        set_lane,
+        lanes: lanes::<T>,
+        products: products::products,
+    }
+}
+
+/// Bytes of a group.
+const GROUP_BYTES: usize = 8 * GROUP;
+
+/// Bytes that whole words take.
+const FEW: usize = 8 * words::BLOCKS;
+
+/// Where blocks come from, and what becomes of them.
+trait Job {
+    /// Whether `input` is added to what comes out.
+    const ADDS: bool;
+    /// Whether `input` is read at all.
+    const READS: bool;
+    /// Blocks `i` to `i + 31` as planes.
+    ///
+    /// # Safety
+    /// AVX2; if `READS` and not `ADDS`, 32 blocks at `input`.
+    unsafe fn group(&self, input: *const u8, i: usize) -> Group;
+    /// Blocks `i` to `i + 7` as words, out of `input` or not.
+    ///
+    /// # Safety
+    /// AVX2.
+    unsafe fn few(&self, input: [__m256i; 2], i: usize) -> words::Pair;
+}
+
+/// The blocks are those of `input`.
+struct Blocks(ByteOrder);
+
+impl Job for Blocks {
+    const ADDS: bool = false;
+    const READS: bool = true;
+
+    #[inline(always)]
+    unsafe fn group(&self, input: *const u8, _: usize) -> Group {
+        // SAFETY: the caller's promise.
+        unsafe { planes::load(input, self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn few(&self, input: [__m256i; 2], _: usize) -> words::Pair {
+        // SAFETY: the caller's promise.
+        unsafe { words::load(input, self.0) }
+    }
+}
+
+/// The blocks are numbers that count; with `ADDS`, `input` is added to what they become.
+struct Count<const ADDS: bool>(Counter, Option<Counting>);
+
+impl<const ADDS: bool> Count<ADDS> {
+    /// # Safety
+    /// AVX2.
+    #[inline(always)]
+    unsafe fn new(counter: Counter, bytes: usize) -> Self {
+        // SAFETY: the caller's promise.
+        Count(counter, if bytes > FEW { Some(unsafe { Counting::new(&counter) }) } else { None })
+    }
+}
+
+impl<const ADDS: bool> Job for Count<ADDS> {
+    const ADDS: bool = ADDS;
+    const READS: bool = ADDS;
+
+    #[inline(always)]
+    unsafe fn group(&self, _: *const u8, i: usize) -> Group {
+        match &self.1 {
+            // SAFETY: the caller's promise.
+            Some(counting) => unsafe { counting.group(i) },
+            None => unreachable!("groups are more than a few blocks"),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn few(&self, _: [__m256i; 2], i: usize) -> words::Pair {
+        // SAFETY: the caller's promise.
+        unsafe { words::count(&self.0.from(i as u32)) }
+    }
+}
+
+/// Up to 64 bytes as two registers.
+///
+/// # Safety
+/// AVX2; `n` <= 64 bytes readable at `from`.
+#[inline(always)]
+unsafe fn fetch(from: *const u8, n: usize) -> [__m256i; 2] {
+    // SAFETY: the caller's promise; the buffer has 64 bytes.
+    unsafe {
+        match n {
+            FEW => [_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast())],
+            8 => [_mm256_zextsi128_si256(_mm_loadl_epi64(from.cast())), _mm256_setzero_si256()],
+            _ => {
+                let mut buffer = Block::ZERO;
+                from.copy_to_nonoverlapping(buffer.0.as_mut_ptr(), n);
+                let at = buffer.0.as_ptr().cast();
+                let out = [_mm256_load_si256(at), _mm256_load_si256(at.add(1))];
+                wipe(&mut buffer.0);
+                out
+            }
+        }
+    }
+}
+
+/// The inverse of [`fetch`].
+///
+/// # Safety
+/// AVX2; `n` <= 64 bytes writable at `to`.
+#[inline(always)]
+unsafe fn deliver(x: [__m256i; 2], to: *mut u8, n: usize) {
+    // SAFETY: the caller's promise; the buffer has 64 bytes.
+    unsafe {
+        match n {
+            FEW => {
+                _mm256_storeu_si256(to.cast(), x[0]);
+                _mm256_storeu_si256(to.add(32).cast(), x[1]);
+            }
+            8 => _mm_storel_epi64(to.cast(), _mm256_castsi256_si128(x[0])),
+            _ => {
+                let mut buffer = Block::ZERO;
+                let at = buffer.0.as_mut_ptr().cast();
+                _mm256_store_si256(at, x[0]);
+                _mm256_store_si256(at.add(1), x[1]);
+                to.copy_from_nonoverlapping(buffer.0.as_ptr(), n);
+                wipe(&mut buffer.0);
+            }
+        }
+    }
+}
+
+/// Up to 8 blocks, from block `i` on, the last of which may be cut.
+///
+/// # Safety
+/// AVX2; `n` <= 64 bytes at `input`, if it is read, and at `output`.
+#[inline(always)]
+unsafe fn few<J: Job>(s: &Schedule, job: &J, i: usize, input: *const u8, output: *mut u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let given = if J::READS { fetch(input, n) } else { [_mm256_setzero_si256(); 2] };
+        let mut out = words::rounds(&WORDS[s.sbox as usize], s, job.few(given, i));
+        if J::ADDS {
+            out = [_mm256_xor_si256(out[0], given[0]), _mm256_xor_si256(out[1], given[1])];
+        }
+        deliver(out, output, n);
+    }
+}
+
+/// `count` whole groups from block `i` on.
+///
+/// # Safety
+/// The tier's features; 256 bytes for each group at `input`, if it is read, and at `output`.
+#[inline(always)]
+unsafe fn batch<T: Tier, J: Job>(
+    s: &Schedule,
+    keys: &Keys,
+    job: &J,
+    state: &mut [Group; GROUPS],
+    count: usize,
+    i: usize,
+    input: *const u8,
+    output: *mut u8,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        for (q, group) in state[..count].iter_mut().enumerate() {
+            *group = job.group(input.wrapping_add(GROUP_BYTES * q), i + GROUP * q);
+        }
+        T::ROUNDS[count - 1](&PLANES[s.sbox as usize], keys, state.as_mut_ptr());
+        for (q, group) in state[..count].iter().enumerate() {
+            let out = planes::unload(*group, s.order);
+            for k in 0..8 {
+                let at = GROUP_BYTES * q + 32 * k;
+                let mut out = out[k];
+                if J::ADDS {
+                    out = _mm256_xor_si256(out, _mm256_loadu_si256(input.add(at).cast()));
+                }
+                _mm256_storeu_si256(output.add(at).cast(), out);
+            }
+        }
+    }
+}
+
+/// Any number of bytes.
+///
+/// # Safety
+/// The tier's features; `n` bytes at `input`, if it is read, and at `output`.
+#[inline(always)]
+unsafe fn run<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: *mut u8, n: usize) {
+    // SAFETY: the caller's promise; a batch that is longer than what is left works in the buffer.
+    unsafe {
+        if n <= FEW {
+            if n > 0 {
+                few(s, job, 0, input, output, n);
+            }
+            return;
+        }
+        let mut keys = Keys::new(s);
+        let mut state = [[_mm256_setzero_si256(); 8]; GROUPS];
+        let mut done = 0;
+        while n - done > FEW {
+            let count = (n - done).div_ceil(GROUP_BYTES).min(GROUPS);
+            let here = (n - done).min(GROUP_BYTES * count);
+            let (from, to) = (input.wrapping_add(done), output.add(done));
+            if here == GROUP_BYTES * count {
+                batch::<T, J>(s, &keys, job, &mut state, count, done / 8, from, to);
+            } else {
+                let mut buffer = [Block::ZERO; GROUPS * GROUP_BYTES / 64];
+                let bytes = bytes_mut(&mut buffer);
+                if J::READS {
+                    from.copy_to_nonoverlapping(bytes.as_mut_ptr(), here);
+                }
+                let at = bytes.as_mut_ptr();
+                batch::<T, J>(s, &keys, job, &mut state, count, done / 8, at, at);
+                to.copy_from_nonoverlapping(at, here);
+                wipe(&mut bytes[..GROUP_BYTES * count]);
+            }
+            done += here;
+        }
+        if done < n {
+            few(s, job, done / 8, input.wrapping_add(done), output.add(done), n - done);
+        }
+        keys.wipe();
+        wipe_groups(&mut state);
+    }
+}
+
+/// # Safety
+/// AVX2.
+#[inline(always)]
+unsafe fn wipe_groups(state: &mut [Group; GROUPS]) {
+    // SAFETY: the same bytes; zeros are a value of a register.
+    wipe(unsafe { core::slice::from_raw_parts_mut(state.as_mut_ptr().cast(), size_of_val(state)) });
+}
+
+/// # Safety
+/// See `Kernels::blocks`; the tier's features.
+#[target_feature(enable = "avx2")]
+unsafe fn blocks<T: Tier>(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { run::<T, _>(s, &Blocks(s.order), input, output, 8 * n) }
+}
+
+/// # Safety
+/// See `Kernels::counter`; the tier's features.
+#[target_feature(enable = "avx2")]
+unsafe fn counter<T: Tier>(s: &Schedule, counter: Counter, input: *const u8, output: *mut u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { run::<T, _>(s, &Count::<true>::new(counter, n), input, output, n) }
+}
+
+/// # Safety
+/// See `Kernels::keystream`; the tier's features.
+#[target_feature(enable = "avx2")]
+unsafe fn keystream<T: Tier>(s: &Schedule, counter: Counter, output: *mut u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { run::<T, _>(s, &Count::<false>::new(counter, 8 * n), core::ptr::null(), output, 8 * n) }
+}
+
+/// # Safety
+/// See `Kernels::set_lane`.
+unsafe fn set_lane(keys: &mut [Block], lane: usize, words: &[u32; 8]) {
+    let (group, place) = (lane / GROUP, planes::place(lane % GROUP));
+    // SAFETY: the keys have `lane_keys_blocks` blocks, which are as many bytes, with a greater alignment.
+    let keys = unsafe { &mut *keys.as_mut_ptr().cast::<LaneKeys>() };
+    for (planes, word) in keys.iter_mut().zip(words) {
+        for (plane, byte) in planes[group].iter_mut().zip(word.to_le_bytes()) {
+            plane[place] = byte;
+        }
+    }
+}
+
+/// # Safety
+/// See `Kernels::lanes`; the tier's features.
+#[target_feature(enable = "avx2")]
+unsafe fn lanes<T: Tier>(keys: &[Block], sbox: Sbox, order: ByteOrder, data: &mut LaneBlocks, n: usize) {
+    const { assert!(LANES == GROUPS * GROUP) };
+    if n == 0 {
+        return;
+    }
+    let count = n.div_ceil(GROUP);
+    let at = data.as_mut_ptr().cast::<u8>();
+    // SAFETY: the caller's promise; `data` has all four groups, `keys` as in `set_lane`.
+    unsafe {
+        let mut state = [[_mm256_setzero_si256(); 8]; GROUPS];
+        for q in 0..count {
+            state[q] = planes::load(at.add(GROUP_BYTES * q), order);
+        }
+        T::LANES[count - 1](&PLANES[sbox as usize], &*keys.as_ptr().cast(), state.as_mut_ptr());
+        for q in 0..count {
+            let out = planes::unload(state[q], order);
+            for k in 0..8 {
+                _mm256_storeu_si256(at.add(GROUP_BYTES * q + 32 * k).cast(), out[k]);
+            }
+        }
+        wipe_groups(&mut state);
+    }
+}
