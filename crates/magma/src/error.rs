@@ -56,6 +56,8 @@ pub enum Error {
     },
     /// Input and output overlap without being the same.
     Overlap,
+    /// The operating system refused to start threads, for this reason.
+    Threads(String),
     /// A parameter outside its range, named.
     Parameter(&'static str),
 }
@@ -80,6 +82,7 @@ impl fmt::Display for Error {
             Error::Section(got) => write!(f, "a section of {got} bytes is not a positive multiple of 8"),
             Error::Lengths { input, output } => write!(f, "{input} bytes of input but {output} of output"),
             Error::Overlap => write!(f, "input and output overlap without being the same"),
+            Error::Threads(why) => write!(f, "{why}"),
             Error::Parameter(what) => write!(f, "out of range: {what}"),
         }
     }

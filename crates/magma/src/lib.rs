@@ -3,11 +3,14 @@
 pub mod backend;
 pub mod error;
 pub mod key;
+pub mod known;
+pub mod mgm;
 pub mod sbox;
 mod schedule;
 pub mod spec;
 
 pub use error::Error;
 pub use key::{Choice, Gost28147, Keyed, Magma};
+pub use mgm::Mgm;
 pub use sbox::Sbox;
 pub use schedule::ByteOrder;

@@ -1,0 +1,338 @@
+//! MGM, the multilinear Galois mode, over Magma (RFC 9058): encryption with associated data.
+//!
+//! A message costs two encryptions and one product in GF(2^64) for each block of data: one block of gamma, and one secret
+//! factor H_i that the ciphertext's block i is multiplied with. Nothing depends on the block before, so all of it runs in the
+//! cipher's bulk kernels, in pieces that stay in the first-level cache, and the products are reduced once, at the end.
+//!
+//! What the mode asks of its user: a nonce never comes twice under one key (its top bit must be 0, RFC 9058, 4.1), and the
+//! length of the tag is fixed for a protocol, hence at construction. Opening checks the tag over the whole ciphertext before
+//! the first byte is decrypted; what was refused leaves zeros in the output. The mode does not commit to its key: a
+//! ciphertext that opens under two keys can be made (see the container for a format that commits).
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use ctutils::CtEq;
+use inout::InOutBuf;
+use lanework_cpu::Threads;
+use lanework_cpu::memory::wipe;
+
+use crate::error::Error;
+use crate::key::{Choice, Core, Keyed, Magma, Sealed};
+
+mod field;
+mod spread;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod work;
+
+pub use stream::{Decrypter, Opener, Sealer, Verifier};
+use work::{Start, Work};
+
+/// Bytes of a nonce; the top bit of the first one is 0.
+pub const NONCE: usize = 8;
+
+/// The most bytes of associated data and data together: RFC 9058 counts fewer than 2^32 bits.
+pub const LONGEST: u64 = (1 << 29) - 1;
+
+/// A tag of 4 to 8 bytes.
+#[derive(Clone, Copy)]
+pub struct Tag {
+    bytes: [u8; 8],
+    length: u8,
+}
+
+impl Tag {
+    fn new(whole: [u8; 8], length: usize) -> Tag {
+        let mut bytes = [0; 8];
+        bytes[..length].copy_from_slice(&whole[..length]);
+        Tag { bytes, length: length as u8 }
+    }
+
+    /// The bytes, as many as the key's tag length says.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl AsRef<[u8]> for Tag {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl fmt::Debug for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_slice().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// MGM under a Magma key, with tags of one length. Wiped when dropped.
+#[derive(Clone)]
+pub struct Mgm {
+    key: Magma,
+    tag: usize,
+}
+
+impl Mgm {
+    /// A key on this machine's best backend, with whole tags of 8 bytes.
+    #[must_use]
+    pub fn new(key: &[u8; 32]) -> Mgm {
+        Mgm { key: Magma::new(key), tag: 8 }
+    }
+
+    /// A key on a chosen backend, with tags of `tag` bytes.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`] if `tag` is not 4 to 8: RFC 9058 allows 32 to 64 bits.
+    pub fn with(key: &[u8; 32], tag: usize, choice: Choice) -> Result<Mgm, Error> {
+        Mgm::over(Magma::with(key, choice), tag)
+    }
+
+    /// MGM over a cipher that has its key already.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`] if `tag` is not 4 to 8.
+    pub fn over(key: Magma, tag: usize) -> Result<Mgm, Error> {
+        if (4..=8).contains(&tag) { Ok(Mgm { key, tag }) } else { Err(Error::TagLength(tag)) }
+    }
+
+    /// Bytes of this key's tags.
+    #[must_use]
+    pub const fn tag_length(&self) -> usize {
+        self.tag
+    }
+
+    /// The cipher underneath.
+    #[must_use]
+    pub const fn cipher(&self) -> &Magma {
+        &self.key
+    }
+
+    /// Encrypts `data` in place and returns the tag over `aad` and the ciphertext.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::EmptyMessage`], [`Error::TooLong`]; nothing is changed then.
+    pub fn seal(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> Result<Tag, Error> {
+        self.seal_inout(nonce, aad, data.into())
+    }
+
+    /// Encrypts `input` into `output`, which is of the same length, and returns the tag.
+    ///
+    /// # Errors
+    /// [`Error::Lengths`], and those of [`Mgm::seal`]; nothing is changed then.
+    pub fn seal_to(&self, nonce: &[u8], aad: &[u8], input: &[u8], output: &mut [u8]) -> Result<Tag, Error> {
+        self.seal_inout(nonce, aad, pair(input, output)?)
+    }
+
+    /// Encrypts from one buffer into another or in place.
+    ///
+    /// # Errors
+    /// Those of [`Mgm::seal`].
+    pub fn seal_inout(&self, nonce: &[u8], aad: &[u8], mut data: InOutBuf<'_, '_, u8>) -> Result<Tag, Error> {
+        let nonce = self.admit(nonce, aad.len(), data.len())?;
+        let core = self.core();
+        if work::is_small(aad.len(), data.len()) {
+            let mut small = work::Small::new(core, nonce, aad.len(), data.len());
+            data.xor_in2out(small.gamma());
+            return Ok(Tag::new(small.tag(core, aad, data.get_out()), self.tag));
+        }
+        let start = Start::new(core, nonce);
+        let mut work = Work::new(core);
+        work.absorb(start.hash, aad);
+        let lengths = lengths(aad.len(), data.len());
+        let hash = start.hash.from(blocks(aad.len()));
+        work.seal(start.encrypt, hash, data.reborrow());
+        work.absorb(hash.from(blocks(data.len())), &lengths);
+        Ok(Tag::new(work.tag(), self.tag))
+    }
+
+    /// Decrypts `data` in place if `tag` is right. The tag is checked first: no plaintext exists before.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`] and those of [`Mgm::seal`], with nothing changed; [`Error::Refused`] if the tag is wrong, with
+    /// `data` overwritten by zeros.
+    pub fn open(&self, nonce: &[u8], aad: &[u8], data: &mut [u8], tag: &[u8]) -> Result<(), Error> {
+        self.open_inout(nonce, aad, data.into(), tag)
+    }
+
+    /// Decrypts `input` into `output`, which is of the same length, if `tag` is right.
+    ///
+    /// # Errors
+    /// [`Error::Lengths`], and those of [`Mgm::open`]; the output is zeros if the tag is wrong.
+    pub fn open_to(
+        &self,
+        nonce: &[u8],
+        aad: &[u8],
+        input: &[u8],
+        output: &mut [u8],
+        tag: &[u8],
+    ) -> Result<(), Error> {
+        self.open_inout(nonce, aad, pair(input, output)?, tag)
+    }
+
+    /// Decrypts from one buffer into another or in place, if `tag` is right.
+    ///
+    /// # Errors
+    /// Those of [`Mgm::open`].
+    pub fn open_inout(
+        &self,
+        nonce: &[u8],
+        aad: &[u8],
+        mut data: InOutBuf<'_, '_, u8>,
+        tag: &[u8],
+    ) -> Result<(), Error> {
+        let nonce = self.admit(nonce, aad.len(), data.len())?;
+        self.admit_tag(tag)?;
+        let core = self.core();
+        if work::is_small(aad.len(), data.len()) {
+            let mut small = work::Small::new(core, nonce, aad.len(), data.len());
+            if !self.equal(&small.tag(core, aad, data.get_in()), tag) {
+                return refuse(data.get_out());
+            }
+            data.xor_in2out(small.gamma());
+            return Ok(());
+        }
+        // Two passes, because a forgery then costs half and leaves no plaintext anywhere, and the second reading costs
+        // nothing that could be measured beside one pass over pieces.
+        let start = Start::new(core, nonce);
+        let mut work = Work::new(core);
+        work.absorb(start.hash, aad);
+        let hash = start.hash.from(blocks(aad.len()));
+        work.absorb(hash, data.get_in());
+        work.absorb(hash.from(blocks(data.len())), &lengths(aad.len(), data.len()));
+        if !self.equal(&work.tag(), tag) {
+            return refuse(data.get_out());
+        }
+        core.counter(start.encrypt, data);
+        Ok(())
+    }
+
+    /// [`Mgm::seal`] on several threads, which pays from some 100 KiB of data on.
+    ///
+    /// # Errors
+    /// Those of [`Mgm::seal`], and [`Error::Threads`]; nothing is changed then.
+    pub fn seal_with(
+        &self,
+        threads: Threads<'_>,
+        nonce: &[u8],
+        aad: &[u8],
+        data: &mut [u8],
+    ) -> Result<Tag, Error> {
+        if spread::is_worth_it(threads, data.len()) {
+            let nonce = self.admit(nonce, aad.len(), data.len())?;
+            return Ok(Tag::new(spread::seal(self.core(), threads, nonce, aad, data)?, self.tag));
+        }
+        self.seal(nonce, aad, data)
+    }
+
+    /// [`Mgm::open`] on several threads, which pays from some 100 KiB of data on.
+    ///
+    /// # Errors
+    /// Those of [`Mgm::open`]; [`Error::Threads`], with `data` unchanged.
+    pub fn open_with(
+        &self,
+        threads: Threads<'_>,
+        nonce: &[u8],
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &[u8],
+    ) -> Result<(), Error> {
+        if spread::is_worth_it(threads, data.len()) {
+            let nonce = self.admit(nonce, aad.len(), data.len())?;
+            self.admit_tag(tag)?;
+            let opening = spread::Opening::new(self.core(), threads, nonce, aad, data)?;
+            if !self.equal(&opening.tag, tag) {
+                return refuse(data);
+            }
+            return opening.decrypt(self.core(), threads, data);
+        }
+        self.open(nonce, aad, data, tag)
+    }
+
+    /// Seals a message that comes in pieces.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`], [`Error::NonceTopBit`].
+    pub fn sealer(&self, nonce: &[u8]) -> Result<Sealer<'_>, Error> {
+        Sealer::new(self, admit_nonce(nonce)?)
+    }
+
+    /// Checks a message that comes in pieces, and only then allows its decryption in a second reading.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`], [`Error::NonceTopBit`].
+    pub fn verifier(&self, nonce: &[u8]) -> Result<Verifier<'_>, Error> {
+        Verifier::new(self, admit_nonce(nonce)?)
+    }
+
+    /// Decrypts a message that comes in pieces *before* its tag can be checked; see [`Opener`] for what that asks of you.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`], [`Error::NonceTopBit`].
+    pub fn opener(&self, nonce: &[u8]) -> Result<Opener<'_>, Error> {
+        Opener::new(self, admit_nonce(nonce)?)
+    }
+
+    fn core(&self) -> &Core {
+        Sealed::core(&self.key)
+    }
+
+    /// What can be said about a message before anything is done.
+    fn admit(&self, nonce: &[u8], aad: usize, data: usize) -> Result<[u8; 8], Error> {
+        let nonce = admit_nonce(nonce)?;
+        if aad == 0 && data == 0 {
+            return Err(Error::EmptyMessage);
+        }
+        match (aad as u64).checked_add(data as u64) {
+            Some(all) if all <= LONGEST => Ok(nonce),
+            _ => Err(Error::TooLong { limit: LONGEST }),
+        }
+    }
+
+    fn admit_tag(&self, tag: &[u8]) -> Result<(), Error> {
+        if tag.len() == self.tag { Ok(()) } else { Err(Error::TagLength(tag.len())) }
+    }
+
+    /// In constant time.
+    fn equal(&self, computed: &[u8; 8], tag: &[u8]) -> bool {
+        computed[..self.tag].ct_eq(tag).to_bool()
+    }
+}
+
+impl fmt::Debug for Mgm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mgm")
+            .field("tag", &self.tag)
+            .field("backend", &self.key.backend())
+            .finish_non_exhaustive()
+    }
+}
+
+fn admit_nonce(nonce: &[u8]) -> Result<[u8; 8], Error> {
+    let nonce: [u8; NONCE] =
+        nonce.try_into().map_err(|_| Error::NonceLength { got: nonce.len(), want: "8" })?;
+    if nonce[0] & 0x80 == 0 { Ok(nonce) } else { Err(Error::NonceTopBit) }
+}
+
+fn pair<'i, 'o>(input: &'i [u8], output: &'o mut [u8]) -> Result<InOutBuf<'i, 'o, u8>, Error> {
+    let lengths = Error::Lengths { input: input.len(), output: output.len() };
+    InOutBuf::new(input, output).map_err(|_| lengths)
+}
+
+fn refuse(output: &mut [u8]) -> Result<(), Error> {
+    wipe(output);
+    Err(Error::Refused)
+}
+
+/// Blocks that so many bytes fill or begin. Messages are shorter than 2^29 bytes, so a `u32` holds it.
+fn blocks(bytes: usize) -> u32 {
+    bytes.div_ceil(8) as u32
+}
+
+/// len(A) || len(C), in bits.
+fn lengths(aad: usize, data: usize) -> [u8; 8] {
+    ((aad as u64 * 8) << 32 | (data as u64 * 8)).to_be_bytes()
+}

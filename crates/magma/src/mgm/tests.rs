@@ -1,0 +1,344 @@
+//! MGM against the RFCs' messages and against the specification, on every backend, whole, cut anywhere, and on threads.
+
+use inout::InOutBuf;
+use lanework_cpu::{Cpu, Select, Settings, Threads};
+
+use super::*;
+use crate::backend::BACKENDS;
+use crate::known::mgm::{INSIDES, MESSAGES};
+use crate::known::{array, bytes};
+use crate::sbox::Sbox;
+use crate::spec;
+
+/// Runs `test` on every backend that this machine has.
+fn each(test: impl Fn(Choice)) {
+    let settings = Settings::from_env().expect("the environment can be read");
+    let cpu = Cpu::detect();
+    for row in BACKENDS {
+        match Choice::new(&cpu, Select::Named(row.name())) {
+            Ok(choice) => test(choice),
+            Err(why) => assert!(!settings.requires(row.name()), "{why}, but LANEWORK_REQUIRE asks for it"),
+        }
+    }
+}
+
+fn numbers(seed: u64, n: usize) -> Vec<u8> {
+    let mut state = seed;
+    (0..n)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        })
+        .collect()
+}
+
+/// RFC 9058, 4.1, word for word over the specification's cipher: ciphertext and whole tag.
+fn slowly(key: &[u8; 32], nonce: [u8; 8], aad: &[u8], plaintext: &[u8]) -> (Vec<u8>, [u8; 8]) {
+    let words = spec::magma_words(key);
+    let e = |block: u64| spec::encrypt(Sbox::Z.rows(), &words, block);
+    let times = |x: u64, y: u64| {
+        (0..64).rev().fold(0u64, |sum, bit| {
+            let doubled = sum << 1 ^ if sum >> 63 == 1 { 0b1_1011 } else { 0 };
+            doubled ^ if y >> bit & 1 == 1 { x } else { 0 }
+        })
+    };
+    let icn = u64::from_be_bytes(nonce);
+    let mut y = e(icn);
+    let mut ciphertext = Vec::new();
+    for piece in plaintext.chunks(8) {
+        ciphertext.extend(piece.iter().zip(e(y).to_be_bytes()).map(|(p, gamma)| p ^ gamma));
+        y = y & 0xffff_ffff_0000_0000 | u64::from((y as u32).wrapping_add(1));
+    }
+    let mut z = e(icn | 1 << 63);
+    let mut sum = 0;
+    let lengths = ((aad.len() * 8) as u64) << 32 | (ciphertext.len() * 8) as u64;
+    for piece in aad.chunks(8).chain(ciphertext.chunks(8)).chain([&lengths.to_be_bytes()[..]]) {
+        let mut block = [0; 8];
+        block[..piece.len()].copy_from_slice(piece);
+        sum ^= times(e(z), u64::from_be_bytes(block));
+        z = z.wrapping_add(1 << 32);
+    }
+    (ciphertext, e(sum).to_be_bytes())
+}
+
+#[test]
+fn the_rfcs_messages_are_sealed_and_opened() {
+    each(|choice| {
+        for m in MESSAGES {
+            let mgm = Mgm::with(&array(m.key), 8, choice).expect("8 bytes of tag");
+            let (nonce, aad) = (bytes(m.nonce), bytes(m.aad));
+            let mut data = bytes(m.plaintext);
+            let tag = mgm.seal(&nonce, &aad, &mut data).expect("a message");
+            assert_eq!(data, bytes(m.ciphertext), "{} {}", choice.name(), m.source);
+            assert_eq!(tag.as_slice(), bytes(m.tag), "{} {}", choice.name(), m.source);
+            mgm.open(&nonce, &aad, &mut data, tag.as_slice()).expect("its own tag");
+            assert_eq!(data, bytes(m.plaintext), "{} {}", choice.name(), m.source);
+        }
+    });
+}
+
+#[test]
+fn rfc_9058_inside() {
+    each(|choice| {
+        for inside in INSIDES {
+            let m = &MESSAGES[inside.message];
+            let mgm = Mgm::with(&array(m.key), 8, choice).expect("8 bytes of tag");
+            let start = Start::new(mgm.core(), array(m.nonce));
+            assert_eq!(start.encrypt.at(0).to_be_bytes(), array(inside.y));
+            assert_eq!(start.hash.at(0).to_be_bytes(), array(inside.z));
+            let (gamma, factors) = (bytes(inside.gamma), bytes(inside.factors));
+            let mut out = vec![0; gamma.len()];
+            mgm.core().keystream(start.encrypt, &mut out);
+            assert_eq!(out, gamma);
+            out.resize(factors.len(), 0);
+            mgm.core().keystream(start.hash, &mut out);
+            assert_eq!(out, factors);
+            let (aad, ciphertext) = (bytes(m.aad), bytes(m.ciphertext));
+            let mut padded = aad.clone();
+            padded.resize(aad.len().next_multiple_of(8), 0);
+            padded.extend(&ciphertext);
+            padded.resize(padded.len().next_multiple_of(8), 0);
+            for (i, sum) in bytes(inside.sums).chunks(8).enumerate() {
+                let mut work = Work::new(mgm.core());
+                work.absorb(start.hash, &padded[..8 * i + 8]);
+                assert_eq!(field::reduce(work.sum).to_be_bytes(), sum, "after block {}", i + 1);
+            }
+            padded.extend(lengths(aad.len(), ciphertext.len()));
+            let mut work = Work::new(mgm.core());
+            work.absorb(start.hash, &padded);
+            assert_eq!(field::reduce(work.sum).to_be_bytes(), array(inside.sum));
+            assert_eq!(work.tag(), array(m.tag));
+        }
+    });
+}
+
+#[test]
+fn every_length_is_the_specifications() {
+    let key: [u8; 32] = array(MESSAGES[0].key);
+    let lengths = (0..=41usize).flat_map(|n| [(0, n), (n, 0), (n, 23), (13, n)]).chain([
+        (1000, 0),
+        (1016, 0),
+        (1017, 7),
+        (0, 503),
+        (0, 504),
+        (0, 505),
+        (8, 1000),
+        (200, 4096),
+        (3, 8191),
+        (0, 8192),
+        (0, 8193),
+        (8200, 16391),
+        (20000, 40001),
+    ]);
+    each(|choice| {
+        let mgm = Mgm::with(&key, 8, choice).expect("8 bytes of tag");
+        for (a, n) in lengths.clone().filter(|&(a, n)| a + n > 0) {
+            let (aad, plaintext) = (numbers(a as u64, a), numbers(n as u64 + 99, n));
+            let nonce: [u8; 8] = (0x7fff_0000_0000_0000 ^ (a * 100_000 + n) as u64).to_be_bytes();
+            let (ciphertext, tag) = slowly(&key, nonce, &aad, &plaintext);
+            let mut out = vec![0xa5; n];
+            let got = mgm.seal_to(&nonce, &aad, &plaintext, &mut out).expect("a message");
+            assert!(out == ciphertext && got.as_slice() == tag, "{} {a}+{n}: sealed", choice.name());
+            let mut in_place = plaintext.clone();
+            let got = mgm.seal(&nonce, &aad, &mut in_place).expect("a message");
+            assert!(in_place == ciphertext && got.as_slice() == tag, "{} {a}+{n}: in place", choice.name());
+            out.fill(0xa5);
+            mgm.open_to(&nonce, &aad, &ciphertext, &mut out, &tag).expect("its own tag");
+            assert!(out == plaintext, "{} {a}+{n}: opened", choice.name());
+            mgm.open(&nonce, &aad, &mut in_place, &tag).expect("its own tag");
+            assert!(in_place == plaintext, "{} {a}+{n}: opened in place", choice.name());
+        }
+    });
+}
+
+#[test]
+fn counters_that_wrap_stay_within_their_halves() {
+    // Nonces, found by search, for which Y_1's lower half or Z_1's upper half starts within 4,000 of its end.
+    let key = [7; 32];
+    let words = spec::magma_words(&key);
+    let nonces = [0x1a_6424u64, 0xdac];
+    let y = spec::encrypt(Sbox::Z.rows(), &words, nonces[0]) as u32;
+    let z = (spec::encrypt(Sbox::Z.rows(), &words, nonces[1] | 1 << 63) >> 32) as u32;
+    assert!(y > u32::MAX - 4000 && z > u32::MAX - 4000, "{y:08x} {z:08x}");
+    let plaintext = numbers(5, 8 * 4100);
+    for nonce in nonces.map(u64::to_be_bytes) {
+        let (ciphertext, tag) = slowly(&key, nonce, b"wraps", &plaintext);
+        each(|choice| {
+            let mgm = Mgm::with(&key, 8, choice).expect("8 bytes of tag");
+            let mut data = plaintext.clone();
+            let got = mgm.seal(&nonce, b"wraps", &mut data).expect("a message");
+            assert!(data == ciphertext && got.as_slice() == tag, "{}", choice.name());
+        });
+    }
+}
+
+#[test]
+fn pieces_cut_anywhere_are_the_same_message() {
+    let key: [u8; 32] = array(MESSAGES[1].key);
+    let (aad, plaintext) = (numbers(1, 61), numbers(2, 9000));
+    let nonce = [1, 2, 3, 4, 5, 6, 7, 8];
+    let (ciphertext, tag) = slowly(&key, nonce, &aad, &plaintext);
+    each(|choice| {
+        let mgm = Mgm::with(&key, 8, choice).expect("8 bytes of tag");
+        for step in [1, 2, 3, 7, 8, 9, 16, 61, 100, 1000, 8195, 9000] {
+            let mut sealer = mgm.sealer(&nonce).expect("a nonce");
+            let mut opener = mgm.opener(&nonce).expect("a nonce");
+            let mut verifier = mgm.verifier(&nonce).expect("a nonce");
+            for piece in aad.chunks(step) {
+                sealer.aad(piece).expect("taken");
+                opener.aad(piece).expect("taken");
+                verifier.aad(piece).expect("taken");
+            }
+            let (mut sealed, mut opened) = (plaintext.clone(), vec![0; plaintext.len()]);
+            for piece in sealed.chunks_mut(step) {
+                sealer.data(piece).expect("taken");
+            }
+            assert!(sealed == ciphertext, "{} {step}: sealed", choice.name());
+            assert_eq!(sealer.finish().expect("a message").as_slice(), tag, "{} {step}", choice.name());
+            for (from, to) in ciphertext.chunks(step).zip(opened.chunks_mut(step)) {
+                verifier.data(from).expect("taken");
+                opener.data_unverified_inout(InOutBuf::new(from, to).expect("one length")).expect("taken");
+            }
+            assert!(opened == plaintext, "{} {step}: opened", choice.name());
+            opener.finish(&tag).expect("its own tag");
+            let mut decrypter = verifier.finish(&tag).expect("its own tag");
+            for piece in sealed.chunks_mut(step) {
+                assert!(!decrypter.is_complete());
+                decrypter.data(piece).expect("verified");
+            }
+            assert!(decrypter.is_complete());
+            assert!(sealed == plaintext, "{} {step}: verified and decrypted", choice.name());
+            assert_eq!(decrypter.data(&mut [0]), Err(Error::TooLong { limit: 9000 }));
+        }
+    });
+}
+
+#[test]
+fn threads_change_nothing() {
+    let key = [3; 32];
+    let nonce = [0; 8];
+    let pool = Threads::pool(3).expect("three threads");
+    each(|choice| {
+        let mgm = Mgm::with(&key, 6, choice).expect("6 bytes of tag");
+        for n in [0, 5, 98_303, 98_304, 100_003, 262_144, 1_000_001] {
+            let plaintext = numbers(n as u64, n);
+            let mut alone = plaintext.clone();
+            let tag = mgm.seal(&nonce, b"aad", &mut alone).expect("a message");
+            for threads in [Threads::One, Threads::Own(2), Threads::Pool(&pool)] {
+                let mut data = plaintext.clone();
+                let got = mgm.seal_with(threads, &nonce, b"aad", &mut data).expect("a message");
+                assert!(data == alone && got.as_slice() == tag.as_slice(), "{} {n}", choice.name());
+                mgm.open_with(threads, &nonce, b"aad", &mut data, tag.as_slice()).expect("its own tag");
+                assert!(data == plaintext, "{} {n}: opened", choice.name());
+                let mut bad = alone.clone();
+                let wrong = mgm.open_with(threads, &nonce, b"aax", &mut bad, tag.as_slice());
+                assert_eq!(wrong, Err(Error::Refused));
+                assert!(bad.iter().all(|&byte| byte == 0), "{} {n}: wiped", choice.name());
+            }
+        }
+    });
+}
+
+#[test]
+fn a_changed_bit_anywhere_is_refused_and_leaves_zeros() {
+    each(|choice| {
+        for (a, n) in [(5, 11), (20, 700)] {
+            let mgm = Mgm::with(&[9; 32], 8, choice).expect("8 bytes of tag");
+            let nonce = [0x11; 8];
+            let (aad, mut sealed) = (numbers(1, a), numbers(2, n));
+            let plaintext = sealed.clone();
+            let tag = mgm.seal(&nonce, &aad, &mut sealed).expect("a message");
+            let tag: [u8; 8] = tag.as_slice().try_into().expect("8 bytes");
+            let message: Vec<u8> = [&nonce[..], &aad, &sealed, &tag].concat();
+            for bit in 0..8 * message.len() {
+                let mut bad = message.clone();
+                bad[bit / 8] ^= 1 << (bit % 8);
+                if bad[0] & 0x80 != 0 {
+                    continue;
+                }
+                let (head, rest) = bad.split_at(8 + a);
+                let (data, tag) = rest.split_at(n);
+                let mut out = vec![0xa5; n];
+                let refused = mgm.open_to(&head[..8], &head[8..], data, &mut out, tag);
+                assert_eq!(refused, Err(Error::Refused), "{} bit {bit}", choice.name());
+                assert!(out.iter().all(|&byte| byte == 0), "{} bit {bit}", choice.name());
+                let mut opener = mgm.opener(&head[..8]).expect("a nonce");
+                let mut verifier = mgm.verifier(&head[..8]).expect("a nonce");
+                opener.aad(&head[8..]).and_then(|()| verifier.aad(&head[8..])).expect("taken");
+                verifier.data(data).expect("taken");
+                opener.data_unverified(&mut data.to_vec()).expect("taken");
+                assert_eq!(opener.finish(tag), Err(Error::Refused));
+                assert_eq!(verifier.finish(tag).err(), Some(Error::Refused));
+            }
+            mgm.open(&nonce, &aad, &mut sealed, &tag).expect("the unchanged message");
+            assert!(sealed == plaintext);
+        }
+    });
+}
+
+#[test]
+fn short_tags_are_the_whole_ones_beginning() {
+    let key = array(MESSAGES[0].key);
+    for length in 4..=8 {
+        let mgm = Mgm::with(&key, length, Choice::default()).expect("4 to 8");
+        let mut data = bytes(MESSAGES[0].plaintext);
+        let tag = mgm.seal(&bytes(MESSAGES[0].nonce), &bytes(MESSAGES[0].aad), &mut data).expect("a message");
+        assert_eq!(tag.as_slice(), &bytes(MESSAGES[0].tag)[..length]);
+        assert_eq!(mgm.tag_length(), length);
+    }
+}
+
+#[test]
+fn every_misuse_has_its_error_and_changes_nothing() {
+    let choice = Choice::default();
+    for length in [0, 1, 3, 9, 16] {
+        assert_eq!(Mgm::with(&[0; 32], length, choice).err(), Some(Error::TagLength(length)));
+    }
+    let mgm = Mgm::new(&[0; 32]);
+    let mut data = [1, 2, 3];
+    for got in [0, 7, 9, 16] {
+        let wrong = Some(Error::NonceLength { got, want: "8" });
+        assert_eq!(mgm.seal(&vec![0; got], b"", &mut data).err(), wrong);
+        assert_eq!(mgm.open(&vec![0; got], b"", &mut data, &[0; 8]).err(), wrong);
+        assert_eq!(mgm.sealer(&vec![0; got]).err(), wrong);
+        assert_eq!(mgm.opener(&vec![0; got]).err(), wrong);
+        assert_eq!(mgm.verifier(&vec![0; got]).err(), wrong);
+    }
+    let top = [0x80, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(mgm.seal(&top, b"", &mut data).err(), Some(Error::NonceTopBit));
+    assert_eq!(mgm.open(&top, b"", &mut data, &[0; 8]).err(), Some(Error::NonceTopBit));
+    assert_eq!(mgm.sealer(&top).err(), Some(Error::NonceTopBit));
+    assert_eq!(mgm.seal(&[0; 8], b"", &mut []).err(), Some(Error::EmptyMessage));
+    assert_eq!(mgm.open(&[0; 8], b"", &mut [], &[0; 8]).err(), Some(Error::EmptyMessage));
+    assert_eq!(mgm.sealer(&[0; 8]).expect("a nonce").finish().err(), Some(Error::EmptyMessage));
+    assert_eq!(mgm.opener(&[0; 8]).expect("a nonce").finish(&[0; 8]).err(), Some(Error::EmptyMessage));
+    assert_eq!(mgm.open(&[0; 8], b"", &mut data, &[0; 7]).err(), Some(Error::TagLength(7)));
+    assert_eq!(mgm.opener(&[0; 8]).expect("a nonce").finish(&[0; 4]).err(), Some(Error::TagLength(4)));
+    let mut out = [0; 2];
+    let wrong = Some(Error::Lengths { input: 3, output: 2 });
+    assert_eq!(mgm.seal_to(&[0; 8], b"", &data, &mut out).err(), wrong);
+    assert_eq!(mgm.open_to(&[0; 8], b"", &data, &mut out, &[0; 8]).err(), wrong);
+    assert_eq!((data, out), ([1, 2, 3], [0, 0]));
+    let mut sealer = mgm.sealer(&[0; 8]).expect("a nonce");
+    sealer.data(&mut [0; 5]).expect("taken");
+    assert_eq!(sealer.aad(b"late"), Err(Error::OutOfOrder));
+}
+
+#[test]
+fn a_message_of_two_to_the_29_bytes_is_too_long() {
+    // Zeros that nobody writes are not in memory: the refused calls return before they touch them.
+    let mgm = Mgm::new(&[0; 32]);
+    let long = vec![0; 1 << 29];
+    let too_long = Some(Error::TooLong { limit: LONGEST });
+    assert_eq!(mgm.admit(&[0; 8], LONGEST as usize, 0).err(), None);
+    assert_eq!(mgm.admit(&[0; 8], 1, LONGEST as usize - 1).err(), None);
+    assert_eq!(mgm.admit(&[0; 8], 1, LONGEST as usize).err(), too_long);
+    assert_eq!(mgm.admit(&[0; 8], usize::MAX, usize::MAX).err(), too_long);
+    assert_eq!(mgm.seal(&[0; 8], &long, &mut []).err(), too_long);
+    let mut sealer = mgm.sealer(&[0; 8]).expect("a nonce");
+    sealer.aad(&[0; 100]).expect("taken");
+    assert_eq!(sealer.aad(&long[..(1 << 29) - 100]).err(), too_long);
+    let mut verifier = mgm.verifier(&[0; 8]).expect("a nonce");
+    verifier.data(&[0; 100]).expect("taken");
+    assert_eq!(verifier.data(&long[..(1 << 29) - 100]).err(), too_long);
+}
