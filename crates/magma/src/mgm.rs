@@ -28,7 +28,7 @@ mod tests;
 mod work;
 
 pub use stream::{Decrypter, Opener, Sealer, Verifier};
-use work::{Start, Work};
+use work::{Short, Start, Work};
 
 /// Bytes of a nonce; the top bit of the first one is 0.
 pub const NONCE: usize = 8;
@@ -134,18 +134,13 @@ impl Mgm {
     pub fn seal_inout(&self, nonce: &[u8], aad: &[u8], mut data: InOutBuf<'_, '_, u8>) -> Result<Tag, Error> {
         let nonce = self.admit(nonce, aad.len(), data.len())?;
         let core = self.core();
-        if work::is_small(aad.len(), data.len()) {
-            let mut small = work::Small::new(core, nonce, aad.len(), data.len());
-            data.xor_in2out(small.gamma());
-            return Ok(Tag::new(small.tag(core, aad, data.get_out()), self.tag));
+        if Short::fits(aad.len(), data.len()) {
+            let mut short = Short::new(core, nonce, aad.len(), data.len());
+            short.crypt(data.reborrow());
+            return Ok(Tag::new(short.tag(core, aad, data.get_out()), self.tag));
         }
-        let start = Start::new(core, nonce);
         let mut work = Work::new(core);
-        work.absorb(start.hash, aad);
-        let lengths = lengths(aad.len(), data.len());
-        let hash = start.hash.from(blocks(aad.len()));
-        work.seal(start.encrypt, hash, data.reborrow());
-        work.absorb(hash.from(blocks(data.len())), &lengths);
+        work.seal_message(Start::new(core, nonce), aad, data);
         Ok(Tag::new(work.tag(), self.tag))
     }
 
@@ -187,22 +182,19 @@ impl Mgm {
         let nonce = self.admit(nonce, aad.len(), data.len())?;
         self.admit_tag(tag)?;
         let core = self.core();
-        if work::is_small(aad.len(), data.len()) {
-            let mut small = work::Small::new(core, nonce, aad.len(), data.len());
-            if !self.equal(&small.tag(core, aad, data.get_in()), tag) {
+        if Short::fits(aad.len(), data.len()) {
+            let mut short = Short::new(core, nonce, aad.len(), data.len());
+            if !self.equal(&short.tag(core, aad, data.get_in()), tag) {
                 return refuse(data.get_out());
             }
-            data.xor_in2out(small.gamma());
+            short.crypt(data);
             return Ok(());
         }
         // Two passes, because a forgery then costs half and leaves no plaintext anywhere, and the second reading costs
         // nothing that could be measured beside one pass over pieces.
         let start = Start::new(core, nonce);
         let mut work = Work::new(core);
-        work.absorb(start.hash, aad);
-        let hash = start.hash.from(blocks(aad.len()));
-        work.absorb(hash, data.get_in());
-        work.absorb(hash.from(blocks(data.len())), &lengths(aad.len(), data.len()));
+        work.absorb_message(start.hash, aad, data.get_in());
         if !self.equal(&work.tag(), tag) {
             return refuse(data.get_out());
         }

@@ -7,15 +7,15 @@ use zeroize::Zeroize;
 
 use super::field::reduce;
 use super::{blocks, lengths};
+use crate::backend::Kernels;
 use crate::key::Core;
 use crate::schedule::Counter;
 
-/// Bytes of the factors H_i that are made before they are used: with as much ciphertext they fill half of a small first-level
-/// cache.
-const SPACE: usize = 8192;
+/// Bytes of the factors H_i that are made before they are used: with as much data they stay in any first-level cache.
+const SPACE: usize = 4096;
 
-/// Blocks of the cipher that a short message may need to go through it in one call.
-const SMALL: usize = 128;
+/// Bytes of cipher blocks, gamma and factors, of messages that go through the cipher in one call.
+const SHORT: usize = 512;
 
 /// Where the two counters of a message start.
 #[derive(Clone, Copy)]
@@ -61,17 +61,49 @@ impl<'k> Work<'k> {
     /// Adds H_1 * block 1 + H_2 * block 2 + ..., where H_i = E(counter i - 1) and the last block is padded with zeros.
     pub(super) fn absorb(&mut self, hash: Counter, data: &[u8]) {
         for (i, piece) in data.chunks(self.piece).enumerate() {
-            let whole = piece.len() / 8 * 8;
-            let factors = &mut bytes_mut(&mut self.space)[..piece.len().next_multiple_of(8)];
-            self.used = self.used.max(factors.len());
-            self.core.keystream(hash.from((i * self.piece / 8) as u32), factors);
-            let kernels = self.core.choice.kernels();
-            kernels.products(&factors[..whole], &piece[..whole], &mut self.sum);
-            if whole < piece.len() {
-                let mut last = [0; 8];
-                last[..piece.len() - whole].copy_from_slice(&piece[whole..]);
-                kernels.products(&factors[whole..], &last, &mut self.sum);
-            }
+            let first = hash.from((i * self.piece / 8) as u32);
+            self.absorb_piece(first, [piece, &[], &[]]);
+        }
+    }
+
+    /// Adds the products of a whole message, ciphertext and lengths included.
+    pub(super) fn absorb_message(&mut self, hash: Counter, aad: &[u8], ciphertext: &[u8]) {
+        let lengths = lengths(aad.len(), ciphertext.len());
+        if Work::holds(aad.len(), ciphertext.len()) {
+            self.absorb_piece(hash, [aad, ciphertext, &lengths]);
+        } else {
+            let data = hash.from(blocks(aad.len()));
+            self.absorb(hash, aad);
+            self.absorb(data, ciphertext);
+            self.absorb(data.from(blocks(ciphertext.len())), &lengths);
+        }
+    }
+
+    /// Whether the space holds the factors of a whole message.
+    fn holds(aad: usize, data: usize) -> bool {
+        factor_bytes(aad, data, SPACE).is_some()
+    }
+
+    /// Adds the products of what fits in the space.
+    fn absorb_piece(&mut self, hash: Counter, parts: [&[u8]; 3]) {
+        let all = parts.iter().map(|part| part.len().next_multiple_of(8)).sum();
+        let factors = &mut bytes_mut(&mut self.space)[..all];
+        self.used = self.used.max(all);
+        self.core.keystream(hash, factors);
+        add(self.core.choice.kernels(), factors, parts, &mut self.sum);
+    }
+
+    /// Encrypts a whole message and adds all its products.
+    pub(super) fn seal_message(&mut self, start: Start, aad: &[u8], mut data: InOutBuf<'_, '_, u8>) {
+        if Work::holds(aad.len(), data.len()) {
+            self.core.counter(start.encrypt, data.reborrow());
+            self.absorb_message(start.hash, aad, data.get_out());
+        } else {
+            let lengths = lengths(aad.len(), data.len());
+            let hash = start.hash.from(blocks(aad.len()));
+            self.absorb(start.hash, aad);
+            self.seal(start.encrypt, hash, data.reborrow());
+            self.absorb(hash.from(blocks(data.len())), &lengths);
         }
     }
 
@@ -121,68 +153,83 @@ pub(super) fn finish(core: &Core, sum: [u64; 2]) -> [u8; 8] {
     tag
 }
 
-/// Whether a message of these lengths goes through the cipher in one call.
-pub(super) fn is_small(aad: usize, data: usize) -> bool {
+/// Adds the products of `parts`, each padded with zeros to whole blocks, with factors that lie one after another.
+fn add(kernels: &Kernels, mut factors: &[u8], parts: [&[u8]; 3], sum: &mut [u64; 2]) {
+    for part in parts {
+        let (whole, last) = part.split_at(part.len() / 8 * 8);
+        kernels.products(&factors[..whole.len()], whole, sum);
+        factors = &factors[whole.len()..];
+        if !last.is_empty() {
+            let mut block = [0; 8];
+            block[..last.len()].copy_from_slice(last);
+            kernels.products(&factors[..8], &block, sum);
+            factors = &factors[8..];
+        }
+    }
+}
+
+/// Bytes of factors for a message of these lengths, if they are no more than `most`.
+fn factor_bytes(aad: usize, data: usize, most: usize) -> Option<usize> {
     // Compared before they are added, because anything may be asked.
-    aad <= 8 * SMALL && data <= 8 * SMALL && cipher_blocks(aad, data) <= SMALL
+    let bytes = |n: usize| (n <= most).then_some(n.next_multiple_of(8));
+    Some(bytes(aad)? + bytes(data)? + 8).filter(|&all| all <= most)
 }
 
-fn cipher_blocks(aad: usize, data: usize) -> usize {
-    aad.div_ceil(8) + 2 * data.div_ceil(8) + 1
-}
-
-/// A short message: gamma and factors made by one call of the cipher, since a call on few blocks costs its latency. Wiped
-/// when dropped.
-pub(super) struct Small {
+/// A message so short that gamma and factors are made by one call of the cipher, since each call on few blocks costs its
+/// latency. Wiped when dropped.
+pub(super) struct Short {
     /// Gamma, then factors.
-    blocks: [u8; 8 * SMALL],
+    blocks: [u8; SHORT],
     aad: usize,
     data: usize,
     sum: [u64; 2],
 }
 
-impl Small {
-    pub(super) fn new(core: &Core, nonce: [u8; 8], aad: usize, data: usize) -> Small {
+impl Short {
+    /// Whether a message of these lengths is short.
+    pub(super) fn fits(aad: usize, data: usize) -> bool {
+        factor_bytes(aad, data, SHORT).is_some_and(|all| all + data.next_multiple_of(8) <= SHORT)
+    }
+
+    pub(super) fn new(core: &Core, nonce: [u8; 8], aad: usize, data: usize) -> Short {
         let start = Start::new(core, nonce);
-        let mut small = Small { blocks: [0; 8 * SMALL], aad, data, sum: [0; 2] };
-        let all = cipher_blocks(aad, data);
-        let (gamma, factors) = small.blocks[..8 * all].split_at_mut(data.next_multiple_of(8));
+        let mut short = Short { blocks: [0; SHORT], aad, data, sum: [0; 2] };
+        let used = short.used();
+        let (gamma, factors) = short.blocks[..used].split_at_mut(data.next_multiple_of(8));
         for (part, counter) in [(gamma, start.encrypt), (factors, start.hash)] {
             for (i, block) in part.chunks_exact_mut(8).enumerate() {
                 block.copy_from_slice(&counter.at(i as u32).to_be_bytes());
             }
         }
-        core.encrypt_blocks((&mut small.blocks[..8 * all]).into());
-        small
+        core.encrypt_blocks((&mut short.blocks[..used]).into());
+        short
     }
 
-    /// As much gamma as there is data.
-    pub(super) fn gamma(&self) -> &[u8] {
-        &self.blocks[..self.data]
+    fn used(&self) -> usize {
+        self.aad.next_multiple_of(8) + 2 * self.data.next_multiple_of(8) + 8
+    }
+
+    /// output = input xor gamma.
+    pub(super) fn crypt(&self, data: InOutBuf<'_, '_, u8>) {
+        // In two steps, because a loop over both pointers of an `InOutBuf` must expect that they overlap, and is slow where
+        // they are the same.
+        for (out, gamma) in data.into_out_with_copied_in().iter_mut().zip(&self.blocks) {
+            *out ^= gamma;
+        }
     }
 
     /// The whole tag, with the associated data and the ciphertext of the announced lengths.
     pub(super) fn tag(&mut self, core: &Core, aad: &[u8], ciphertext: &[u8]) -> [u8; 8] {
-        let kernels = core.choice.kernels();
-        let mut factors = &self.blocks[self.data.next_multiple_of(8)..];
-        for part in [aad, ciphertext, &lengths(self.aad, self.data)] {
-            let (whole, last) = part.split_at(part.len() / 8 * 8);
-            kernels.products(&factors[..whole.len()], whole, &mut self.sum);
-            factors = &factors[whole.len()..];
-            if !last.is_empty() {
-                let mut block = [0; 8];
-                block[..last.len()].copy_from_slice(last);
-                kernels.products(&factors[..8], &block, &mut self.sum);
-                factors = &factors[8..];
-            }
-        }
+        let factors = &self.blocks[self.data.next_multiple_of(8)..];
+        let parts = [aad, ciphertext, &lengths(self.aad, self.data)];
+        add(core.choice.kernels(), factors, parts, &mut self.sum);
         finish(core, self.sum)
     }
 }
 
-impl Drop for Small {
+impl Drop for Short {
     fn drop(&mut self) {
-        let used = 8 * cipher_blocks(self.aad, self.data);
+        let used = self.used();
         wipe(&mut self.blocks[..used]);
         self.sum.zeroize();
     }
