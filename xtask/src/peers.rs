@@ -2,10 +2,12 @@
 //!
 //! Sources come through cargo itself, from whatever registry it is set up to use: a throw-away project
 //! in the output directory depends on the package that carries them, and `cargo metadata` says where
-//! cargo put it. Nothing is written to the repository.
+//! cargo put it. Nothing is written to the repository. Peers that come with the system are looked up and
+//! tried out only.
 #![forbid(unsafe_code)]
 
 mod build;
+mod ciphers;
 mod inspect;
 mod sources;
 mod tools;
@@ -14,8 +16,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use lanework_peers::{FLAVOURS, Flavour, Peers};
+use lanework_peers::{CIPHER_FLAVOURS, FLAVOURS, Flavour, Peers};
 
+use ciphers::Outcome;
 use tools::{Problem, Tools};
 
 /// Options of `cargo xtask peers`.
@@ -30,6 +33,9 @@ pub(crate) struct Options {
     /// Build even what an earlier run has built with the same compiler and options.
     #[arg(long)]
     rebuild: bool,
+    /// A clone of gost-engine's repository, a folder or an address, from which to build its newest engine.
+    #[arg(long, value_name = "CLONE", env = "LANEWORK_GOST_ENGINE_SOURCE")]
+    gost_engine_source: Option<String>,
     /// Name the flavours and what each is, and build nothing.
     #[arg(long)]
     list: bool,
@@ -59,12 +65,13 @@ pub(crate) fn run(options: &Options) -> ExitCode {
                 flavour.tuning
             );
         }
+        for flavour in CIPHER_FLAVOURS {
+            println!("{:22} {}", flavour.name, flavour.what);
+        }
         return ExitCode::from(BUILT);
     }
-    let unknown: Vec<_> =
-        options.only.iter().filter(|name| FLAVOURS.iter().all(|flavour| flavour.name != **name)).collect();
-    if let Some(name) = unknown.first() {
-        let known: Vec<_> = FLAVOURS.iter().map(|flavour| flavour.name).collect();
+    let known: Vec<_> = FLAVOURS.iter().map(|flavour| flavour.name).chain(ciphers::names()).collect();
+    if let Some(name) = options.only.iter().find(|name| !known.contains(&name.as_str())) {
         eprintln!("no peer is called {name}; known are {}", known.join(", "));
         return ExitCode::from(USAGE);
     }
@@ -80,26 +87,35 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     let tools = Tools::default();
     let mut fetched = HashMap::new();
     let mut worst = BUILT;
-    for flavour in FLAVOURS {
-        if !options.only.is_empty() && options.only.iter().all(|name| name != flavour.name) {
-            continue;
+    let mut report = |name: &str, result: Result<String, Problem>| match result {
+        Ok(line) => println!("{name:22} {line}"),
+        Err(problem) => {
+            worst = match (&problem, worst) {
+                (Problem::Failed(_), _) | (_, FAILED) => FAILED,
+                (Problem::Missing(_), _) => UNAVAILABLE,
+            };
+            println!("{name:22} {problem}");
+            leave_note(&out, name, &problem);
         }
+    };
+    let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
+    for flavour in FLAVOURS.iter().filter(|flavour| chosen(flavour.name)) {
         let release = flavour.release;
         let source =
             || fetched.entry(release.version).or_insert_with(|| sources::fetch(&out, release)).clone();
         let result = build::build(&out, source, flavour, &tools, options.rebuild)
             .and_then(|()| try_out(&out, flavour));
-        match result {
-            Ok(line) => println!("{:22} {line}", flavour.name),
-            Err(problem) => {
-                worst = match (&problem, worst) {
-                    (Problem::Failed(_), _) | (_, FAILED) => FAILED,
-                    (Problem::Missing(_), _) => UNAVAILABLE,
-                };
-                println!("{:22} {problem}", flavour.name);
-                leave_note(&out, flavour, &problem);
-            }
-        }
+        report(flavour.name, result);
+    }
+    for flavour in CIPHER_FLAVOURS.iter().filter(|flavour| chosen(flavour.name)) {
+        let source = options.gost_engine_source.as_deref();
+        let result = ciphers::provide(&out, flavour, source, &tools, options.rebuild);
+        report(
+            flavour.name,
+            result.map(|outcome| match outcome {
+                Outcome::There(line) | Outcome::NotAsked(line) => line,
+            }),
+        );
     }
     println!("peers are in {}", out.display());
     ExitCode::from(worst)
@@ -138,11 +154,12 @@ fn try_out(out: &Path, flavour: &Flavour) -> Result<String, Problem> {
 }
 
 /// Says beside the others why there is nothing. A library of an earlier build stays, with its own card.
-fn leave_note(out: &Path, flavour: &Flavour, problem: &Problem) {
-    if out.join(flavour.library()).exists() {
+fn leave_note(out: &Path, name: &str, problem: &Problem) {
+    if out.join(format!("{name}{}", std::env::consts::DLL_SUFFIX)).exists() {
         println!("{:22} an earlier build stays as it was", "");
     }
-    if let Err(why) = std::fs::write(out.join(flavour.note()), format!("{problem}\n")) {
-        eprintln!("{}: {why}", out.join(flavour.note()).display());
+    let note = out.join(format!("{name}.unavailable"));
+    if let Err(why) = std::fs::write(&note, format!("{problem}\n")) {
+        eprintln!("{}: {why}", note.display());
     }
 }

@@ -21,8 +21,10 @@
 #![deny(unsafe_code)]
 
 pub mod card;
+pub mod cipher;
 mod elf;
 pub mod flavour;
+pub mod gost;
 mod liboqs;
 pub mod machine;
 pub mod random;
@@ -33,7 +35,12 @@ mod sys;
 use std::path::Path;
 
 pub use card::Card;
+pub use cipher::{
+    AeadContext, CipherContext, CipherKey, CipherKind, CipherMode, CipherPeer, CipherSet, Direction,
+    Gost89Mode, MacContext, Sbox,
+};
 pub use flavour::{FLAVOURS, Flavour, Release};
+pub use gost::{CIPHER_FLAVOURS, CipherFlavour, CipherPlaces};
 pub use random::{seed_random, set_random};
 pub use signature::{ExpandedKey, PeerError, SetId, SignaturePeer, SignatureSet};
 

@@ -159,6 +159,15 @@ pub enum PeerError {
     },
     /// The peer does not offer this step by itself.
     Hidden,
+    /// The peer does not offer this mode, or it is of another kind than the method called.
+    UnknownMode,
+    /// An input does not consist of whole blocks where the mode needs them.
+    Unaligned {
+        /// What its length must be a multiple of, in bytes.
+        granule: usize,
+        /// The length it has, in bytes.
+        actual: usize,
+    },
 }
 
 impl std::fmt::Display for PeerError {
@@ -170,6 +179,10 @@ impl std::fmt::Display for PeerError {
             }
             Self::Refused { what, status } => write!(f, "the peer failed to {what} (status {status})"),
             Self::Hidden => write!(f, "the peer does not offer this step by itself"),
+            Self::UnknownMode => write!(f, "the peer does not offer this mode in this way"),
+            Self::Unaligned { granule, actual } => {
+                write!(f, "the input has {actual} bytes where the mode needs a multiple of {granule}")
+            }
         }
     }
 }

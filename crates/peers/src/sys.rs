@@ -3,6 +3,10 @@
 //! Everything unsafe of the crate is here. What the safe side sees is [`Library`], whose calls check
 //! every length against what the library itself said when it was opened.
 
+pub(crate) mod gcrypt;
+pub(crate) mod openssl;
+pub(crate) mod rustcrypto;
+
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 
@@ -227,6 +231,50 @@ impl Set {
             })
         }
     }
+}
+
+/// Declares a table of foreign functions, each field named as its symbol, and how to fill it.
+macro_rules! functions {
+    ($(#[$doc:meta])* struct $table:ident { $($name:ident: fn($($argument:ty),* $(,)?) $(-> $result:ty)?,)* }) => {
+        $(#[$doc])*
+        #[allow(non_snake_case, reason = "the fields are the symbols")]
+        struct $table { $($name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)* }
+
+        impl $table {
+            /// Looks all of them up.
+            ///
+            /// # Safety
+            /// The types must be those of the library's symbols, and the library must stay open.
+            unsafe fn load(library: &libloading::Library) -> Result<Self, String> {
+                // SAFETY: passed on to the caller.
+                unsafe { Ok(Self { $($name: super::symbol(library, stringify!($name))?,)* }) }
+            }
+        }
+    };
+}
+use functions;
+
+/// Opens the first of `names` that the loader finds in the system's directories, never to be closed.
+///
+/// # Safety
+/// The initialisers of a library of that name must be harmless.
+unsafe fn open_forever(names: &[&str]) -> Result<libloading::Library, String> {
+    let mut why = String::from("no name to look for");
+    for name in names {
+        // SAFETY: passed on to the caller.
+        match unsafe { libloading::Library::new(*name) } {
+            Ok(library) => {
+                // A second handle that is never dropped keeps the library open whatever becomes of this one.
+                // SAFETY: as before.
+                if let Ok(second) = unsafe { libloading::Library::new(*name) } {
+                    std::mem::forget(second);
+                }
+                return Ok(library);
+            }
+            Err(error) => why = format!("the loader refuses {name}: {}", reason(&error)),
+        }
+    }
+    Err(why)
 }
 
 /// Looks `name` up.

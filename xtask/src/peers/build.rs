@@ -197,20 +197,21 @@ fn install(
 
 /// The flags with which MAYO-1's main file was compiled, in its fastest variant.
 fn hot_flags(database: &Path) -> Result<String, Problem> {
+    let of = |variant: &str| flags_in(database, &format!("pqmayo_mayo-1_{variant}/mayo.c"));
+    of("avx2").or_else(|_| of("neon")).or_else(|_| of("opt"))
+}
+
+/// The flags with which the file whose path ends in `file` was compiled.
+pub(crate) fn flags_in(database: &Path, file: &str) -> Result<String, Problem> {
     let text = std::fs::read_to_string(database).map_err(|e| problem(database, e))?;
     let entries: Value =
         serde_json::from_str(&text).map_err(|e| Problem::Failed(format!("{}: {e}", database.display())))?;
-    let command = |variant: &str| {
-        entries.as_array()?.iter().find_map(|entry| {
-            let file = entry["file"].as_str()?;
-            file.ends_with(&format!("pqmayo_mayo-1_{variant}/mayo.c")).then(|| entry["command"].as_str())?
-        })
-    };
-    command("avx2")
-        .or_else(|| command("neon"))
-        .or_else(|| command("opt"))
+    let of_file = |entry: &&Value| entry["file"].as_str().is_some_and(|path| path.ends_with(file));
+    entries
+        .as_array()
+        .and_then(|entries| entries.iter().find(of_file)?["command"].as_str())
         .map(flags_of)
-        .ok_or_else(|| Problem::Failed(format!("{} does not mention mayo.c", database.display())))
+        .ok_or_else(|| Problem::Failed(format!("{} does not mention {file}", database.display())))
 }
 
 /// The flags of a compiler command, less the compiler, definitions, include paths and file names.

@@ -42,7 +42,7 @@ pub(crate) fn fetch(out: &Path, release: &Release) -> Result<PathBuf, Problem> {
 }
 
 /// The cargo that runs this chore.
-fn cargo() -> Command {
+pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // The outer cargo speaks of the outer package; the throw-away project has nothing to do with it.
     command.env_remove("CARGO_MANIFEST_DIR").env_remove("CARGO_MANIFEST_PATH");
