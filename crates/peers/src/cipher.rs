@@ -25,6 +25,9 @@ pub enum Sbox {
     Tc26Z,
     /// `id-Gost28147-89-CryptoPro-A-ParamSet` of RFC 4357.
     CryptoProA,
+    /// `id-GostR3411-94-TestParamSet`, the example in the standard of the old hash function: libgcrypt's when
+    /// it is told nothing.
+    Gost94Test,
 }
 
 /// A way of running GOST 28147-89.

@@ -50,6 +50,14 @@ const fn cipher(mode: Gost89Mode, native: &'static str, number: i32, start: Star
 
 static ENTRIES: &[Entry] = &[
     cipher(Gost89Mode::Ecb, "GOST28147 ECB", MODE_ECB, Start::Nothing, BLOCK_BYTES),
+    entry(
+        (Gost89Mode::Ecb, Sbox::Gost94Test, false),
+        "GOST28147 ECB",
+        (GOST28147, MODE_ECB),
+        Start::Nothing,
+        0,
+        BLOCK_BYTES,
+    ),
     cipher(Gost89Mode::Ctr, "GOST28147 CTR", MODE_CTR, Start::Counter, 1),
     cipher(Gost89Mode::Cbc, "GOST28147 CBC", MODE_CBC, Start::Vector, BLOCK_BYTES),
     cipher(Gost89Mode::Cfb, "GOST28147 CFB", MODE_CFB, Start::Vector, 1),
@@ -62,9 +70,9 @@ static ENTRIES: &[Entry] = &[
         0,
         1,
     ),
-    entry((Gost89Mode::Imit, Sbox::Tc26Z, true), "GOST28147_IMIT", (MAC_IMIT, 0), Start::Nothing, 4, 1),
+    entry((Gost89Mode::Imit, Sbox::Tc26Z, false), "GOST28147_IMIT", (MAC_IMIT, 0), Start::Nothing, 4, 1),
     entry(
-        (Gost89Mode::Cmac, Sbox::Tc26Z, false),
+        (Gost89Mode::Cmac, Sbox::Gost94Test, false),
         "CMAC_GOST28147",
         (MAC_CMAC, 0),
         Start::Nothing,
@@ -78,6 +86,7 @@ fn oid(sbox: Sbox) -> &'static CStr {
     match sbox {
         Sbox::Tc26Z => c"1.2.643.7.1.2.5.1.1",
         Sbox::CryptoProA => c"1.2.643.2.2.31.1",
+        Sbox::Gost94Test => c"1.2.643.2.2.30.0",
     }
 }
 
@@ -118,8 +127,9 @@ impl Libgcrypt {
     }
 
     fn new_mac(&self, entry: &Entry) -> Result<Mac, PeerError> {
-        let own = entry.algorithm == MAC_IMIT;
-        let opened = self.library.mac(entry.algorithm, Some(oid(entry.sbox())).filter(|_| own));
+        // CMAC cannot be told: it has the substitution that the entry says.
+        let told = Some(oid(entry.sbox())).filter(|_| entry.algorithm == MAC_IMIT);
+        let opened = self.library.mac(entry.algorithm, told);
         opened.map_err(|status| PeerError::Refused { what: "open the mode", status: status as i32 })
     }
 }
@@ -164,8 +174,7 @@ impl CipherPeer for Libgcrypt {
 
     fn mac(&self, mode: CipherMode, key: &CipherKey) -> Result<Box<dyn MacContext>, PeerError> {
         let entry = self.entry(mode, CipherKind::Mac)?;
-        let changes = matches!(mode, CipherMode::Gost89 { meshing: true, .. });
-        let mut code = Code { inner: self.new_mac(entry)?, set: entry.set, changes, key: *key };
+        let mut code = Code { inner: self.new_mac(entry)?, set: entry.set };
         code.rekey(key)?;
         Ok(Box::new(code))
     }
@@ -210,21 +219,15 @@ impl CipherContext for Stream {
 struct Code {
     inner: Mac,
     set: CipherSet,
-    changes: bool,
-    key: CipherKey,
 }
 
 impl MacContext for Code {
     fn rekey(&mut self, key: &CipherKey) -> Result<(), PeerError> {
-        self.key = *key;
         done("set the key", self.inner.rekey(key))
     }
 
     fn mac(&mut self, message: &[u8], tag: &mut [u8]) -> Result<(), PeerError> {
         check_length("tag", tag.len(), self.set.tag)?;
-        if self.changes {
-            done("set the key", self.inner.rekey(&self.key))?;
-        }
         done("authenticate", self.inner.mac(message, tag))
     }
 }

@@ -124,9 +124,14 @@ impl CipherPeer for Gost {
         let (set, name) = self.named(mode, CipherKind::Cipher)?;
         check_length("vector", iv.len(), set.iv)?;
         let inner = self.source.cipher(name, direction).ok_or(PeerError::UnknownMode)?;
-        // These change their key as they go, or keep count of bytes where only a new context starts anew.
-        let changes = matches!(mode, CipherMode::MagmaCtrAcpkm | CipherMode::Gost89 { meshing: true, .. });
-        let mut stream = Stream { inner, set, changes, key: *key };
+        let afterwards = match mode {
+            CipherMode::MagmaCtr
+            | CipherMode::MagmaCtrAcpkm
+            | CipherMode::Gost89 { mode: Gost89Mode::Cfb, meshing: true, .. } => Afterwards::Spent,
+            CipherMode::Gost89 { meshing: true, .. } => Afterwards::OtherKey,
+            _ => Afterwards::Same,
+        };
+        let mut stream = Stream { inner, set, afterwards, partial: 0, key: *key };
         stream.init(Some(key), iv, true)?;
         Ok(Box::new(stream))
     }
@@ -153,34 +158,56 @@ fn done(what: &'static str, status: i32) -> Result<(), PeerError> {
     if status == 1 { Ok(()) } else { Err(PeerError::Refused { what, status }) }
 }
 
-/// An encryption mode.
+/// What a message leaves behind in gost-engine's context.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Afterwards {
+    /// The key it had.
+    Same,
+    /// Another key, as the mode changes it on the way.
+    OtherKey,
+    /// A state that no initialisation sets back, so that only a new context is right: Magma's counter, of
+    /// which a vector of four bytes replaces the first half only; in gost89, a count of bytes.
+    Spent,
+}
+
+/// An encryption mode, started again in the cheapest way that is right.
 struct Stream {
     inner: Cipher,
     set: CipherSet,
-    changes: bool,
+    afterwards: Afterwards,
+    /// Bytes of the message so far, modulo a block. A message that ends inside a block leaves a rest of gamma
+    /// behind, which gost-engine would use up in the next: only a new context helps.
+    partial: usize,
     key: CipherKey,
 }
 
 impl Stream {
     fn init(&mut self, key: Option<&CipherKey>, iv: &[u8], anew: bool) -> Result<(), PeerError> {
         check_length("vector", iv.len(), self.set.iv)?;
+        self.partial = 0;
         done("set key and vector", self.inner.init(key, iv, anew))
+    }
+
+    fn anew(&self) -> bool {
+        self.partial != 0 || self.afterwards == Afterwards::Spent
     }
 }
 
 impl CipherContext for Stream {
     fn rekey(&mut self, key: &CipherKey, iv: &[u8]) -> Result<(), PeerError> {
         self.key = *key;
-        self.init(Some(key), iv, self.changes)
+        self.init(Some(key), iv, self.anew())
     }
 
     fn restart(&mut self, iv: &[u8]) -> Result<(), PeerError> {
-        let key = self.key;
-        self.init(Some(&key).filter(|_| self.changes), iv, self.changes)
+        let (key, anew) = (self.key, self.anew());
+        let needed = anew || self.afterwards != Afterwards::Same;
+        self.init(Some(&key).filter(|_| needed), iv, anew)
     }
 
     fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<(), PeerError> {
         check_update(self.set.granule, input, output)?;
+        self.partial = (self.partial + input.len()) % BLOCK_BYTES;
         done("encrypt or decrypt", self.inner.update(input, output))
     }
 }

@@ -369,9 +369,11 @@ impl Cipher {
         1
     }
 
-    /// Takes data that is authenticated only.
+    /// Takes data that is authenticated only. There is a call even for no data: without it gost-engine's MGM
+    /// decrypts from an unset state, and refuses what is right.
     pub(crate) fn authenticate(&mut self, data: &[u8]) -> c_int {
-        for data in data.chunks(MOST) {
+        let empty = data.is_empty().then_some(data);
+        for data in empty.into_iter().chain(data.chunks(MOST)) {
             let mut written = 0;
             // SAFETY: an authenticating cipher reads the data and, given no output, writes none.
             let status = unsafe {

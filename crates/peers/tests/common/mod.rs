@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use lanework_peers::{Peers, STACK_BYTES, SignaturePeer};
+use lanework_peers::{CIPHER_FLAVOURS, CipherPeer, CipherPlaces, Peers, STACK_BYTES, SignaturePeer};
 
 /// `LANEWORK_PEERS`, or where `cargo xtask peers` puts them by default.
 pub(crate) fn directory() -> PathBuf {
@@ -30,6 +30,35 @@ pub(crate) fn present(test: &str) -> Vec<Box<dyn SignaturePeer>> {
         }
     }
     present
+}
+
+/// Where the peers of the GOST family are.
+pub(crate) fn places() -> CipherPlaces {
+    let gost_engine = std::env::var_os("LANEWORK_GOST_ENGINE").map(PathBuf::from);
+    CipherPlaces { built: directory(), gost_engine }
+}
+
+/// As [`present`], for the GOST family; an optional peer that is missing is never a failure.
+pub(crate) fn present_ciphers(test: &str) -> Vec<Box<dyn CipherPeer>> {
+    let required = std::env::var_os("LANEWORK_REQUIRE_PEERS").is_some_and(|value| value == "1");
+    let mut present = Vec::new();
+    for (found, flavour) in Peers::discover_ciphers(&places()).into_iter().zip(CIPHER_FLAVOURS) {
+        match found {
+            Ok(peer) => present.push(peer),
+            Err(unavailable) if required && !flavour.optional => panic!("required: {unavailable}"),
+            Err(unavailable) => {
+                let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {unavailable}");
+            }
+        }
+    }
+    present
+}
+
+/// Bytes from hexadecimal digits, spaces between them allowed.
+pub(crate) fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<_> = hex.chars().filter(|c| !c.is_whitespace()).collect();
+    let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).expect("digits");
+    digits.chunks(2).map(byte).collect()
 }
 
 /// Runs `work` on a thread with the stack that peers need, and lets its panic through.
