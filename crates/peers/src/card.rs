@@ -25,11 +25,11 @@ pub struct Card {
     pub project: String,
     /// That project's version.
     pub version: String,
-    /// Which submission round of the scheme it implements.
+    /// Which submission round, or which document, of the scheme it implements.
     pub round: String,
     /// The package and version that carried the sources.
     pub source: String,
-    /// SHA-256 of that package's archive, in lower-case hexadecimal.
+    /// SHA-256 of that package's archive, or of the lock file where they are many, in lower-case hexadecimal.
     pub source_sha256: String,
     /// The compiler's command.
     pub compiler: String,

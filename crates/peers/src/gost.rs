@@ -196,6 +196,15 @@ fn foreign_card(flavour: &CipherFlavour, project: &str, version: String, file: O
     }
 }
 
+/// The version of a package that Debian's package manager, where there is one, has installed.
+fn packaged(package: &str) -> Option<String> {
+    let status = std::fs::read_to_string("/var/lib/dpkg/status").ok()?;
+    let heading = format!("Package: {package}");
+    let entry = status.split("\n\n").find(|entry| entry.lines().any(|line| line == heading))?;
+    let version = entry.lines().find_map(|line| line.strip_prefix("Version: "))?;
+    Some(format!("{version} (Debian's {package})"))
+}
+
 /// The file of a library that this process has loaded, where the system tells.
 fn loaded_file(part: &str) -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;

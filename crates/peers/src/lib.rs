@@ -6,6 +6,8 @@
 //! their card says, and hands out the rest as [`SignaturePeer`]s. It knows none of Lanework's own
 //! primitives and nothing of the laboratory; whoever races a peer brings both together.
 //!
+//! The GOST family's [`CipherPeer`]s come from the system as well, or are built by the same command.
+//!
 //! ```no_run
 //! for found in lanework_peers::Peers::discover("target/peers".as_ref()) {
 //!     match found {
@@ -44,7 +46,7 @@ pub use gost::{CIPHER_FLAVOURS, CipherFlavour, CipherPlaces};
 pub use random::{seed_random, set_random};
 pub use signature::{ExpandedKey, PeerError, SetId, SignaturePeer, SignatureSet};
 
-/// What every absent peer names as the way to get it.
+/// What every absent peer that is built names as the way to get it.
 pub const REMEDY: &str = "cargo xtask peers";
 
 /// Stack, in bytes, that a thread should have before it calls a peer; a spawned thread's default is this.

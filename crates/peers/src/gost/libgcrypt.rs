@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use super::{CipherFlavour, foreign_card, loaded_file};
+use super::{CipherFlavour, foreign_card, loaded_file, packaged};
 use crate::card::Card;
 use crate::cipher::{
     AeadContext, BLOCK_BYTES, CipherContext, CipherKey, CipherKind, CipherMode, CipherPeer, CipherSet,
@@ -102,7 +102,8 @@ impl Libgcrypt {
     pub(super) fn load(flavour: &CipherFlavour) -> Result<Self, String> {
         let library = Gcrypt::get()?;
         let file = loaded_file("libgcrypt");
-        let card = foreign_card(flavour, "libgcrypt", library.version().to_owned(), file.as_deref());
+        let version = packaged("libgcrypt20").unwrap_or_else(|| library.version().to_owned());
+        let card = foreign_card(flavour, "libgcrypt", version, file.as_deref());
         let mut peer = Self { card, library, sets: Vec::new() };
         let has = |entry: &&Entry| match entry.set.mode.kind() {
             CipherKind::Mac => peer.new_mac(entry).is_ok(),

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use super::{CipherFlavour, CipherPlaces, built_card, foreign_card, loaded_file};
+use super::{CipherFlavour, CipherPlaces, built_card, foreign_card, loaded_file, packaged};
 use crate::card::{Card, fingerprint};
 use crate::cipher::{
     AeadContext, BLOCK_BYTES, CipherContext, CipherKey, CipherKind, CipherMode, CipherPeer, CipherSet,
@@ -49,7 +49,9 @@ impl Gost {
     pub(super) fn provider(flavour: &CipherFlavour) -> Result<Self, String> {
         let openssl = OpenSsl::get()?;
         let source = openssl.provider(c"gostprov")?;
-        let version = source.version().unwrap_or_else(|| "of unknown version".to_owned());
+        // Older ones give no version of their own.
+        let version = source.version().or_else(|| packaged("libengine-gost-openssl"));
+        let version = version.unwrap_or_else(|| "of unknown version".to_owned());
         let file = loaded_file("gostprov");
         let mut card = foreign_card(flavour, "gost-engine", version, file.as_deref());
         card.options = vec![openssl.version(), "provider gostprov".to_owned()];
