@@ -12,7 +12,7 @@ pub enum Sbox {
     /// `id-tc26-gost-28147-param-Z` (RFC 7836, appendix C): Magma's.
     #[default]
     Z = 0,
-    /// `id-Gost28147-89-CryptoPro-A-ParamSet` (RFC 4357, 11.2), as are the next three.
+    /// `id-Gost28147-89-CryptoPro-A-ParamSet` (RFC 4357, 11.1), as are the next three.
     CryptoProA = 1,
     /// `id-Gost28147-89-CryptoPro-B-ParamSet`.
     CryptoProB = 2,
@@ -20,7 +20,7 @@ pub enum Sbox {
     CryptoProC = 3,
     /// `id-Gost28147-89-CryptoPro-D-ParamSet`.
     CryptoProD = 4,
-    /// `id-Gost28147-89-TestParamSet` (RFC 4357, 11.2).
+    /// `id-Gost28147-89-TestParamSet` (RFC 4357, 11.1). Not the set of the same name that belongs to the hash of 1994.
     Test = 5,
 }
 
@@ -138,25 +138,25 @@ pub(crate) static ROWS: [Rows; 6] = [
     ],
     // CryptoPro D
     [
-        [10, 4, 5, 6, 8, 1, 3, 7, 13, 12, 14, 0, 9, 2, 11, 15],
-        [5, 15, 4, 0, 2, 13, 11, 9, 1, 7, 6, 3, 12, 14, 10, 8],
-        [7, 15, 12, 14, 9, 4, 1, 0, 3, 11, 5, 2, 6, 10, 8, 13],
-        [4, 10, 7, 12, 0, 15, 2, 8, 14, 1, 6, 5, 13, 11, 9, 3],
-        [7, 6, 4, 11, 9, 12, 2, 10, 1, 8, 0, 14, 15, 13, 3, 5],
-        [7, 6, 2, 4, 13, 9, 15, 0, 10, 1, 5, 11, 8, 14, 12, 3],
-        [13, 14, 4, 1, 7, 0, 5, 10, 3, 12, 8, 15, 6, 2, 9, 11],
-        [1, 3, 10, 9, 5, 11, 4, 15, 8, 6, 7, 14, 13, 0, 2, 12],
+        [15, 12, 2, 10, 6, 4, 5, 0, 7, 9, 14, 13, 1, 11, 8, 3],
+        [11, 6, 3, 4, 12, 15, 14, 2, 7, 13, 8, 0, 5, 10, 9, 1],
+        [1, 12, 11, 0, 15, 14, 6, 5, 10, 13, 4, 8, 9, 3, 7, 2],
+        [1, 5, 14, 12, 10, 7, 0, 13, 6, 2, 11, 4, 9, 3, 15, 8],
+        [0, 12, 8, 9, 13, 2, 10, 11, 7, 3, 6, 5, 4, 14, 15, 1],
+        [8, 0, 15, 3, 2, 5, 14, 11, 1, 10, 4, 7, 12, 9, 13, 6],
+        [3, 0, 6, 15, 1, 14, 9, 2, 13, 8, 12, 4, 11, 10, 5, 7],
+        [1, 10, 6, 8, 15, 11, 0, 4, 12, 3, 5, 9, 7, 13, 2, 14],
     ],
     // Test
     [
-        [4, 10, 9, 2, 13, 8, 0, 14, 6, 11, 1, 12, 7, 15, 5, 3],
-        [14, 11, 4, 12, 6, 13, 15, 10, 2, 3, 8, 1, 0, 7, 5, 9],
-        [5, 8, 1, 13, 10, 3, 4, 2, 14, 15, 12, 7, 6, 0, 9, 11],
-        [7, 13, 10, 1, 0, 8, 9, 15, 14, 4, 6, 12, 11, 2, 5, 3],
-        [6, 12, 7, 1, 5, 15, 13, 8, 4, 10, 9, 14, 0, 3, 11, 2],
-        [4, 11, 10, 0, 7, 2, 1, 13, 3, 6, 8, 5, 9, 12, 15, 14],
-        [13, 11, 4, 1, 3, 15, 5, 9, 0, 10, 14, 7, 6, 8, 2, 12],
-        [1, 15, 13, 0, 5, 7, 10, 4, 9, 2, 3, 14, 6, 11, 8, 12],
+        [4, 2, 15, 5, 9, 1, 0, 8, 14, 3, 11, 12, 13, 7, 10, 6],
+        [12, 9, 15, 14, 8, 1, 3, 10, 2, 7, 4, 13, 6, 0, 11, 5],
+        [13, 8, 14, 12, 7, 3, 9, 10, 1, 5, 2, 4, 6, 15, 0, 11],
+        [14, 9, 11, 2, 5, 15, 7, 1, 0, 13, 12, 6, 10, 4, 3, 8],
+        [3, 14, 5, 9, 6, 8, 0, 13, 10, 11, 7, 12, 2, 1, 15, 4],
+        [8, 15, 6, 11, 1, 9, 12, 5, 13, 3, 7, 10, 0, 14, 2, 4],
+        [9, 11, 12, 0, 3, 6, 7, 5, 4, 8, 14, 15, 1, 10, 2, 13],
+        [12, 6, 5, 2, 11, 0, 9, 13, 3, 14, 7, 10, 15, 4, 1, 8],
     ],
 ];
 
@@ -169,6 +169,48 @@ mod tests {
         for set in Sbox::ALL {
             for row in set.rows() {
                 assert_eq!(row.iter().fold(0u32, |seen, &x| seen | 1 << x), 0xffff, "{set:?}");
+            }
+        }
+    }
+
+    /// The parameter's own encoding: a nibble for each row, in the order of the entries.
+    #[test]
+    fn the_rows_are_those_of_rfc_4357_and_rfc_7836() {
+        let encodings = [
+            (
+                Sbox::Z,
+                "c6bc75814838fde762525f2e2381a65da92d89605af41295b5af6c189cd6dac3\
+                e1e70bf48e10974fd47a38ba7745e1060bc3b4d93d9e43acf0692e3b1f0bc072",
+            ),
+            (
+                Sbox::CryptoProA,
+                "93eeb31b67475ada3e6a1d2f292c9c9588bd8170ba31d2ac1fd3f06e70890b08\
+                a5c0e78642f245c2e65b2943fca43459cb0fc8f104787f37dd15aebd519666e4",
+            ),
+            (
+                Sbox::CryptoProB,
+                "80e7285041c57324b200c2ab1aadf6be349b94985d265d1305d1aec79cb2bb31\
+                29731c7ae75a4142a38c07d9cfffdf06db346a6f686e80fd7619e985fe4835ec",
+            ),
+            (
+                Sbox::CryptoProC,
+                "10838ca7b126d994c750bb602d0101859b4548dad49d5ee205fa122ff2a8240e\
+                483b97fc5e7233368fc9c651ecd7e5bba96e6a4d7aeff019661cafc333b47d78",
+            ),
+            (
+                Sbox::CryptoProD,
+                "fb110831c6c5c00a23be8f66a40c93f86cfad21f4fe725eb5e60ae90025dbb24\
+                77a671dc9dd23a83e84b64c5d084574915994cb7ba33e9ad897ffd523128167e",
+            ),
+            (
+                Sbox::Test,
+                "4cde389c2989efb6ffeb56c55ec29b029875613b113f896003970c798aa1d55d\
+                e210ad43375db38eb42c77e7cd46cafad66a201f70f41ea4ab03f22165b844d8",
+            ),
+        ];
+        for (set, encoding) in encodings {
+            for (at, digit) in encoding.chars().enumerate() {
+                assert_eq!(Some(u32::from(set.rows()[at % 8][at / 8])), digit.to_digit(16), "{set:?}, {at}");
             }
         }
     }
