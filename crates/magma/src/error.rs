@@ -60,6 +60,8 @@ pub enum Error {
     Threads(String),
     /// A parameter outside its range, named.
     Parameter(&'static str),
+    /// Threads could not be started.
+    Threads(String),
 }
 
 impl fmt::Display for Error {
@@ -84,6 +86,7 @@ impl fmt::Display for Error {
             Error::Overlap => write!(f, "input and output overlap without being the same"),
             Error::Threads(why) => write!(f, "{why}"),
             Error::Parameter(what) => write!(f, "out of range: {what}"),
+            Error::Threads(why) => f.write_str(why),
         }
     }
 }

@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
+use std::sync::Arc;
 
 use inout::InOutBuf;
 use lanework_cpu::{Cpu, Select, Unavailable, select};
 
 use crate::backend::{BACKENDS, Kernels};
 use crate::error::Error;
+use crate::limits::{Budget, Limits};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule, wipe_words};
 
@@ -59,6 +61,7 @@ pub struct Core {
     pub(crate) encrypt: Schedule,
     pub(crate) decrypt: Schedule,
     pub(crate) choice: Choice,
+    pub(crate) budget: Arc<Budget>,
 }
 
 impl Drop for Core {
@@ -75,7 +78,13 @@ impl Core {
             encrypt: Schedule::encrypt(&words, sbox, order),
             decrypt: Schedule::decrypt(&words, sbox, order),
             choice,
+            budget: Arc::new(Budget::new(Limits::default(), 0)),
         }
+    }
+
+    /// The same key under other limits; what it has processed still counts. Clones keep the limits that they had.
+    pub(crate) fn limit(&mut self, limits: Limits) {
+        self.budget = Arc::new(Budget::new(limits, self.budget.used()));
     }
 
     /// Whole blocks, in place or not.
@@ -122,7 +131,25 @@ pub trait Keyed: Sealed {
     fn sbox(&self) -> Sbox {
         self.core().encrypt.sbox
     }
+
+    /// The policy of this key.
+    fn limits(&self) -> Limits {
+        self.core().budget.limits()
+    }
+
+    /// The bytes that the modes have put through this key and its clones.
+    fn used(&self) -> u64 {
+        self.core().budget.used()
+    }
 }
+
+/// A borrowed key is a key: modes take either.
+impl<K: Sealed> Sealed for &K {
+    fn core(&self) -> &Core {
+        (**self).core()
+    }
+}
+impl<K: Keyed> Keyed for &K {}
 
 /// Magma under a key (GOST R 34.12-2015, RFC 8891): big-endian, S-box set Z. Wiped when dropped.
 #[derive(Clone)]
@@ -147,6 +174,13 @@ impl Sealed for Gost28147 {
 impl Keyed for Gost28147 {}
 
 impl Magma {
+    /// The key under other limits than [`Limits::default`]; what it has processed still counts.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Magma {
+        self.0.limit(limits);
+        self
+    }
+
     /// A key on this machine's best backend.
     #[must_use]
     pub fn new(key: &[u8; 32]) -> Magma {
@@ -169,6 +203,13 @@ impl Magma {
 }
 
 impl Gost28147 {
+    /// The key under other limits than [`Limits::default`]; what it has processed still counts.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Gost28147 {
+        self.0.limit(limits);
+        self
+    }
+
     /// A key on this machine's best backend.
     #[must_use]
     pub fn new(key: &[u8; 32], sbox: Sbox) -> Gost28147 {

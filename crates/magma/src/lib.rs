@@ -4,6 +4,7 @@ pub mod backend;
 pub mod error;
 pub mod key;
 pub mod known;
+pub mod limits;
 pub mod mgm;
 pub mod sbox;
 mod schedule;
@@ -11,6 +12,7 @@ pub mod spec;
 
 pub use error::Error;
 pub use key::{Choice, Gost28147, Keyed, Magma};
+pub use limits::Limits;
 pub use mgm::Mgm;
 pub use sbox::Sbox;
 pub use schedule::ByteOrder;
