@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod mgm;
+pub mod modes;
 
 /// The bytes of an even number of hexadecimal digits.
 ///

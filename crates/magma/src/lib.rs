@@ -6,6 +6,7 @@ pub mod key;
 pub mod known;
 pub mod limits;
 pub mod mgm;
+pub mod modes;
 pub mod sbox;
 mod schedule;
 pub mod spec;

@@ -1,0 +1,149 @@
+//! The modes of operation of GOST R 34.13-2015, their successors that change keys, and those of 28147-89.
+//!
+//! Every mode is a state that takes its message in pieces of any size and gives the same bytes however the pieces are cut.
+//! A state owns its key or borrows it: both `Ctr::new(key, iv)` and `Ctr::new(&key, iv)` work. States are wiped when
+//! dropped. None of them authenticates: only a MAC or MGM tells whether a ciphertext is the one that was sent.
+//!
+//! | mode | pieces | runs in parallel |
+//! |---|---|---|
+//! | [`Ctr`], [`CtrAcpkm`] | any | yes, over threads too |
+//! | [`CbcEncryptor`] | whole blocks | over the z chains of a long IV |
+//! | [`CbcDecryptor`] | whole blocks | yes, over threads too |
+//! | [`CfbEncryptor`], [`Ofb`] | any | over the z chains of a long IV |
+//! | [`CfbDecryptor`] | any | yes, over threads too |
+//! | [`Omac`], [`OmacAcpkm`] | any | no |
+//! | [`legacy::Cnt`], [`legacy::CfbEncryptor`], [`legacy::CfbDecryptor`], [`legacy::Imit`] | any | CNT and CFB decryption, within 1 KiB if the key meshes |
+#![forbid(unsafe_code)]
+
+use core::ops::Range;
+
+use inout::InOutBuf;
+use lanework_cpu::PoolError;
+
+use crate::error::Error;
+
+mod acpkm;
+mod cbc;
+mod cfb;
+mod ctr;
+pub mod hazmat;
+pub mod legacy;
+mod ofb;
+mod omac;
+mod omac_acpkm;
+pub mod padding;
+mod parallel;
+#[cfg(test)]
+mod tests;
+
+pub use acpkm::CtrAcpkm;
+pub use cbc::{CbcDecryptor, CbcEncryptor};
+pub use cfb::{CfbDecryptor, CfbEncryptor};
+pub use ctr::Ctr;
+pub use ofb::Ofb;
+pub use omac::{Omac, Tag};
+pub use omac_acpkm::OmacAcpkm;
+
+/// Bytes of a block.
+pub(crate) const BLOCK: usize = 8;
+
+/// Bytes that a mode works on at a time where it needs a buffer: a few of every backend's batches, and well within the first
+/// level of cache together with input and output.
+pub(crate) const CHUNK: usize = 4096;
+
+/// The same for short pieces, which would feel the cost of a buffer of [`CHUNK`].
+pub(crate) const SMALL: usize = 256;
+
+/// A mode in one direction: bytes in, as many bytes out.
+pub trait Stream {
+    /// The next piece of the message, from one buffer into another or in place.
+    ///
+    /// # Errors
+    /// Whatever the mode refuses, named in its own documentation. Neither the state nor the output has changed then.
+    fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error>;
+
+    /// The next piece, in place.
+    ///
+    /// # Errors
+    /// As [`Stream::process`].
+    fn apply(&mut self, data: &mut [u8]) -> Result<(), Error> {
+        self.process(data.into())
+    }
+
+    /// The next piece, from `input` to `output`.
+    ///
+    /// # Errors
+    /// [`Error::Lengths`]; and as [`Stream::process`].
+    fn apply_to(&mut self, input: &[u8], output: &mut [u8]) -> Result<(), Error> {
+        let lengths = Error::Lengths { input: input.len(), output: output.len() };
+        self.process(InOutBuf::new(input, output).map_err(|_| lengths)?)
+    }
+
+    /// The next piece, from `from` to the place that begins at `to` in the same buffer: the same place, or one that does not
+    /// touch it.
+    ///
+    /// # Errors
+    /// [`Error::Overlap`] where the two touch without being the same; [`Error::Parameter`] where one reaches beyond the buffer;
+    /// and as [`Stream::process`].
+    fn apply_within(&mut self, buffer: &mut [u8], from: Range<usize>, to: usize) -> Result<(), Error> {
+        let len =
+            from.end.checked_sub(from.start).ok_or(Error::Parameter("a range that ends before it begins"))?;
+        let end = to.checked_add(len).filter(|&end| end <= buffer.len() && from.end <= buffer.len());
+        let end = end.ok_or(Error::Parameter("a range beyond the buffer"))?;
+        if from.start == to {
+            self.apply(&mut buffer[from])
+        } else if end <= from.start {
+            let (output, input) = buffer.split_at_mut(from.start);
+            self.apply_to(&input[..len], &mut output[to..end])
+        } else if from.end <= to {
+            let (input, output) = buffer.split_at_mut(to);
+            self.apply_to(&input[from], &mut output[..len])
+        } else {
+            Err(Error::Overlap)
+        }
+    }
+}
+
+/// out = in xor `with`, of one length. Sixteen words at a time through registers: a plain loop over two pointers that may be
+/// the same would not be vectorised.
+pub(crate) fn xor(mut data: InOutBuf<'_, '_, u8>, with: &[u8]) {
+    const STEP: usize = 64;
+    let n = data.len();
+    assert_eq!(n, with.len(), "one length");
+    let mut at = 0;
+    while at + STEP <= n {
+        let mut step = [0; STEP];
+        step.copy_from_slice(&data.get_in()[at..at + STEP]);
+        step.iter_mut().zip(&with[at..at + STEP]).for_each(|(x, y)| *x ^= y);
+        data.get_out()[at..at + STEP].copy_from_slice(&step);
+        at += STEP;
+    }
+    for i in at..n {
+        let byte = data.get_in()[i] ^ with[i];
+        data.get_out()[i] = byte;
+    }
+}
+
+/// x ^= y, of one length.
+pub(crate) fn xor_into(x: &mut [u8], y: &[u8]) {
+    x.iter_mut().zip(y).for_each(|(x, y)| *x ^= y);
+}
+
+/// The length of a long IV: z blocks, z >= 1.
+pub(crate) fn whole_blocks_of_iv(iv: &[u8]) -> Result<(), Error> {
+    if iv.is_empty() || !iv.len().is_multiple_of(BLOCK) {
+        return Err(Error::NonceLength { got: iv.len(), want: "a positive multiple of 8" });
+    }
+    Ok(())
+}
+
+/// Whole blocks, or the reason why not.
+pub(crate) fn whole_blocks(len: usize) -> Result<(), Error> {
+    if len.is_multiple_of(BLOCK) { Ok(()) } else { Err(Error::Unaligned(len)) }
+}
+
+impl From<PoolError> for Error {
+    fn from(why: PoolError) -> Error {
+        Error::Threads(why.to_string())
+    }
+}

@@ -1,0 +1,322 @@
+//! CTR-ACPKM, RFC 8645, 6.2: CTR that changes its key after every section.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use inout::InOutBuf;
+use lanework_cpu::Threads;
+use lanework_cpu::memory::wipe;
+
+use super::ctr::{counter, iv4};
+use super::parallel::piece;
+use super::{BLOCK, Stream, xor};
+use crate::error::Error;
+use crate::key::{Choice, Core, Magma, Sealed};
+use crate::limits::Budget;
+use crate::sbox::Sbox;
+use crate::schedule::{ByteOrder, Schedule, wipe_words};
+
+/// D1 to D4 of RFC 8645, 6.2.1.
+const D: [u8; 32] = {
+    let mut d = [0; 32];
+    let mut i = 0;
+    while i < 32 {
+        d[i] = 0x80 + i as u8;
+        i += 1;
+    }
+    d
+};
+
+/// The most bytes of one message: 2^31 blocks (RFC 8645, 6.2.2, with c = 32).
+const LONGEST: u64 = (1 << 31) * BLOCK as u64;
+
+/// Sections whose keys are made ahead for threads: enough that the pieces of one window, at 1 KiB, outweigh their hand-out.
+const WINDOW: usize = 4096;
+
+/// The key of one section, for encryption only: all that sections need.
+#[derive(Clone)]
+pub(super) struct SectionKey {
+    pub(super) schedule: Schedule,
+    pub(super) choice: Choice,
+}
+
+impl SectionKey {
+    pub(super) fn new(words: &[u32; 8], choice: Choice) -> SectionKey {
+        SectionKey { schedule: Schedule::encrypt(words, Sbox::Z, ByteOrder::Big), choice }
+    }
+
+    pub(super) fn first(core: &Core) -> SectionKey {
+        SectionKey { schedule: core.encrypt.clone(), choice: core.choice }
+    }
+
+    pub(super) fn words(&self) -> [u32; 8] {
+        core::array::from_fn(|i| self.schedule.rounds[i])
+    }
+
+    /// Takes another key, in the memory of this one.
+    pub(super) fn change(&mut self, words: &[u32; 8]) {
+        for (i, round) in self.schedule.rounds.iter_mut().enumerate() {
+            *round = words[if i < 24 { i % 8 } else { 7 - i % 8 }];
+        }
+    }
+
+    /// ACPKM: the words of the section key that follows.
+    pub(super) fn next(&self) -> [u32; 8] {
+        let mut key = D;
+        self.choice.kernels().blocks(&self.schedule, key.as_mut_slice().into());
+        let words = ByteOrder::Big.words(&key);
+        wipe(&mut key);
+        words
+    }
+}
+
+/// Magma in CTR-ACPKM: encryption and decryption are one. The IV (ICN) is the counter's upper half; after every section of N
+/// bytes the key becomes ACPKM of itself. An IV must never serve twice under one key.
+///
+/// The key that was given is charged for the first section only. [`Stream::process`] refuses with [`Error::TooLong`] what goes
+/// beyond 2^31 blocks, and with [`Error::KeyExhausted`] what the key's limits do not allow.
+#[derive(Clone)]
+pub struct CtrAcpkm {
+    budget: Arc<Budget>,
+    key: SectionKey,
+    /// The section, counted from 0, that `key` is for.
+    current: u64,
+    /// N, in bytes.
+    section: u64,
+    iv: u32,
+    /// Bytes from the beginning of the message.
+    position: u64,
+    /// Keystream of the block that `position` lies within, if that is known.
+    gamma: Option<[u8; BLOCK]>,
+}
+
+impl CtrAcpkm {
+    /// A message under a key and an IV of 4 bytes, with the sections of the key's limits: 1 KiB unless they say otherwise.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`]; [`Error::Section`].
+    pub fn new(key: &Magma, iv: &[u8]) -> Result<CtrAcpkm, Error> {
+        CtrAcpkm::with_section(key, iv, key.core().budget.limits().section())
+    }
+
+    /// A message with sections of so many bytes.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`]; [`Error::Section`] unless `section` is a positive multiple of 8.
+    pub fn with_section(key: &Magma, iv: &[u8], section: usize) -> Result<CtrAcpkm, Error> {
+        let (core, iv) = (key.core(), iv4(iv)?);
+        let (budget, key, section) =
+            (core.budget.clone(), SectionKey::first(core), checked_section(section)?);
+        Ok(CtrAcpkm { budget, key, current: 0, section, iv, position: 0, gamma: None })
+    }
+
+    /// Bytes from the beginning of the message to where the next piece begins.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The next piece in place, spread over threads: one makes the keys of sections to come while the others encrypt.
+    ///
+    /// # Errors
+    /// As [`Stream::process`]; [`Error::Threads`], and nothing has happened then.
+    pub fn apply_with(&mut self, threads: Threads<'_>, data: &mut [u8]) -> Result<(), Error> {
+        let left = self.section - self.position % self.section;
+        // A section that does not fit into memory is not one of several in `data` either.
+        let (Ok(left), Ok(section)) = (usize::try_from(left), usize::try_from(self.section)) else {
+            return self.apply(data);
+        };
+        let piece = piece(data.len().min(WINDOW * section), section, threads);
+        if threads.count() == 1 || data.len() < left.saturating_add(2 * piece) {
+            return self.apply(data);
+        }
+        let own = match threads {
+            Threads::Own(count) => Some(Threads::pool(count)?),
+            _ => None,
+        };
+        let threads = own.as_ref().map_or(threads, Threads::Pool);
+        self.admit(data.len())?;
+        let (head, bulk) = data.split_at_mut(left);
+        self.run(head.into());
+        self.bulk(threads, bulk, section, piece)
+    }
+
+    /// Whole sections and perhaps a part of one, from a section's beginning on.
+    fn bulk(
+        &mut self,
+        threads: Threads<'_>,
+        data: &mut [u8],
+        section: usize,
+        piece: usize,
+    ) -> Result<(), Error> {
+        let sections = |bytes: usize| bytes.div_ceil(section);
+        let per_piece = piece / section;
+        let window = WINDOW.next_multiple_of(per_piece) * section;
+        let (iv, choice) = (self.iv, self.key.choice);
+        self.reach(self.position / self.section);
+        let mut keys = Keys::new(self.key.words(), sections(data.len().min(window)), choice);
+        let mut windows = data.chunks_mut(window).peekable();
+        while let Some(data) = windows.next() {
+            let (start, len) = (self.position / BLOCK as u64, data.len());
+            let mut tasks = Vec::with_capacity(len.div_ceil(piece) + 1);
+            // The longest task first: the keys that the next window needs.
+            if let Some(next) = windows.peek() {
+                tasks.push(Task::Derive { from: keys.last(), count: sections(next.len()), keys: None });
+            }
+            for (i, (data, keys)) in data.chunks_mut(piece).zip(keys.0.chunks(per_piece)).enumerate() {
+                tasks.push(Task::Encrypt { data, keys, block: start + (i * piece / BLOCK) as u64 });
+            }
+            threads.for_each(&mut tasks, |_, task| task.run(choice, iv, section))?;
+            self.position += len as u64;
+            if let Some(Task::Derive { keys: Some(made), .. }) = tasks.into_iter().next() {
+                keys = made;
+            }
+        }
+        self.key.change(&keys.last());
+        self.current = (self.position - 1) / self.section;
+        Ok(())
+    }
+
+    /// Whether so many bytes may follow; charges the first section's key.
+    fn admit(&self, bytes: usize) -> Result<(), Error> {
+        let end = self.position.checked_add(bytes as u64).filter(|&end| end <= LONGEST);
+        let end = end.ok_or(Error::TooLong { limit: LONGEST })?;
+        self.budget.spend(end.min(self.section) - self.position.min(self.section))
+    }
+
+    /// Takes the key of a section at or behind the current one.
+    fn reach(&mut self, section: u64) {
+        while self.current < section {
+            let mut words = self.key.next();
+            self.key.change(&words);
+            wipe_words(&mut words);
+            self.current += 1;
+        }
+    }
+
+    fn run(&mut self, mut data: InOutBuf<'_, '_, u8>) {
+        while !data.is_empty() {
+            self.reach(self.position / self.section);
+            let at = (self.position % BLOCK as u64) as usize;
+            if at > 0 {
+                let n = data.len().min(BLOCK - at);
+                let (now, rest) = data.split_at(n);
+                if self.gamma.is_none() {
+                    let mut gamma = [0; BLOCK];
+                    let counter = counter(self.iv, self.position / BLOCK as u64);
+                    self.key.choice.kernels().keystream(&self.key.schedule, counter, &mut gamma);
+                    self.gamma = Some(gamma);
+                }
+                if let Some(gamma) = &self.gamma {
+                    xor(now, &gamma[at..at + n]);
+                }
+                self.position += n as u64;
+                if at + n == BLOCK {
+                    self.forget();
+                }
+                data = rest;
+            } else {
+                let left = self.section - self.position % self.section;
+                let n = usize::try_from(left).map_or(data.len(), |left| left.min(data.len()));
+                let (now, rest) = data.split_at(n);
+                // Where another section follows, its key comes first: the long chain of its four blocks then runs beside
+                // the beginning of this section instead of behind its end.
+                let next = (!rest.is_empty()).then(|| self.key.next());
+                let counter = counter(self.iv, self.position / BLOCK as u64);
+                self.key.choice.kernels().counter(&self.key.schedule, counter, now);
+                if let Some(mut words) = next {
+                    self.key.change(&words);
+                    wipe_words(&mut words);
+                    self.current += 1;
+                }
+                self.position += n as u64;
+                data = rest;
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        if let Some(gamma) = &mut self.gamma {
+            wipe(gamma);
+        }
+        self.gamma = None;
+    }
+}
+
+impl Stream for CtrAcpkm {
+    fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
+        self.admit(data.len())?;
+        self.run(data);
+        Ok(())
+    }
+}
+
+impl Drop for CtrAcpkm {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// N as it has to be.
+pub(super) fn checked_section(section: usize) -> Result<u64, Error> {
+    if section == 0 || !section.is_multiple_of(BLOCK) {
+        return Err(Error::Section(section));
+    }
+    Ok(section as u64)
+}
+
+/// The keys of sections that follow each other.
+struct Keys(Vec<[u32; 8]>);
+
+impl Keys {
+    /// `count` keys, the first of which is given.
+    fn new(first: [u32; 8], count: usize, choice: Choice) -> Keys {
+        let mut keys = Vec::with_capacity(count);
+        let mut key = SectionKey::new(&first, choice);
+        keys.push(first);
+        for _ in 1..count {
+            let words = key.next();
+            key.change(&words);
+            keys.push(words);
+        }
+        Keys(keys)
+    }
+
+    fn last(&self) -> [u32; 8] {
+        self.0.last().copied().unwrap_or_default()
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(|words| wipe_words(words));
+    }
+}
+
+/// What a thread does for a long message.
+enum Task<'a> {
+    /// The `count` keys that follow `from`.
+    Derive { from: [u32; 8], count: usize, keys: Option<Keys> },
+    /// Sections under keys of their own, from block number `block` on.
+    Encrypt { data: &'a mut [u8], keys: &'a [[u32; 8]], block: u64 },
+}
+
+impl Task<'_> {
+    fn run(&mut self, choice: Choice, iv: u32, section: usize) {
+        match self {
+            Task::Derive { from, count, keys } => {
+                let first = SectionKey::new(from, choice).next();
+                wipe_words(from);
+                *keys = Some(Keys::new(first, *count, choice));
+            }
+            Task::Encrypt { data, keys, block } => {
+                let mut key = SectionKey::new(&keys[0], choice);
+                for (i, (data, words)) in data.chunks_mut(section).zip(keys.iter()).enumerate() {
+                    key.change(words);
+                    let counter = counter(iv, *block + (i * section / BLOCK) as u64);
+                    choice.kernels().counter(&key.schedule, counter, data.into());
+                }
+            }
+        }
+    }
+}

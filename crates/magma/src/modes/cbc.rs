@@ -1,0 +1,171 @@
+//! CBC, GOST R 34.13-2015, 5.4, with IVs of z blocks; for 28147-89 see RFC 4357, 2.1.
+#![forbid(unsafe_code)]
+
+use inout::InOutBuf;
+use lanework_cpu::Threads;
+
+use super::parallel::piece;
+use super::{CHUNK, SMALL, Stream, whole_blocks, whole_blocks_of_iv, xor, xor_into};
+use crate::error::Error;
+use crate::key::{Core, Keyed};
+
+/// The register: the last z blocks of ciphertext, at first the IV. The block that comes next chains with the one at `at`,
+/// and then takes its place.
+#[derive(Clone)]
+struct Register {
+    blocks: Vec<u8>,
+    /// Bytes, below the length.
+    at: usize,
+}
+
+impl Register {
+    fn new(iv: &[u8]) -> Result<Register, Error> {
+        whole_blocks_of_iv(iv)?;
+        Ok(Register { blocks: iv.to_vec(), at: 0 })
+    }
+
+    /// Bytes that chain with what is in the register now, at most `n`.
+    fn reach(&self, n: usize) -> usize {
+        n.min(self.blocks.len() - self.at)
+    }
+
+    /// Puts ciphertext that was in reach into the register.
+    fn put(&mut self, ciphertext: &[u8]) {
+        self.blocks[self.at..self.at + ciphertext.len()].copy_from_slice(ciphertext);
+        self.at = (self.at + ciphertext.len()) % self.blocks.len();
+    }
+
+    /// The chained blocks for the next `n` bytes in reach.
+    fn next(&self, n: usize) -> &[u8] {
+        &self.blocks[self.at..self.at + n]
+    }
+}
+
+/// CBC encryption, of whole blocks; pad before (see [`super::padding`]). Serial, but for an IV of z blocks: z chains run at
+/// once.
+///
+/// The IV must be unpredictable for every message. [`Stream::process`] refuses with [`Error::Unaligned`] pieces that are not
+/// whole blocks, and with [`Error::KeyExhausted`] what the key's limits do not allow.
+#[derive(Clone)]
+pub struct CbcEncryptor<K: Keyed> {
+    key: K,
+    register: Register,
+}
+
+impl<K: Keyed> CbcEncryptor<K> {
+    /// A message under an IV of 8z bytes, z >= 1.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`].
+    pub fn new(key: K, iv: &[u8]) -> Result<CbcEncryptor<K>, Error> {
+        Ok(CbcEncryptor { key, register: Register::new(iv)? })
+    }
+}
+
+impl<K: Keyed> Stream for CbcEncryptor<K> {
+    fn process(&mut self, mut data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
+        whole_blocks(data.len())?;
+        let core = self.key.core();
+        core.budget.spend(data.len() as u64)?;
+        while !data.is_empty() {
+            let n = self.register.reach(data.len());
+            let (mut now, rest) = data.split_at(n);
+            xor(now.reborrow(), self.register.next(n));
+            let out = now.into_out();
+            core.encrypt_blocks((&mut *out).into());
+            self.register.put(out);
+            data = rest;
+        }
+        Ok(())
+    }
+}
+
+/// CBC decryption, of whole blocks; runs in parallel. Errors as for [`CbcEncryptor`].
+#[derive(Clone)]
+pub struct CbcDecryptor<K: Keyed> {
+    key: K,
+    register: Register,
+}
+
+impl<K: Keyed> CbcDecryptor<K> {
+    /// A message under an IV of 8z bytes, z >= 1.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`].
+    pub fn new(key: K, iv: &[u8]) -> Result<CbcDecryptor<K>, Error> {
+        Ok(CbcDecryptor { key, register: Register::new(iv)? })
+    }
+
+    /// The next piece in place, spread over threads.
+    ///
+    /// # Errors
+    /// As [`Stream::process`]; [`Error::Threads`], and nothing has been processed then, though the key counts it.
+    pub fn apply_with(&mut self, threads: Threads<'_>, data: &mut [u8]) -> Result<(), Error> {
+        whole_blocks(data.len())?;
+        let z = self.register.blocks.len();
+        let granule = z * self.key.core().choice.kernels().parallel();
+        let piece = piece(data.len(), granule, threads);
+        if threads.count() == 1 || data.len() <= piece {
+            return self.apply(data);
+        }
+        self.key.core().budget.spend(data.len() as u64)?;
+        // Every piece begins where the register stands after the piece before it: it is that piece's end, all ciphertext.
+        // Pieces are multiples of the register, so that it stands at the same place at the beginning of each.
+        let mut pieces = Vec::new();
+        let mut register = self.register.clone();
+        for data in data.chunks_mut(piece) {
+            let begin = register.clone();
+            let tail = &data[data.len().saturating_sub(z)..];
+            let at = (register.at + data.len() - tail.len()) % z;
+            for (i, &byte) in tail.iter().enumerate() {
+                register.blocks[(at + i) % z] = byte;
+            }
+            register.at = (register.at + data.len()) % z;
+            pieces.push((begin, data));
+        }
+        let core = self.key.core();
+        threads.for_each(&mut pieces, |_, (begin, data)| {
+            decrypt::<CHUNK>(core, begin, (&mut **data).into());
+        })?;
+        self.register = register;
+        Ok(())
+    }
+}
+
+impl<K: Keyed> Stream for CbcDecryptor<K> {
+    fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
+        whole_blocks(data.len())?;
+        self.key.core().budget.spend(data.len() as u64)?;
+        if data.len() <= SMALL {
+            decrypt::<SMALL>(self.key.core(), &mut self.register, data);
+        } else {
+            decrypt::<CHUNK>(self.key.core(), &mut self.register, data);
+        }
+        Ok(())
+    }
+}
+
+/// In place the ciphertext that later blocks chain with is overwritten, so that a chunk of it is kept aside.
+fn decrypt<const N: usize>(core: &Core, register: &mut Register, mut data: InOutBuf<'_, '_, u8>) {
+    let mut kept = [0; N];
+    let z = register.blocks.len();
+    while !data.is_empty() {
+        // Either what is left of the register's round, or whole rounds.
+        let whole = data.len().min(N) / z * z;
+        let n = if register.at > 0 || whole == 0 { register.reach(data.len().min(N)) } else { whole };
+        let (mut now, rest) = data.split_at(n);
+        let kept = &mut kept[..n];
+        kept.copy_from_slice(now.get_in());
+        core.decrypt_blocks(now.reborrow());
+        let out = now.into_out();
+        if n > z {
+            xor_into(&mut out[..z], register.next(z));
+            xor_into(&mut out[z..], &kept[..n - z]);
+            register.put(&kept[n - z..]);
+        } else {
+            xor_into(out, register.next(n));
+            register.put(kept);
+        }
+        data = rest;
+    }
+}

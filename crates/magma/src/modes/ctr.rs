@@ -1,0 +1,169 @@
+//! CTR, GOST R 34.13-2015, 5.2.
+#![forbid(unsafe_code)]
+
+use inout::InOutBuf;
+use lanework_cpu::Threads;
+use lanework_cpu::memory::wipe;
+
+use super::parallel::piece;
+use super::{BLOCK, Stream};
+use crate::error::Error;
+use crate::key::{Core, Keyed, Magma};
+use crate::schedule::Counter;
+
+/// The blocks that one IV gives: after them the counter would spill into the IV.
+pub(super) const BLOCKS: u64 = 1 << 32;
+
+/// Keys that CTR is defined for: Magma's, owned or borrowed.
+pub trait MagmaKey: Keyed {}
+impl MagmaKey for Magma {}
+impl<K: MagmaKey> MagmaKey for &K {}
+
+/// Magma in CTR: encryption and decryption are one. The IV is the counter's upper half, the lower half counts blocks from 0.
+///
+/// An IV must never serve twice under one key: two messages under the same keystream give away the sum of their plaintexts.
+/// It has only 4 bytes, so that random ones repeat after some 2^16 messages; count them instead.
+///
+/// [`Stream::process`] refuses with [`Error::CounterExhausted`] what would go beyond 2^32 blocks, and with
+/// [`Error::KeyExhausted`] what the key's limits do not allow.
+#[derive(Clone)]
+pub struct Ctr<K: MagmaKey> {
+    key: K,
+    iv: u32,
+    /// Bytes from the beginning of the message.
+    position: u64,
+    /// Keystream of the block that `position` lies in, if that is known: a message in small pieces does not pay for a
+    /// block more than once.
+    gamma: Option<[u8; BLOCK]>,
+}
+
+impl<K: MagmaKey> Ctr<K> {
+    /// A message under a key and an IV of 4 bytes.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`].
+    pub fn new(key: K, iv: &[u8]) -> Result<Ctr<K>, Error> {
+        Ok(Ctr { key, iv: iv4(iv)?, position: 0, gamma: None })
+    }
+
+    /// Bytes from the beginning of the message to where the next piece begins.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Goes to the beginning of a block, counted from 0; 2^32 is the end.
+    ///
+    /// # Errors
+    /// [`Error::CounterExhausted`] beyond it.
+    pub fn seek(&mut self, block: u64) -> Result<(), Error> {
+        if block > BLOCKS {
+            return Err(Error::CounterExhausted);
+        }
+        self.forget();
+        self.position = block * BLOCK as u64;
+        Ok(())
+    }
+
+    /// The next piece in place, spread over threads.
+    ///
+    /// # Errors
+    /// As [`Stream::process`]; [`Error::Threads`], and nothing has been processed then, though the key counts it.
+    pub fn apply_with(&mut self, threads: Threads<'_>, data: &mut [u8]) -> Result<(), Error> {
+        let head = data.len().min(self.left_in_block());
+        let granule = BLOCK * self.key.core().choice.kernels().parallel();
+        let piece = piece(data.len() - head, granule, threads);
+        if threads.count() == 1 || data.len() - head <= piece {
+            return self.apply(data);
+        }
+        self.admit(data.len())?;
+        let first = (self.position + head as u64) / BLOCK as u64;
+        let (head, bulk) = data.split_at_mut(head);
+        let (core, iv) = (self.key.core(), self.iv);
+        let mut pieces: Vec<&mut [u8]> = bulk.chunks_mut(piece).collect();
+        threads.for_each(&mut pieces, |i, data| {
+            core.counter(counter(iv, first + (i * piece / BLOCK) as u64), (&mut **data).into());
+        })?;
+        let done = head.len() + bulk.len();
+        self.run(head.into());
+        self.forget();
+        self.position += (done - head.len()) as u64;
+        Ok(())
+    }
+
+    /// Whether so many bytes may follow; charges the key for them.
+    fn admit(&self, bytes: usize) -> Result<(), Error> {
+        let end = self.position.checked_add(bytes as u64);
+        if end.is_none_or(|end| end > BLOCKS * BLOCK as u64) {
+            return Err(Error::CounterExhausted);
+        }
+        self.key.core().budget.spend(bytes as u64)
+    }
+
+    /// Bytes up to the next block's beginning.
+    fn left_in_block(&self) -> usize {
+        (BLOCK - self.position as usize % BLOCK) % BLOCK
+    }
+
+    fn run(&mut self, data: InOutBuf<'_, '_, u8>) {
+        let (head, bulk) = {
+            let head = data.len().min(self.left_in_block());
+            data.split_at(head)
+        };
+        if !head.is_empty() {
+            let at = self.position as usize % BLOCK;
+            let (core, counter) = (self.key.core(), counter(self.iv, self.position / BLOCK as u64));
+            let gamma = self.gamma.get_or_insert_with(|| block(core, counter));
+            let n = head.len();
+            super::xor(head, &gamma[at..at + n]);
+            self.position += n as u64;
+        }
+        if !bulk.is_empty() {
+            self.forget();
+            let n = bulk.len() as u64;
+            self.key.core().counter(counter(self.iv, self.position / BLOCK as u64), bulk);
+            self.position += n;
+        } else if self.left_in_block() == 0 {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        if let Some(gamma) = &mut self.gamma {
+            wipe(gamma);
+        }
+        self.gamma = None;
+    }
+}
+
+impl<K: MagmaKey> Stream for Ctr<K> {
+    fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
+        self.admit(data.len())?;
+        self.run(data);
+        Ok(())
+    }
+}
+
+impl<K: MagmaKey> Drop for Ctr<K> {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// The IV of CTR and CTR-ACPKM.
+pub(super) fn iv4(iv: &[u8]) -> Result<u32, Error> {
+    let bytes = iv.try_into().map_err(|_| Error::NonceLength { got: iv.len(), want: "4" })?;
+    Ok(u32::from_be_bytes(bytes))
+}
+
+/// The counter of block `at`, which is below 2^32 or not used.
+pub(super) fn counter(iv: u32, at: u64) -> Counter {
+    Counter::low(u64::from(iv) << 32 | (at & (BLOCKS - 1)))
+}
+
+/// One block of keystream.
+fn block(core: &Core, counter: Counter) -> [u8; BLOCK] {
+    let mut gamma = [0; BLOCK];
+    core.keystream(counter, &mut gamma);
+    gamma
+}

@@ -1,0 +1,85 @@
+//! CryptoPro key meshing, RFC 4357, 2.3.2.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use lanework_cpu::memory::wipe;
+
+use super::Meshing;
+use crate::error::Error;
+use crate::key::{Core, Gost28147, Sealed};
+use crate::limits::Budget;
+
+/// The constant C, which the old key decrypts into the new one.
+const C: [u8; 32] = [
+    0x69, 0x00, 0x72, 0x22, 0x64, 0xc9, 0x04, 0x23, 0x8d, 0x3a, 0xdb, 0x96, 0x46, 0xe9, 0x2a, 0xc4, 0x18,
+    0xfe, 0xac, 0x94, 0x00, 0xed, 0x07, 0x12, 0xc0, 0x86, 0xdc, 0xc2, 0xef, 0x4c, 0xa9, 0x2b,
+];
+
+/// Bytes under one key.
+const SECTION: usize = 1024;
+
+/// A key that meshes, or does not.
+#[derive(Clone)]
+pub(super) struct Meshed {
+    /// The key that was given: it is charged.
+    budget: Arc<Budget>,
+    pub(super) core: Core,
+    meshing: Meshing,
+    /// Bytes that the given key has been charged for.
+    charged: usize,
+    /// Bytes under the present key.
+    used: usize,
+}
+
+impl Meshed {
+    pub(super) fn new(key: &Gost28147, meshing: Meshing) -> Meshed {
+        let core = key.core().clone();
+        Meshed { budget: core.budget.clone(), core, meshing, charged: 0, used: 0 }
+    }
+
+    /// Charges the given key for what goes under it, of the `bytes` that follow.
+    pub(super) fn admit(&mut self, bytes: usize) -> Result<(), Error> {
+        let under_it = match self.meshing {
+            Meshing::None => bytes,
+            Meshing::CryptoPro => bytes.min(SECTION - self.charged),
+        };
+        self.budget.spend(under_it as u64)?;
+        if self.meshing == Meshing::CryptoPro {
+            self.charged += under_it;
+        }
+        Ok(())
+    }
+
+    /// Whether the key changes before the next byte.
+    pub(super) fn due(&self) -> bool {
+        self.meshing == Meshing::CryptoPro && self.used == SECTION
+    }
+
+    /// Bytes that may go under the present key, at most `n`.
+    pub(super) fn reach(&self, n: usize) -> usize {
+        match self.meshing {
+            Meshing::None => n,
+            Meshing::CryptoPro => n.min(SECTION - self.used),
+        }
+    }
+
+    /// So many bytes have gone under the key.
+    pub(super) fn count(&mut self, n: usize) {
+        if self.meshing == Meshing::CryptoPro {
+            self.used += n;
+        }
+    }
+
+    /// Changes the key, and encrypts the IV under the new one.
+    pub(super) fn change(&mut self, iv: Option<&mut [u8; 8]>) {
+        let mut key = C;
+        self.core.decrypt_blocks(key.as_mut_slice().into());
+        self.core = Core::new(&key, self.core.encrypt.sbox, self.core.encrypt.order, self.core.choice);
+        wipe(&mut key);
+        if let Some(iv) = iv {
+            self.core.encrypt_block(iv);
+        }
+        self.used = 0;
+    }
+}

@@ -1,0 +1,57 @@
+//! OFB, GOST R 34.13-2015, 5.3, with s = 64 and IVs of z blocks.
+#![forbid(unsafe_code)]
+
+use inout::InOutBuf;
+use lanework_cpu::memory::wipe;
+
+use super::{Stream, whole_blocks_of_iv, xor};
+use crate::error::Error;
+use crate::key::Keyed;
+
+/// OFB with whole blocks of feedback: encryption and decryption are one. Serial, but for an IV of z blocks: z chains run at once.
+///
+/// An IV must never serve twice under one key. [`Stream::process`] refuses with [`Error::KeyExhausted`] what the key's limits
+/// do not allow.
+#[derive(Clone)]
+pub struct Ofb<K: Keyed> {
+    key: K,
+    /// The z blocks of keystream that are being used up, at first the IV; each round encrypts them all.
+    register: Vec<u8>,
+    at: usize,
+}
+
+impl<K: Keyed> Ofb<K> {
+    /// A message under an IV of 8z bytes, z >= 1.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`].
+    pub fn new(key: K, iv: &[u8]) -> Result<Ofb<K>, Error> {
+        whole_blocks_of_iv(iv)?;
+        Ok(Ofb { key, register: iv.to_vec(), at: iv.len() })
+    }
+}
+
+impl<K: Keyed> Stream for Ofb<K> {
+    fn process(&mut self, mut data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
+        let core = self.key.core();
+        core.budget.spend(data.len() as u64)?;
+        while !data.is_empty() {
+            if self.at == self.register.len() {
+                core.encrypt_blocks(self.register.as_mut_slice().into());
+                self.at = 0;
+            }
+            let n = data.len().min(self.register.len() - self.at);
+            let (now, rest) = data.split_at(n);
+            xor(now, &self.register[self.at..self.at + n]);
+            self.at += n;
+            data = rest;
+        }
+        Ok(())
+    }
+}
+
+impl<K: Keyed> Drop for Ofb<K> {
+    fn drop(&mut self) {
+        wipe(&mut self.register);
+    }
+}

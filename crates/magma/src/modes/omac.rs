@@ -1,0 +1,179 @@
+//! The MAC of GOST R 34.13-2015, 5.6, also known as OMAC1 and CMAC.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use ctutils::CtEq;
+use lanework_cpu::memory::wipe;
+
+use super::{BLOCK, xor_into};
+use crate::error::Error;
+use crate::key::{Core, Keyed};
+
+/// A MAC's value: the first s bytes of the last block.
+///
+/// Two tags are compared through `verify` of the mode that made one of them, in constant time; there is no `==` here that
+/// would invite the other way.
+#[derive(Clone, Copy)]
+pub struct Tag {
+    bytes: [u8; BLOCK],
+    len: usize,
+}
+
+impl Tag {
+    pub(super) fn new(bytes: [u8; BLOCK], len: usize) -> Tag {
+        Tag { bytes, len }
+    }
+
+    /// Compares in constant time.
+    pub(super) fn verify(&self, tag: &[u8]) -> Result<(), Error> {
+        if tag.len() != self.len {
+            return Err(Error::TagLength(tag.len()));
+        }
+        if self.as_ref().ct_eq(tag).to_bool() { Ok(()) } else { Err(Error::Refused) }
+    }
+}
+
+impl AsRef<[u8]> for Tag {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl fmt::Debug for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_ref().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Tags that are worth having: below 4 bytes one forgery in 2^24 tries succeeds.
+pub(super) fn tag_length(len: usize) -> Result<usize, Error> {
+    if (4..=BLOCK).contains(&len) { Ok(len) } else { Err(Error::TagLength(len)) }
+}
+
+/// The chain of a MAC: blocks are added to it and it is encrypted, but the last block waits, for it is treated differently.
+#[derive(Clone)]
+pub(super) struct Chain {
+    value: [u8; BLOCK],
+    last: [u8; BLOCK],
+    /// Bytes in `last`; a whole block waits too.
+    len: usize,
+}
+
+impl Chain {
+    pub(super) fn new() -> Chain {
+        Chain { value: [0; BLOCK], last: [0; BLOCK], len: 0 }
+    }
+
+    /// The next bytes; every block but the last goes through `encrypt`.
+    pub(super) fn update(&mut self, mut data: &[u8], mut encrypt: impl FnMut(&mut [u8; BLOCK])) {
+        if data.is_empty() {
+            return;
+        }
+        if self.len > 0 {
+            let n = data.len().min(BLOCK - self.len);
+            let (head, rest) = data.split_at(n);
+            self.last[self.len..self.len + n].copy_from_slice(head);
+            self.len += n;
+            data = rest;
+            if data.is_empty() {
+                return;
+            }
+            xor_into(&mut self.value, &self.last);
+            encrypt(&mut self.value);
+        }
+        let whole = (data.len() - 1) / BLOCK * BLOCK;
+        for block in data[..whole].chunks_exact(BLOCK) {
+            xor_into(&mut self.value, block);
+            encrypt(&mut self.value);
+        }
+        self.len = data.len() - whole;
+        self.last[..self.len].copy_from_slice(&data[whole..]);
+    }
+
+    /// Adds the last block, padded by procedure 3, with `key` where it is whole and twice `key` where it is not; encrypting
+    /// what comes out gives the MAC.
+    pub(super) fn end(&mut self, key: u64) -> [u8; BLOCK] {
+        let key = if self.len == BLOCK {
+            key
+        } else {
+            self.last[self.len..].fill(0);
+            self.last[self.len] = 0x80;
+            double(key)
+        };
+        let mut value = self.value;
+        xor_into(&mut value, &self.last);
+        xor_into(&mut value, &key.to_be_bytes());
+        value
+    }
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        wipe(&mut self.value);
+        wipe(&mut self.last);
+    }
+}
+
+/// Times x in GF(2)\[x\] / (x^64 + x^4 + x^3 + x + 1), without a branch.
+pub(super) fn double(x: u64) -> u64 {
+    x << 1 ^ (0x1b & 0u64.wrapping_sub(x >> 63))
+}
+
+/// OMAC of one message, with a tag of 4 to 8 bytes. Serial; for many messages at once there is the batch.
+///
+/// The key must not be one that also encrypts. [`Omac::update`] refuses with [`Error::KeyExhausted`] what the key's limits do
+/// not allow.
+#[derive(Clone)]
+pub struct Omac<K: Keyed> {
+    key: K,
+    chain: Chain,
+    tag: usize,
+}
+
+impl<K: Keyed> Omac<K> {
+    /// A message under a key; its tag will have `tag` bytes.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`] unless 4 <= `tag` <= 8.
+    pub fn new(key: K, tag: usize) -> Result<Omac<K>, Error> {
+        Ok(Omac { key, chain: Chain::new(), tag: tag_length(tag)? })
+    }
+
+    /// The next piece of the message.
+    ///
+    /// # Errors
+    /// [`Error::KeyExhausted`], and the piece is not part of the message then.
+    pub fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+        let core = self.key.core();
+        core.budget.spend(data.len() as u64)?;
+        self.chain.update(data, |block| core.encrypt_block(block));
+        Ok(())
+    }
+
+    /// The tag. An empty message has one too.
+    #[must_use]
+    pub fn finish(mut self) -> Tag {
+        let core = self.key.core();
+        let mut value = self.chain.end(subkey(core));
+        core.encrypt_block(&mut value);
+        Tag::new(value, self.tag)
+    }
+
+    /// Whether `tag` is the message's, in constant time.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`] where it has not the length chosen at the beginning; [`Error::Refused`] where it is another one.
+    pub fn verify(self, tag: &[u8]) -> Result<(), Error> {
+        self.finish().verify(tag)
+    }
+}
+
+/// K1 of GOST R 34.13-2015, 5.6.1: twice the encrypted zero block.
+fn subkey(core: &Core) -> u64 {
+    let mut zero = [0; BLOCK];
+    core.encrypt_block(&mut zero);
+    let subkey = double(u64::from_be_bytes(zero));
+    wipe(&mut zero);
+    subkey
+}

@@ -1,0 +1,133 @@
+//! OMAC-ACPKM, RFC 8645, 6.3.6 and R 1323565.1.017-2018: OMAC whose sections have keys of their own.
+#![forbid(unsafe_code)]
+
+use lanework_cpu::memory::wipe;
+use zeroize::Zeroize;
+
+use super::acpkm::{CtrAcpkm, SectionKey, checked_section};
+use super::omac::{Chain, Tag, tag_length};
+use super::{BLOCK, Stream};
+use crate::error::Error;
+use crate::key::{Magma, Sealed};
+use crate::schedule::{ByteOrder, wipe_words};
+
+/// d = k + n: a section's key and the block that its last block is masked with.
+const MATERIAL: usize = 32 + BLOCK;
+
+/// OMAC-ACPKM of one message, with a tag of 4 to 8 bytes. Serial.
+///
+/// The key material of all sections comes from the keystream of CTR-ACPKM under the given key, in sections of T* bytes; the
+/// given key is charged for that. [`OmacAcpkm::update`] refuses with [`Error::TooLong`] what goes beyond the keystream's
+/// 2^31 blocks: (2^31 * 8 / 40) sections.
+#[derive(Clone)]
+pub struct OmacAcpkm {
+    master: CtrAcpkm,
+    key: SectionKey,
+    /// K^i_1, for a message that ends in this section.
+    mask: u64,
+    /// Blocks of the message that still go under `key`.
+    left: u64,
+    /// N, in blocks.
+    section: u64,
+    bytes: u64,
+    longest: u64,
+    chain: Chain,
+    tag: usize,
+}
+
+impl OmacAcpkm {
+    /// A message under a key, with sections of N = `section` bytes and master keys that change after T* = `frequency` bytes of
+    /// key material; its tag will have `tag` bytes.
+    ///
+    /// # Errors
+    /// [`Error::Section`] unless N is a positive multiple of 8; [`Error::Parameter`] unless T* is one of 40;
+    /// [`Error::TagLength`] unless 4 <= `tag` <= 8; [`Error::KeyExhausted`].
+    pub fn new(key: &Magma, section: usize, frequency: usize, tag: usize) -> Result<OmacAcpkm, Error> {
+        let section = checked_section(section)? / BLOCK as u64;
+        if frequency == 0 || !frequency.is_multiple_of(MATERIAL) {
+            return Err(Error::Parameter("T*, which must be a positive multiple of 40 bytes"));
+        }
+        let tag = tag_length(tag)?;
+        let mut master = CtrAcpkm::with_section(key, &[0xff; 4], frequency)?;
+        let mut section_key = SectionKey::first(key.core());
+        let mask = next(&mut master, &mut section_key)?;
+        let longest = ((1 << 31) * BLOCK as u64 / MATERIAL as u64).saturating_mul(section * BLOCK as u64);
+        Ok(OmacAcpkm {
+            master,
+            key: section_key,
+            mask,
+            left: section,
+            section,
+            bytes: 0,
+            longest,
+            chain: Chain::new(),
+            tag,
+        })
+    }
+
+    /// The next piece of the message.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`], and the piece is not part of the message then. [`Error::KeyExhausted`] where the given key's limits do
+    /// not allow another section's key; the message cannot be continued then.
+    pub fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+        let bytes = self.bytes.checked_add(data.len() as u64).filter(|&bytes| bytes <= self.longest);
+        self.bytes = bytes.ok_or(Error::TooLong { limit: self.longest })?;
+        let mut result = Ok(());
+        let OmacAcpkm { master, key, mask, left, section, .. } = self;
+        self.chain.update(data, |block| {
+            // A block is encrypted when another one follows, so that the section's key changes here at the latest and not
+            // before: a message that ends with its section needs no further key.
+            key.choice.kernels().blocks(&key.schedule, block.as_mut_slice().into());
+            *left -= 1;
+            if *left == 0 {
+                *left = *section;
+                match next(master, key) {
+                    Ok(new) => *mask = new,
+                    Err(why) => result = Err(why),
+                }
+            }
+        });
+        if result.is_err() {
+            self.bytes = u64::MAX;
+        }
+        result
+    }
+
+    /// The tag. An empty message has one too: that of an empty last block in the first section.
+    #[must_use]
+    pub fn finish(mut self) -> Tag {
+        let mut value = self.chain.end(self.mask);
+        self.key.choice.kernels().blocks(&self.key.schedule, value.as_mut_slice().into());
+        Tag::new(value, self.tag)
+    }
+
+    /// Whether `tag` is the message's, in constant time.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`] where it has not the length chosen at the beginning; [`Error::Refused`] where it is another one.
+    pub fn verify(self, tag: &[u8]) -> Result<(), Error> {
+        self.finish().verify(tag)
+    }
+}
+
+impl Drop for OmacAcpkm {
+    fn drop(&mut self) {
+        self.mask.zeroize();
+    }
+}
+
+/// The next section's key, and its mask.
+fn next(master: &mut CtrAcpkm, key: &mut SectionKey) -> Result<u64, Error> {
+    let mut material = [0; MATERIAL];
+    master.apply(&mut material)?;
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(&material[..32]);
+    let mut words = ByteOrder::Big.words(&bytes);
+    key.change(&words);
+    let mask = u64::from_be_bytes(core::array::from_fn(|i| material[32 + i]));
+    wipe_words(&mut words);
+    wipe(&mut bytes);
+    wipe(&mut material);
+    Ok(mask)
+}
