@@ -18,6 +18,9 @@ mod legacy_answers;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use tests::choices;
+
 pub use legacy_answers::LEGACY;
 
 /// Which cipher.

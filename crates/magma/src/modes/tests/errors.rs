@@ -1,0 +1,270 @@
+//! Everything that modes refuse, and that nothing has happened then.
+#![forbid(unsafe_code)]
+
+use super::*;
+
+fn key() -> Magma {
+    Magma::new(&[7; 32])
+}
+
+fn gost() -> Gost28147 {
+    Gost28147::new(&[7; 32], Sbox::Z)
+}
+
+/// The refusal of `result`.
+fn refusal<T>(result: Result<T, Error>) -> Error {
+    match result {
+        Ok(_) => panic!("accepted"),
+        Err(why) => why,
+    }
+}
+
+#[test]
+fn keys_have_32_bytes() {
+    for n in [0, 16, 31, 33] {
+        assert_eq!(refusal(Magma::from_slice(&vec![0; n], Choice::default())), Error::KeyLength(n));
+        let gost = Gost28147::from_slice(&vec![0; n], Sbox::Z, Choice::default());
+        assert_eq!(refusal(gost), Error::KeyLength(n));
+    }
+}
+
+#[test]
+fn ivs_have_their_mode_s_length() {
+    let (key, gost) = (&key(), &gost());
+    for n in (0..40).filter(|&n| n != 4) {
+        let iv = vec![0; n];
+        let want = Error::NonceLength { got: n, want: "4" };
+        assert_eq!(refusal(Ctr::new(key, &iv)), want);
+        assert_eq!(refusal(CtrAcpkm::new(key, &iv)), want);
+    }
+    for n in (0..40).filter(|&n| n == 0 || n % 8 != 0) {
+        let iv = vec![0; n];
+        let want = Error::NonceLength { got: n, want: "a positive multiple of 8" };
+        assert_eq!(refusal(CbcEncryptor::new(key, &iv)), want);
+        assert_eq!(refusal(CbcDecryptor::new(key, &iv)), want);
+        assert_eq!(refusal(CfbEncryptor::new(gost, &iv)), want);
+        assert_eq!(refusal(CfbDecryptor::new(gost, &iv)), want);
+        assert_eq!(refusal(Ofb::new(key, &iv)), want);
+    }
+    for n in (0..40).filter(|&n| n != 8) {
+        let iv = vec![0; n];
+        let want = Error::NonceLength { got: n, want: "8" };
+        assert_eq!(refusal(legacy::Cnt::new(gost, &iv, Meshing::None)), want);
+        assert_eq!(refusal(legacy::CfbEncryptor::new(gost, &iv, Meshing::None)), want);
+        assert_eq!(refusal(legacy::CfbDecryptor::new(gost, &iv, Meshing::None)), want);
+    }
+}
+
+/// Refuses `data`, and processes what follows as if it had never been asked.
+fn refuses(state: impl Stream + Clone, len: usize, want: &Error) {
+    let mut fresh = state.clone();
+    let mut state = state;
+    let mut data = vec![0x5a; len];
+    assert_eq!(state.apply(&mut data), Err(want.clone()));
+    assert!(data.iter().all(|&byte| byte == 0x5a), "nothing was written");
+    let (mut a, mut b) = ([1; 8], [1; 8]);
+    assert_eq!(state.apply(&mut a), fresh.apply(&mut b));
+    assert_eq!(a, b);
+}
+
+#[test]
+fn modes_of_whole_blocks_take_whole_blocks() {
+    let key = &key();
+    for n in [1, 7, 9, 4097] {
+        let want = Error::Unaligned(n);
+        refuses(CbcEncryptor::new(key, &[0; 8]).unwrap(), n, &want);
+        refuses(CbcDecryptor::new(key, &[0; 16]).unwrap(), n, &want);
+        refuses(EcbEncryptor::new(key), n, &want);
+        refuses(EcbDecryptor::new(key), n, &want);
+        let mut data = vec![0; n];
+        let threads = Threads::Own(2);
+        assert_eq!(
+            CbcDecryptor::new(key, &[0; 8]).unwrap().apply_with(threads, &mut data),
+            Err(want.clone())
+        );
+        assert_eq!(EcbEncryptor::new(key).apply_with(threads, &mut data), Err(want.clone()));
+        assert_eq!(EcbDecryptor::new(key).apply_with(threads, &mut data), Err(want.clone()));
+        assert!(data.iter().all(|&byte| byte == 0));
+    }
+}
+
+#[test]
+fn a_counter_does_not_come_back() {
+    let key = &key();
+    let mut state = Ctr::new(key, &[0; 4]).unwrap();
+    state.seek((1 << 32) - 2).unwrap();
+    refuses(state.clone(), 17, &Error::CounterExhausted);
+    assert_eq!(state.apply_with(Threads::Own(2), &mut vec![0; 1 << 20]), Err(Error::CounterExhausted));
+    // The last two blocks are given out, in pieces, and no byte more.
+    let mut last = [0; 16];
+    state.apply(&mut last[..3]).unwrap();
+    state.apply(&mut last[3..]).unwrap();
+    assert_eq!(state.position(), 1 << 35);
+    assert_eq!(state.apply(&mut [0]), Err(Error::CounterExhausted));
+    state.apply(&mut []).unwrap();
+    assert_eq!(state.seek((1 << 32) + 1), Err(Error::CounterExhausted));
+    state.seek(1 << 32).unwrap();
+    assert_eq!(state.apply(&mut [0]), Err(Error::CounterExhausted));
+    // What the counter gave is the keystream of its last numbers.
+    let mut blocks = [[0, 0, 0, 0, 0xff, 0xff, 0xff, 0xfe], [0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]].concat();
+    EcbEncryptor::new(key).apply(&mut blocks).unwrap();
+    assert_eq!(last[..], blocks[..]);
+}
+
+#[test]
+fn messages_end_where_rekeying_does() {
+    let key = &key();
+    let mut state = CtrAcpkm::with_section(key, &[0; 4], 1 << 34).unwrap();
+    state.jump(1 << 34);
+    assert_eq!(state.apply(&mut [0]), Err(Error::TooLong { limit: 1 << 34 }));
+    let mut state = CtrAcpkm::with_section(key, &[0; 4], 1 << 33).unwrap();
+    state.jump((1 << 34) - 1);
+    refuses(state.clone(), 2, &Error::TooLong { limit: 1 << 34 });
+    let long = state.apply_with(Threads::Own(2), &mut vec![0; 1 << 20]);
+    assert_eq!(long, Err(Error::TooLong { limit: 1 << 34 }));
+    state.apply(&mut [0]).unwrap();
+    let mut mac = OmacAcpkm::new(key, 8, 40, 8).unwrap();
+    let limit = (1 << 34) / 40 * 8;
+    mac.jump(limit - 1);
+    assert_eq!(mac.update(&[0, 0]), Err(Error::TooLong { limit }));
+    mac.update(&[0]).unwrap();
+}
+
+#[test]
+fn sections_and_frequencies_are_whole() {
+    let key = &key();
+    for section in [0, 1, 7, 12, 1023] {
+        assert_eq!(refusal(CtrAcpkm::with_section(key, &[0; 4], section)), Error::Section(section));
+        assert_eq!(refusal(OmacAcpkm::new(key, section, 80, 8)), Error::Section(section));
+    }
+    for frequency in [0, 8, 39, 96] {
+        assert!(matches!(refusal(OmacAcpkm::new(key, 16, frequency, 8)), Error::Parameter(_)));
+    }
+    let odd = self::key().with_limits(Limits::Custom { bytes: 1 << 20, section: 12 });
+    assert_eq!(refusal(CtrAcpkm::new(&odd, &[0; 4])), Error::Section(12));
+}
+
+#[test]
+fn tags_have_their_length_and_value() {
+    let key = &key();
+    for n in [0, 1, 3, 9, 16] {
+        assert_eq!(refusal(Omac::new(key, n)), Error::TagLength(n));
+        assert_eq!(refusal(OmacAcpkm::new(key, 16, 80, n)), Error::TagLength(n));
+    }
+    let mut mac = Omac::new(key, 6).unwrap();
+    mac.update(b"a message").unwrap();
+    let mut acpkm = OmacAcpkm::new(key, 8, 40, 6).unwrap();
+    acpkm.update(b"a message").unwrap();
+    let mut imit = Imit::new(&gost(), Meshing::CryptoPro);
+    imit.update(b"a message").unwrap();
+    macro_rules! checks {
+        ($mac:expr, $len:literal) => {{
+            let tag = $mac.clone().finish().as_ref().to_vec();
+            assert_eq!(tag.len(), $len);
+            assert_eq!($mac.clone().verify(&tag), Ok(()));
+            for bit in 0..8 * $len {
+                let mut other = tag.clone();
+                other[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!($mac.clone().verify(&other), Err(Error::Refused), "bit {bit}");
+            }
+            assert_eq!($mac.clone().verify(&tag[..$len - 1]), Err(Error::TagLength($len - 1)));
+            assert_eq!($mac.clone().verify(&[]), Err(Error::TagLength(0)));
+            let longer = [&tag[..], &[0]].concat();
+            assert_eq!($mac.clone().verify(&longer), Err(Error::TagLength($len + 1)));
+        }};
+    }
+    checks!(mac, 6);
+    checks!(acpkm, 6);
+    checks!(imit, 4);
+}
+
+#[test]
+fn buffers_are_the_same_or_apart() {
+    let key = &key();
+    let mut state = Ctr::new(key, &[0; 4]).unwrap();
+    let lengths = Error::Lengths { input: 3, output: 4 };
+    assert_eq!(state.apply_to(&[0; 3], &mut [0; 4]), Err(lengths));
+    let mut buffer = [0x5a; 32];
+    for (from, to) in [(0..16, 8), (8..24, 0), (0..2, 1), (1..3, 0)] {
+        assert_eq!(state.apply_within(&mut buffer, from, to), Err(Error::Overlap));
+    }
+    #[allow(clippy::reversed_empty_ranges, reason = "it is what is refused")]
+    for (from, to) in [(0..33, 0), (0..8, 25), (40..41, 0), (9..8, 0), (0..8, usize::MAX)] {
+        assert!(matches!(state.apply_within(&mut buffer, from, to), Err(Error::Parameter(_))));
+    }
+    assert_eq!((buffer, state.position()), ([0x5a; 32], 0));
+    state.apply_within(&mut buffer, 8..16, 8).unwrap();
+    assert_eq!(state.position(), 8);
+}
+
+/// A key's limits hold for all its clones and modes together; rekeying modes charge it for its own part.
+#[test]
+fn keys_are_used_up() {
+    let limits = Limits::Custom { bytes: 2048, section: 1024 };
+    let want = Error::KeyExhausted { limit: 2048 };
+    let key = self::key().with_limits(limits);
+    let copy = key.clone();
+    Ctr::new(&key, &[0; 4]).unwrap().apply(&mut [0; 1000]).unwrap();
+    Omac::new(copy.clone(), 8).unwrap().update(&[0; 48]).unwrap();
+    assert_eq!((key.used(), copy.used()), (1048, 1048));
+    for n in [1008, 100_000] {
+        refuses(EcbEncryptor::new(&copy), n, &want);
+        let key = &self::key().with_limits(Limits::Custom { bytes: n as u64 - 1, section: 8 });
+        let want = Error::KeyExhausted { limit: n as u64 - 1 };
+        refuses(EcbDecryptor::new(key), n, &want);
+        refuses(Ctr::new(key, &[0; 4]).unwrap(), n, &want);
+        refuses(Ofb::new(key, &[0; 8]).unwrap(), n, &want);
+        refuses(CbcEncryptor::new(key, &[0; 8]).unwrap(), n, &want);
+        refuses(CbcDecryptor::new(key, &[0; 8]).unwrap(), n, &want);
+        refuses(CfbEncryptor::new(key, &[0; 8]).unwrap(), n, &want);
+        refuses(CfbDecryptor::new(key, &[0; 8]).unwrap(), n, &want);
+        assert_eq!(Omac::new(key, 8).unwrap().update(&vec![0; n]), Err(want.clone()));
+        let gost = &gost().with_limits(Limits::Custom { bytes: n as u64 - 1, section: 8 });
+        refuses(legacy::Cnt::new(gost, &[0; 8], Meshing::None).unwrap(), n, &want);
+        refuses(legacy::CfbEncryptor::new(gost, &[0; 8], Meshing::None).unwrap(), n, &want);
+        refuses(legacy::CfbDecryptor::new(gost, &[0; 8], Meshing::None).unwrap(), n, &want);
+        assert_eq!(Imit::new(gost, Meshing::None).update(&vec![0; n]), Err(want));
+    }
+    // A section of 1024 and no more, however long the message and however it is cut.
+    let key = self::key().with_limits(limits);
+    let mut state = CtrAcpkm::new(&key, &[0; 4]).unwrap();
+    for n in [1000, 48, 5000, 1] {
+        state.apply(&mut vec![0; n]).unwrap();
+    }
+    assert_eq!(key.used(), 1024);
+    CtrAcpkm::new(&key, &[1; 4]).unwrap().apply(&mut [0; 9000]).unwrap();
+    assert_eq!(key.used(), 2048);
+    refuses(CtrAcpkm::new(&key, &[2; 4]).unwrap(), 1, &want);
+    assert_eq!(refusal(OmacAcpkm::new(&key, 16, 80, 8)), want);
+    let gost = gost().with_limits(limits);
+    let mut state = legacy::Cnt::new(&gost, &[0; 8], Meshing::CryptoPro).unwrap();
+    let mut mac = Imit::new(&gost, Meshing::CryptoPro);
+    for n in [1000, 48, 5000, 1] {
+        state.apply(&mut vec![0; n]).unwrap();
+        mac.update(&vec![0; n]).unwrap();
+    }
+    assert_eq!(gost.used(), 2048);
+    assert_eq!(Imit::new(&gost, Meshing::CryptoPro).update(&[0]), Err(want));
+}
+
+/// OMAC-ACPKM takes key material as sections begin; a key that runs out in the middle spoils the message.
+#[test]
+fn a_master_key_runs_out() {
+    let key = self::key().with_limits(Limits::Custom { bytes: 80, section: 8 });
+    let mut mac = OmacAcpkm::new(&key, 8, 400, 8).unwrap();
+    mac.update(&[0; 16]).unwrap();
+    assert_eq!(mac.update(&[0; 8]), Err(Error::KeyExhausted { limit: 80 }));
+    assert!(matches!(mac.update(&[0]), Err(Error::TooLong { .. })));
+}
+
+#[test]
+fn limits_can_be_changed_but_not_forgotten() {
+    let key = self::key().with_limits(Limits::Custom { bytes: 16, section: 8 });
+    EcbEncryptor::new(&key).apply(&mut [0; 16]).unwrap();
+    let key = key.with_limits(Limits::Custom { bytes: 24, section: 8 });
+    EcbEncryptor::new(&key).apply(&mut [0; 8]).unwrap();
+    assert_eq!(EcbEncryptor::new(&key).apply(&mut [0; 8]), Err(Error::KeyExhausted { limit: 24 }));
+    assert_eq!(self::key().limits(), Limits::Rfc9227);
+    let free = key.with_limits(Limits::Unlimited);
+    EcbEncryptor::new(&free).apply(&mut [0; 8]).unwrap();
+}
