@@ -60,8 +60,6 @@ pub enum Error {
     Threads(String),
     /// A parameter outside its range, named.
     Parameter(&'static str),
-    /// Threads could not be started.
-    Threads(String),
 }
 
 impl fmt::Display for Error {
@@ -86,7 +84,6 @@ impl fmt::Display for Error {
             Error::Overlap => write!(f, "input and output overlap without being the same"),
             Error::Threads(why) => write!(f, "{why}"),
             Error::Parameter(what) => write!(f, "out of range: {what}"),
-            Error::Threads(why) => f.write_str(why),
         }
     }
 }
