@@ -17,6 +17,7 @@ use crate::schedule::{ByteOrder, Counter, Schedule};
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
+pub(crate) mod chain;
 pub(crate) mod portable;
 #[cfg(test)]
 mod tests;
@@ -49,6 +50,22 @@ pub struct Kernels {
     /// Encrypts one block in each of the first `n` <= LANES lanes under that lane's key, in place. Blocks of other lanes are
     /// left as they were or overwritten with anything. (keys, S-box, byte order, blocks, n)
     pub(crate) lanes: unsafe fn(&[Block], Sbox, ByteOrder, &mut LaneBlocks, usize),
+    /// Takes `steps` steps in each of the first `n` <= LANES lanes, `n` > 0, under that lane's key and from the lane's state
+    /// in the scratch on, which it leaves there; other lanes' states may become anything. (this backend's `lanes`, keys,
+    /// S-box, byte order, what a step does, where the blocks are, n, steps, scratch) The strands of the n lanes have at least
+    /// that many blocks, readable and, if the step writes, writable. Any backend may use `chain::plain`; those with AVX-512F
+    /// and BW have `chain::avx512::chain`.
+    pub(crate) chain: unsafe fn(
+        chain::LanesFn,
+        &[Block],
+        Sbox,
+        ByteOrder,
+        chain::Step,
+        &chain::Places,
+        usize,
+        usize,
+        &mut chain::Scratch,
+    ),
     /// MGM's products: the sum over i < n of h\[i\] * x\[i\] in GF(2)\[x\], not reduced, added to `sum` (low half, high
     /// half). Blocks are polynomials in big-endian order: the first byte's top bit is the coefficient of x^63 (RFC 9058, 4).
     /// (h, x, n, sum) h and x: 8n readable bytes each, any alignment.

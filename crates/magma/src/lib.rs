@@ -1,6 +1,7 @@
 //! Magma (GOST R 34.12-2015, RFC 8891) and GOST 28147-89 on every lane of the CPU.
 
 pub mod backend;
+pub mod batch;
 pub mod error;
 pub mod key;
 pub mod known;

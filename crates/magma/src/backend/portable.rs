@@ -32,6 +32,7 @@ pub(crate) static KERNELS: Kernels = Kernels {
     lane_keys_blocks: size_of::<LaneKeys>() / size_of::<Block>(),
     set_lane,
     lanes,
+    chain: super::chain::plain,
     products: products::products,
 };
 

@@ -1,0 +1,405 @@
+//! Many messages, one step at a time in all of them: the loops of the serial modes over the lanes.
+//!
+//! A *strand* is a run of blocks of one message that belong to one lane. Each step of a mode encrypts one block in every
+//! lane ([`Kernels::lanes`]); between steps, the lanes' states meet the next block of their strands. The strands lie
+//! anywhere in memory, so eight steps' blocks are fetched at once: a row of 64 bytes from each strand, turned by a matrix
+//! transposition into eight rows of [`LANES`] blocks, the *tile*.
+//!
+//! Floor of the fetching, per step of 128 lanes, in core cycles: plain code moves each block by a load and a store, about 130
+//! each way; with AVX-512 it is 16 row loads, 48 shuffles and 16 stores for each eight lanes' eight steps, which is about
+//! 56 where 512-bit operations run in halves (Zen 4) and 28 where they do not (Zen 5). The 128 encryptions cost at least
+//! 1024 and 512.
+
+use core::marker::PhantomData;
+use core::ops::Range;
+
+use lanework_cpu::memory::{self, Block};
+
+use super::{Kernels, LANES, LaneBlocks};
+use crate::sbox::Sbox;
+use crate::schedule::ByteOrder;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+
+/// Steps whose blocks are fetched at once: 64 bytes of each strand.
+const ROWS: usize = 8;
+
+/// What one step does with a lane's state s, its key's encryption E, and the next block p of its strand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// s = E(s xor p): OMAC.
+    Mac,
+    /// s = p = E(s xor p): CBC.
+    Cbc,
+    /// s = p = p xor E(s): CFB.
+    Cfb,
+    /// p = E(p): ECB. The state is not looked at.
+    Ecb,
+    /// p = p xor E(s), then s counts: CTR, and MGM's encryption.
+    Counter(Half),
+    /// p = E(s), then s counts: MGM's multipliers.
+    Keystream(Half),
+}
+
+/// Which half of the state counts, as a number of the cipher's byte order; a carry out of a half is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Half {
+    /// The upper 32 bits.
+    High,
+    /// The lower 32 bits.
+    Low,
+}
+
+impl Half {
+    fn next(self, number: u64) -> u64 {
+        match self {
+            Half::High => number.wrapping_add(1 << 32),
+            Half::Low => number & !0xffff_ffff | u64::from((number as u32).wrapping_add(1)),
+        }
+    }
+}
+
+impl Step {
+    const fn reads(self) -> bool {
+        !matches!(self, Step::Keystream(_))
+    }
+
+    const fn writes(self) -> bool {
+        !matches!(self, Step::Mac)
+    }
+}
+
+/// [`Kernels::lanes`]'s type.
+pub(crate) type LanesFn = unsafe fn(&[Block], Sbox, ByteOrder, &mut LaneBlocks, usize);
+
+/// Where the blocks of every lane's strand are: the next block's address, and the bytes from one block to the next.
+pub(crate) struct Places {
+    at: [*mut u8; LANES],
+    stride: [usize; LANES],
+}
+
+/// Working memory of [`Kernels::chain`], and the lanes' states. Wiped when dropped.
+#[repr(C, align(64))]
+pub(crate) struct Scratch {
+    /// The state of every lane.
+    pub(crate) states: LaneBlocks,
+    tile: [LaneBlocks; ROWS],
+    /// Final states of lanes whose strands have ended before others.
+    ended: LaneBlocks,
+}
+
+impl Scratch {
+    /// All zeros.
+    pub(crate) fn new() -> Box<Scratch> {
+        Box::new(Scratch {
+            states: [[0; 8]; LANES],
+            tile: [[[0; 8]; LANES]; ROWS],
+            ended: [[0; 8]; LANES],
+        })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        for blocks in [&mut self.states, &mut self.ended].into_iter().chain(&mut self.tile) {
+            memory::wipe(blocks.as_flattened_mut());
+        }
+    }
+}
+
+/// The strands of up to [`LANES`] lanes, which hold their messages borrowed.
+pub(crate) struct Strands<'a> {
+    places: Places,
+    /// Blocks that each strand still has.
+    left: [usize; LANES],
+    lanes: usize,
+    writable: bool,
+    messages: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Strands<'a> {
+    fn new(writable: bool) -> Strands<'a> {
+        let places = Places { at: [core::ptr::null_mut(); LANES], stride: [8; LANES] };
+        Strands { places, left: [0; LANES], lanes: 0, writable, messages: PhantomData }
+    }
+
+    /// No strands yet; their blocks will be read only.
+    pub(crate) fn reading() -> Strands<'a> {
+        Strands::new(false)
+    }
+
+    /// No strands yet; their blocks will be written, or read and written.
+    pub(crate) fn writing() -> Strands<'a> {
+        Strands::new(true)
+    }
+
+    fn push(&mut self, at: *mut u8, len: usize, ways: usize) {
+        assert!(len.is_multiple_of(8) && ways > 0 && self.lanes + ways <= LANES, "whole blocks, lanes enough");
+        let blocks = len / 8;
+        for way in 0..ways {
+            let lane = self.lanes + way;
+            // Not dereferenced when the strand is empty, and within the message otherwise.
+            self.places.at[lane] = at.wrapping_add(8 * way);
+            self.places.stride[lane] = 8 * ways;
+            self.left[lane] = blocks.saturating_sub(way).div_ceil(ways);
+        }
+        self.lanes += ways;
+    }
+
+    /// Adds whole blocks as the next lane's strand.
+    ///
+    /// # Panics
+    /// If all lanes are taken, the bytes are not whole blocks, or these strands are to be written.
+    pub(crate) fn read(&mut self, blocks: &'a [u8]) {
+        assert!(!self.writable, "strands for reading");
+        self.push(blocks.as_ptr().cast_mut(), blocks.len(), 1);
+    }
+
+    /// Deals whole blocks out to the strands of the next `ways` lanes, like cards.
+    ///
+    /// # Panics
+    /// If there are not so many lanes left, the bytes are not whole blocks, or these strands are for reading.
+    pub(crate) fn write(&mut self, blocks: &'a mut [u8], ways: usize) {
+        assert!(self.writable, "strands for writing");
+        self.push(blocks.as_mut_ptr(), blocks.len(), ways);
+    }
+}
+
+impl Kernels {
+    /// Takes every strand from its first block to its last: lane i's under lane i's key, from the state of lane i on, which
+    /// ends as it is after the strand's last block. The states of lanes without a strand, or with an empty one, stay.
+    ///
+    /// It costs least when all strands are equally long, and little more when longer ones come first.
+    ///
+    /// # Panics
+    /// If `keys` is shorter than `lane_keys_blocks`, or the step writes and the strands are for reading.
+    pub(crate) fn chain(
+        &self,
+        keys: &[Block],
+        sbox: Sbox,
+        order: ByteOrder,
+        step: Step,
+        mut strands: Strands<'_>,
+        scratch: &mut Scratch,
+    ) {
+        assert!(keys.len() >= self.lane_keys_blocks, "the keys of all lanes");
+        assert!(strands.writable || !step.writes(), "strands for writing");
+        let used = strands.lanes;
+        scratch.ended[..used].copy_from_slice(&scratch.states[..used]);
+        let Strands { places, left, .. } = &mut strands;
+        // Ended strands behind the last running one cost nothing; those before it work on in a sink.
+        let mut sinks: LaneBlocks = [[0; 8]; LANES];
+        let sink = sinks.as_mut_ptr().cast::<u8>();
+        for lane in 0..used {
+            if left[lane] == 0 {
+                places.at[lane] = sink.wrapping_add(8 * lane);
+                places.stride[lane] = 0;
+            }
+        }
+        while let Some(last) = left[..used].iter().rposition(|&n| n > 0) {
+            let lanes = last + 1;
+            let steps = left[..lanes].iter().copied().filter(|&n| n > 0).min().unwrap_or(0);
+            // SAFETY: this value is reachable only through a backend whose features were checked. Every lane below `lanes`
+            // points to `steps` blocks of its borrowed message, writable if the step writes, or to its block of the sinks with
+            // stride 0; messages of different lanes are disjoint because they were borrowed apart or dealt out.
+            unsafe { (self.chain)(self.lanes, keys, sbox, order, step, places, lanes, steps, scratch) };
+            for lane in 0..lanes {
+                places.at[lane] = places.at[lane].wrapping_add(places.stride[lane] * steps);
+                if left[lane] > 0 {
+                    left[lane] -= steps;
+                    if left[lane] == 0 {
+                        scratch.ended[lane] = scratch.states[lane];
+                        places.at[lane] = sink.wrapping_add(8 * lane);
+                        places.stride[lane] = 0;
+                    }
+                }
+            }
+        }
+        scratch.states[..used].copy_from_slice(&scratch.ended[..used]);
+        memory::wipe(sinks.as_flattened_mut());
+    }
+}
+
+/// Moves blocks between strands and tile.
+trait Fetch {
+    /// tile\[t\]\[lane\] = block `first` + t of the lane's strand, for t < rows <= [`ROWS`] and lane < n.
+    ///
+    /// # Safety
+    /// These blocks are readable; the implementation's instructions exist.
+    unsafe fn gather(
+        tile: &mut [LaneBlocks; ROWS],
+        places: &Places,
+        n: usize,
+        first: usize,
+        rows: usize,
+    );
+
+    /// The opposite of `gather`.
+    ///
+    /// # Safety
+    /// These blocks are writable; the implementation's instructions exist.
+    unsafe fn scatter(tile: &[LaneBlocks; ROWS], places: &Places, n: usize, first: usize, rows: usize);
+}
+
+/// Block by block, on any CPU.
+struct Plain;
+
+impl Plain {
+    /// [`Fetch::gather`] for some lanes.
+    ///
+    /// # Safety
+    /// See there.
+    #[inline(always)]
+    unsafe fn read(
+        tile: &mut [LaneBlocks; ROWS],
+        places: &Places,
+        lanes: Range<usize>,
+        first: usize,
+        rows: usize,
+    ) {
+        for lane in lanes {
+            let (at, stride) = (places.at[lane], places.stride[lane]);
+            for t in 0..rows {
+                // SAFETY: the caller says so.
+                tile[t][lane] = unsafe { at.add(stride * (first + t)).cast::<[u8; 8]>().read() };
+            }
+        }
+    }
+
+    /// [`Fetch::scatter`] for some lanes.
+    ///
+    /// # Safety
+    /// See there.
+    #[inline(always)]
+    unsafe fn write(
+        tile: &[LaneBlocks; ROWS],
+        places: &Places,
+        lanes: Range<usize>,
+        first: usize,
+        rows: usize,
+    ) {
+        for lane in lanes {
+            let (at, stride) = (places.at[lane], places.stride[lane]);
+            for t in 0..rows {
+                // SAFETY: the caller says so.
+                unsafe { at.add(stride * (first + t)).cast::<[u8; 8]>().write(tile[t][lane]) };
+            }
+        }
+    }
+}
+
+impl Fetch for Plain {
+    #[inline(always)]
+    unsafe fn gather(
+        tile: &mut [LaneBlocks; ROWS],
+        places: &Places,
+        n: usize,
+        first: usize,
+        rows: usize,
+    ) {
+        // SAFETY: the caller's promises are the same.
+        unsafe { Plain::read(tile, places, 0..n, first, rows) }
+    }
+
+    #[inline(always)]
+    unsafe fn scatter(tile: &[LaneBlocks; ROWS], places: &Places, n: usize, first: usize, rows: usize) {
+        // SAFETY: the caller's promises are the same.
+        unsafe { Plain::write(tile, places, 0..n, first, rows) }
+    }
+}
+
+#[inline(always)]
+fn xor(a: &mut LaneBlocks, b: &LaneBlocks) {
+    for (a, b) in a.iter_mut().zip(b) {
+        *a = (u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b)).to_ne_bytes();
+    }
+}
+
+#[inline(always)]
+fn count(states: &mut LaneBlocks, order: ByteOrder, half: Half) {
+    for state in states {
+        *state = order.block(half.next(order.number(*state)));
+    }
+}
+
+/// The steps over any backend's `lanes`.
+///
+/// # Safety
+/// See `Kernels::chain`'s field.
+#[inline(always)]
+unsafe fn steps_by<F: Fetch>(
+    lanes: LanesFn,
+    keys: &[Block],
+    sbox: Sbox,
+    order: ByteOrder,
+    step: Step,
+    places: &Places,
+    n: usize,
+    steps: usize,
+    scratch: &mut Scratch,
+) {
+    let Scratch { states, tile, .. } = scratch;
+    // SAFETY: the caller vouches for n, the keys and the features.
+    let encrypt = |blocks: &mut LaneBlocks| unsafe { lanes(keys, sbox, order, blocks, n) };
+    for first in (0..steps).step_by(ROWS) {
+        let rows = ROWS.min(steps - first);
+        if step.reads() {
+            // SAFETY: first + rows <= steps blocks of n lanes are readable.
+            unsafe { F::gather(tile, places, n, first, rows) };
+        }
+        for p in &mut tile[..rows] {
+            match step {
+                Step::Mac => {
+                    xor(states, p);
+                    encrypt(states);
+                }
+                Step::Cbc => {
+                    xor(states, p);
+                    encrypt(states);
+                    *p = *states;
+                }
+                Step::Cfb => {
+                    encrypt(states);
+                    xor(states, p);
+                    *p = *states;
+                }
+                Step::Ecb => encrypt(p),
+                Step::Counter(half) => {
+                    let mut gamma = *states;
+                    encrypt(&mut gamma);
+                    xor(p, &gamma);
+                    count(states, order, half);
+                }
+                Step::Keystream(half) => {
+                    *p = *states;
+                    encrypt(p);
+                    count(states, order, half);
+                }
+            }
+        }
+        if step.writes() {
+            // SAFETY: first + rows <= steps blocks of n lanes are writable.
+            unsafe { F::scatter(tile, places, n, first, rows) };
+        }
+    }
+}
+
+/// For any backend.
+///
+/// # Safety
+/// See `Kernels::chain`'s field.
+pub(super) unsafe fn plain(
+    lanes: LanesFn,
+    keys: &[Block],
+    sbox: Sbox,
+    order: ByteOrder,
+    step: Step,
+    places: &Places,
+    n: usize,
+    steps: usize,
+    scratch: &mut Scratch,
+) {
+    // SAFETY: the caller's promises are the same.
+    unsafe { steps_by::<Plain>(lanes, keys, sbox, order, step, places, n, steps, scratch) }
+}

@@ -1,0 +1,240 @@
+//! Many messages at once, each under a key of its own or all under one: for modes that are serial within a message, and for
+//! messages too short to fill a CPU by themselves.
+//!
+//! Every job is checked before the first byte of any job is written; a bad one is reported and left as it was, and the others
+//! are done. Results come in the order of the jobs.
+//!
+//! How it works: each message (each chain of it, where the IV is longer than a block) takes one of [`LANES`] lanes, which
+//! hold different keys, and all lanes step from block to block together. Jobs are sorted by length, the longest first, and
+//! go through in groups: the messages of a group are then about as long as each other, and as they end one after the other,
+//! the lanes that still run are the first ones. Refilling a lane as soon as it is free would save little over that (a group's
+//! cost is its sorted lengths' envelope) and would break the others' runs at every change.
+//!
+//! Lengths, S-boxes and the number of jobs are public; keys and data are not, and nothing here depends on them.
+#![forbid(unsafe_code)]
+
+use core::cmp::Reverse;
+
+use lanework_cpu::memory::{Block, wipe_blocks};
+use lanework_cpu::{PoolError, Threads};
+
+use crate::backend::chain::{Scratch, Step, Strands};
+use crate::backend::{Kernels, LANES, LaneBlocks};
+use crate::error::Error;
+use crate::key::{Choice, Core, Keyed};
+use crate::sbox::Sbox;
+use crate::schedule::ByteOrder;
+
+pub mod hazmat;
+mod mgm;
+mod omac;
+mod parallel;
+mod serial;
+#[cfg(test)]
+mod tests;
+
+pub use mgm::{OpenJob, SealJob};
+pub use omac::OmacJob;
+pub use parallel::CtrJob;
+pub use serial::{CbcJob, CfbJob};
+
+/// One result for each job, in the jobs' order.
+pub type Outcomes = Vec<Result<(), Error>>;
+
+/// Where batches run: on a backend, and on some threads.
+///
+/// The backend is this one's, whatever the jobs' keys were made for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Batch<'t> {
+    choice: Choice,
+    threads: Threads<'t>,
+}
+
+impl<'t> Batch<'t> {
+    /// On a chosen backend and the calling thread.
+    #[must_use]
+    pub fn new(choice: Choice) -> Batch<'t> {
+        Batch { choice, threads: Threads::One }
+    }
+
+    /// On these threads.
+    #[must_use]
+    pub fn threads(self, threads: Threads<'t>) -> Batch<'t> {
+        Batch { threads, ..self }
+    }
+
+    /// The backend that runs.
+    #[must_use]
+    pub const fn backend(&self) -> &'static str {
+        self.choice.name()
+    }
+
+    fn kernels(&self) -> &'static Kernels {
+        self.choice.kernels()
+    }
+
+    /// Checks all jobs, then runs `task` on groups of good ones that fit into the lanes together and share an S-box set.
+    fn drive<J: Job>(
+        &self,
+        jobs: &mut [J],
+        task: impl for<'j> Fn(&mut Lanes, &mut [Ready<'j, J>]) + Sync,
+    ) -> Result<Outcomes, PoolError> {
+        let mut outcomes: Outcomes = jobs.iter().map(Job::check).collect();
+        let mut ready: Vec<Ready<'_, J>> = Vec::with_capacity(jobs.len());
+        let mut lanes = 0;
+        for (job, outcome) in jobs.iter_mut().zip(&mut outcomes).filter(|(_, outcome)| outcome.is_ok()) {
+            let shape = job.shape();
+            if shape.lanes > 0 {
+                lanes += shape.lanes;
+                ready.push(Ready { job, outcome, shape });
+            }
+        }
+        // The S-box first, so that groups need not be mixed. Jobs in the right order already are not sorted again.
+        ready.sort_unstable_by_key(|r| (r.job.core().encrypt.sbox as u8, Reverse(r.shape.steps)));
+        let most = share(lanes, self.threads.count());
+        let mut groups = Vec::with_capacity(lanes.div_ceil(most) + Sbox::ALL.len());
+        let mut rest = &mut ready[..];
+        while !rest.is_empty() {
+            let group;
+            (group, rest) = rest.split_at_mut(fitting(rest, most));
+            groups.push(group);
+        }
+        if self.threads.count() == 1 {
+            let mut lanes = Lanes::new(self.kernels());
+            groups.into_iter().for_each(|group| task(&mut lanes, group));
+        } else {
+            self.threads.for_each(&mut groups, |_, group| task(&mut Lanes::new(self.kernels()), group))?;
+        }
+        Ok(outcomes)
+    }
+}
+
+/// The most lanes that a group shall take: all of them, or fewer where threads would otherwise go without work.
+fn share(lanes: usize, threads: usize) -> usize {
+    let groups = lanes.div_ceil(LANES).max(1);
+    let groups = if groups < 4 * threads { groups.next_multiple_of(threads.max(1)) } else { groups };
+    // Kernels work on 16 lanes at least.
+    lanes.div_ceil(groups).next_multiple_of(16).clamp(16, LANES)
+}
+
+/// How many of the first jobs make a group of at most `most` lanes; at least one.
+fn fitting<J: Job>(ready: &[Ready<'_, J>], most: usize) -> usize {
+    let sbox = ready[0].job.core().encrypt.sbox;
+    let mut lanes = 0;
+    let fits = |r: &&Ready<'_, J>| {
+        lanes += r.shape.lanes;
+        lanes <= most && r.job.core().encrypt.sbox == sbox
+    };
+    ready.iter().take_while(fits).count().max(1)
+}
+
+/// What a job asks of the lanes.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// Lanes taken, at most [`LANES`]; none if there is nothing to do.
+    lanes: usize,
+    /// Steps of the longest of its strands: what jobs are sorted by.
+    steps: usize,
+}
+
+/// A message with its parameters.
+trait Job: Send + Sync {
+    /// Its key.
+    fn core(&self) -> &Core;
+
+    /// What is wrong with it.
+    fn check(&self) -> Result<(), Error>;
+
+    /// What a job without faults asks for.
+    fn shape(&self) -> Shape;
+}
+
+/// A job without faults.
+struct Ready<'j, J> {
+    job: &'j mut J,
+    outcome: &'j mut Result<(), Error>,
+    shape: Shape,
+}
+
+/// Keys and states of all lanes. Wiped when dropped.
+struct Lanes {
+    kernels: &'static Kernels,
+    keys: Vec<Block>,
+    /// The address of the key in each lane. Keys are borrowed as long as these lanes live, so that one address is one key.
+    holds: [usize; LANES],
+    sbox: Sbox,
+    order: ByteOrder,
+    scratch: Box<Scratch>,
+}
+
+impl Lanes {
+    fn new(kernels: &'static Kernels) -> Lanes {
+        Lanes {
+            kernels,
+            keys: vec![Block::ZERO; kernels.lane_keys_blocks],
+            holds: [0; LANES],
+            sbox: Sbox::Z,
+            order: ByteOrder::Big,
+            scratch: Scratch::new(),
+        }
+    }
+
+    /// Puts a key into a lane, unless it is there already.
+    fn load(&mut self, lane: usize, key: &Core) {
+        (self.sbox, self.order) = (key.encrypt.sbox, key.encrypt.order);
+        let address = core::ptr::from_ref(key).addr();
+        if self.holds[lane] != address {
+            self.kernels.set_lane(&mut self.keys, lane, &key.words);
+            self.holds[lane] = address;
+        }
+    }
+
+    fn states(&mut self) -> &mut LaneBlocks {
+        &mut self.scratch.states
+    }
+
+    /// Encrypts the states of the first `n` lanes.
+    fn encrypt(&mut self, n: usize) {
+        self.kernels.lanes(&self.keys, self.sbox, self.order, &mut self.scratch.states, n);
+    }
+
+    /// Takes all strands to their ends.
+    fn chain(&mut self, step: Step, strands: Strands<'_>) {
+        self.kernels.chain(&self.keys, self.sbox, self.order, step, strands, &mut self.scratch);
+    }
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        wipe_blocks(&mut self.keys);
+        lanework_cpu::memory::wipe_vector_registers();
+    }
+}
+
+/// The block at the start of `bytes`.
+///
+/// # Panics
+/// If there are fewer than 8.
+fn block(bytes: &[u8]) -> [u8; 8] {
+    bytes[..8].try_into().expect("8 bytes")
+}
+
+/// Adds the first bytes of `gamma` to all of `data`, at most 8.
+fn add(data: &mut [u8], gamma: &[u8; 8]) {
+    data.iter_mut().zip(gamma).for_each(|(d, g)| *d ^= g);
+}
+
+/// How many chains an IV makes, each of which is a lane.
+///
+/// # Errors
+/// [`Error::NonceLength`] if it is not 1 to [`LANES`] whole blocks.
+fn ways(iv: &[u8]) -> Result<usize, Error> {
+    match iv.len() {
+        got if got.is_multiple_of(8) && (8..=8 * LANES).contains(&got) => Ok(got / 8),
+        got => Err(Error::NonceLength { got, want: "1 to 128 blocks of 8 bytes" }),
+    }
+}
+
+fn key<C: Keyed>(key: &C) -> &Core {
+    key.core()
+}

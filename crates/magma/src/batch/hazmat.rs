@@ -1,0 +1,63 @@
+//! The bare block cipher over many messages: equal blocks give equal blocks, which tells a reader what repeats.
+#![forbid(unsafe_code)]
+
+use lanework_cpu::PoolError;
+
+use super::parallel::alone;
+use super::{Batch, Job, Lanes, Outcomes, Ready, Shape, key};
+use crate::backend::chain::{Step, Strands};
+use crate::error::Error;
+use crate::key::{Core, Keyed, Magma};
+
+/// Blocks for [`ecb_encrypt`].
+#[derive(Debug)]
+pub struct EcbJob<'a, C = Magma> {
+    /// The key; any number of jobs may share one.
+    pub key: &'a C,
+    /// Whole blocks, encrypted in place.
+    pub data: &'a mut [u8],
+}
+
+impl<C: Keyed + Sync> Job for EcbJob<'_, C> {
+    fn core(&self) -> &Core {
+        key(self.key)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.data.len().is_multiple_of(8) { Ok(()) } else { Err(Error::Unaligned(self.data.len())) }
+    }
+
+    fn shape(&self) -> Shape {
+        let steps = self.data.len() / 8;
+        Shape { lanes: steps.min(1), steps }
+    }
+}
+
+fn run<C: Keyed + Sync>(lanes: &mut Lanes, group: &mut [Ready<'_, EcbJob<'_, C>>]) {
+    let (alone, together) = {
+        let n = alone(lanes.kernels.parallel(), group.iter().map(|r| r.shape.steps));
+        group.split_at_mut(n)
+    };
+    for Ready { job, .. } in alone {
+        lanes.kernels.blocks(&key(job.key).encrypt, (&mut *job.data).into());
+    }
+    let mut strands = Strands::writing();
+    for (lane, Ready { job, .. }) in together.iter_mut().enumerate() {
+        lanes.load(lane, key(job.key));
+        strands.write(job.data, 1);
+    }
+    lanes.chain(Step::Ecb, strands);
+}
+
+/// Encrypts every block of every job by itself (ECB: GOST R 34.13-2015, 5.1).
+///
+/// Of a job's errors there is [`Error::Unaligned`].
+///
+/// # Errors
+/// [`PoolError`] when threads cannot be started; no job has been touched then.
+pub fn ecb_encrypt<C: Keyed + Sync>(
+    batch: &Batch<'_>,
+    jobs: &mut [EcbJob<'_, C>],
+) -> Result<Outcomes, PoolError> {
+    batch.drive(jobs, run)
+}

@@ -1,0 +1,323 @@
+//! MGM (RFC 9058) over many messages.
+//!
+//! A message of q blocks with h blocks of associated data costs 2q + h + 4 encryptions: in a TLS record or an ESP packet, a
+//! few dozen, which one key does not fill a batch with. Here every message has a lane for all of them, and the products of
+//! its multipliers are taken row by row from where the lanes leave them.
+#![forbid(unsafe_code)]
+
+use ctutils::CtEq;
+use lanework_cpu::PoolError;
+use lanework_cpu::memory::wipe;
+
+use super::parallel::alone;
+use super::{Batch, Job, LANES, Lanes, Outcomes, Ready, Shape, add, block, key};
+use crate::backend::Kernels;
+use crate::backend::chain::{Half, Step, Strands};
+use crate::error::Error;
+use crate::key::{Core, Magma};
+use crate::schedule::Counter;
+
+/// A message for [`Batch::mgm_seal`].
+#[derive(Debug)]
+pub struct SealJob<'a> {
+    /// The key; any number of jobs may share one, each with another nonce.
+    pub key: &'a Magma,
+    /// 8 bytes whose top bit is 0; never twice under one key.
+    pub nonce: &'a [u8],
+    /// Associated data: authenticated only.
+    pub aad: &'a [u8],
+    /// Any number of bytes, encrypted in place.
+    pub data: &'a mut [u8],
+    /// Where the tag goes: as many bytes as the batch's tags have.
+    pub tag: &'a mut [u8],
+}
+
+/// A message for [`Batch::mgm_open`].
+#[derive(Debug)]
+pub struct OpenJob<'a> {
+    /// The key.
+    pub key: &'a Magma,
+    /// 8 bytes whose top bit is 0.
+    pub nonce: &'a [u8],
+    /// Associated data.
+    pub aad: &'a [u8],
+    /// Decrypted in place if the tag is right, and zeroed if it is not.
+    pub data: &'a mut [u8],
+    /// The tag: as many bytes as the batch's tags have.
+    pub tag: &'a [u8],
+}
+
+/// A job, and the length that tags shall have.
+struct Sealing<'j, 'a>(&'j mut SealJob<'a>, usize);
+struct Opening<'j, 'a>(&'j mut OpenJob<'a>, usize);
+
+/// The blocks whose products are summed: associated data and ciphertext, each padded with zeros to whole blocks, and the
+/// block of their lengths in bits.
+#[derive(Clone, Copy)]
+struct Text<'x> {
+    aad: &'x [u8],
+    data: &'x [u8],
+}
+
+/// Blocks of multipliers that are made at once: 16 KiB for all lanes.
+const RUN: usize = 16;
+
+impl Text<'_> {
+    fn blocks(&self) -> usize {
+        self.aad.len().div_ceil(8) + self.data.len().div_ceil(8) + 1
+    }
+
+    /// Blocks `first`, `first` + 1, ..., as many as `out` holds.
+    fn copy(&self, first: usize, out: &mut [u8]) {
+        let aad = self.aad.len().next_multiple_of(8);
+        let data = aad + self.data.len().next_multiple_of(8);
+        // Both lengths are below 2^29 bytes, so that their bits fit.
+        let lengths = ((self.aad.len() as u64) << 35 | (self.data.len() as u64) << 3).to_be_bytes();
+        out.fill(0);
+        let (from, to) = (8 * first, 8 * first + out.len());
+        for (start, bytes) in [(0, self.aad), (aad, self.data), (data, &lengths[..])] {
+            let (a, b) = (from.max(start), to.min(start + bytes.len()));
+            if a < b {
+                out[a - from..b - from].copy_from_slice(&bytes[a - start..b - start]);
+            }
+        }
+    }
+}
+
+/// A polynomial of degree up to 126 modulo x^64 + x^4 + x^3 + x + 1.
+fn reduce([low, high]: [u64; 2]) -> u64 {
+    let times = |h: u64| h ^ h << 1 ^ h << 3 ^ h << 4;
+    // What the shifts push out has degree 3 at most, and needs one more turn.
+    low ^ times(high) ^ times(high >> 63 ^ high >> 61 ^ high >> 60)
+}
+
+fn check(nonce: &[u8], aad: &[u8], data: &[u8], tag: usize, want: usize) -> Result<(), Error> {
+    match nonce {
+        [first, ..] if nonce.len() == 8 && first >> 7 == 1 => return Err(Error::NonceTopBit),
+        _ if nonce.len() == 8 => {}
+        _ => return Err(Error::NonceLength { got: nonce.len(), want: "8 bytes" }),
+    }
+    if tag != want || !(4..=8).contains(&tag) {
+        return Err(Error::TagLength(tag));
+    }
+    // 0 < |A| + |P| < 2^32 bits (RFC 9058, 4.1).
+    match aad.len() as u64 + data.len() as u64 {
+        0 => Err(Error::EmptyMessage),
+        0x2000_0000.. => Err(Error::TooLong { limit: 0x1fff_ffff }),
+        _ => Ok(()),
+    }
+}
+
+fn shape(aad: &[u8], data: &[u8]) -> Shape {
+    let blocks = data.len().div_ceil(8);
+    Shape { lanes: 1, steps: aad.len().div_ceil(8) + 2 * blocks + 4 }
+}
+
+impl Job for Sealing<'_, '_> {
+    fn core(&self) -> &Core {
+        key(self.0.key)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check(self.0.nonce, self.0.aad, self.0.data, self.0.tag.len(), self.1)
+    }
+
+    fn shape(&self) -> Shape {
+        shape(self.0.aad, self.0.data)
+    }
+}
+
+impl Job for Opening<'_, '_> {
+    fn core(&self) -> &Core {
+        key(self.0.key)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        check(self.0.nonce, self.0.aad, self.0.data, self.0.tag.len(), self.1)
+    }
+
+    fn shape(&self) -> Shape {
+        shape(self.0.aad, self.0.data)
+    }
+}
+
+/// The nonce with its top bit as it is, for encryption, or set, for authentication.
+fn first_block(nonce: &[u8], authentication: bool) -> [u8; 8] {
+    let mut first = block(nonce);
+    first[0] |= u8::from(authentication) << 7;
+    first
+}
+
+/// Leaves E(nonce) in the first lanes' states.
+fn nonces<'x>(lanes: &mut Lanes, nonces: impl Iterator<Item = &'x [u8]>, authentication: bool) {
+    let mut n = 0;
+    for nonce in nonces {
+        lanes.states()[n] = first_block(nonce, authentication);
+        n += 1;
+    }
+    lanes.encrypt(n);
+}
+
+/// Encrypts or decrypts, each lane from its first counter's block in its state on.
+fn crypt<'d>(lanes: &mut Lanes, messages: impl Iterator<Item = &'d mut [u8]>) {
+    let mut strands = Strands::writing();
+    let mut cut: [&mut [u8]; LANES] = core::array::from_fn(|_| &mut [][..]);
+    let (mut n, mut cuts) = (0, 0);
+    for data in messages {
+        let (head, tail) = data.split_at_mut(data.len() / 8 * 8);
+        strands.write(head, 1);
+        cuts += usize::from(!tail.is_empty());
+        cut[n] = tail;
+        n += 1;
+    }
+    lanes.chain(Step::Counter(Half::Low), strands);
+    if cuts > 0 {
+        lanes.encrypt(n);
+        for (tail, gamma) in cut.iter_mut().zip(lanes.states()) {
+            add(tail, gamma);
+        }
+    }
+}
+
+/// Leaves every message's full tag in its lane's state.
+fn tags<'x>(lanes: &mut Lanes, messages: impl Iterator<Item = (&'x [u8], Text<'x>)> + Clone) {
+    nonces(lanes, messages.clone().map(|(nonce, _)| nonce), true);
+    let mut sums = [[0u64; 2]; LANES];
+    let mut multipliers = vec![0u8; 8 * RUN * LANES];
+    let longest = messages.clone().map(|(_, text)| text.blocks()).max().unwrap_or(0);
+    for first in (0..longest).step_by(RUN) {
+        let mut strands = Strands::writing();
+        let run = |text: Text<'_>| text.blocks().saturating_sub(first).min(RUN);
+        for ((_, text), row) in messages.clone().zip(multipliers.chunks_exact_mut(8 * RUN)) {
+            strands.write(&mut row[..8 * run(text)], 1);
+        }
+        lanes.chain(Step::Keystream(Half::High), strands);
+        let rows = multipliers.chunks_exact(8 * RUN).zip(&mut sums);
+        for ((_, text), (h, sum)) in messages.clone().zip(rows) {
+            let bytes = 8 * run(text);
+            let mut x = [0; 8 * RUN];
+            text.copy(first, &mut x[..bytes]);
+            lanes.kernels.products(&h[..bytes], &x[..bytes], sum);
+        }
+    }
+    let n = messages.count();
+    for (state, sum) in lanes.states().iter_mut().zip(&mut sums[..n]) {
+        *state = reduce(core::mem::take(sum)).to_be_bytes();
+    }
+    lanes.encrypt(n);
+    wipe(&mut multipliers);
+}
+
+/// One message by itself, with all lanes on its blocks.
+struct Alone<'k> {
+    kernels: &'static Kernels,
+    core: &'k Core,
+}
+
+impl Alone<'_> {
+    fn encrypt(&self, mut block: [u8; 8]) -> [u8; 8] {
+        self.kernels.blocks(&self.core.encrypt, block.as_mut_slice().into());
+        block
+    }
+
+    fn crypt(&self, nonce: &[u8], data: &mut [u8]) {
+        let counter = Counter::low(u64::from_be_bytes(self.encrypt(first_block(nonce, false))));
+        self.kernels.counter(&self.core.encrypt, counter, data.into());
+    }
+
+    fn tag(&self, nonce: &[u8], text: Text<'_>) -> [u8; 8] {
+        const MOST: usize = 512;
+        let counter = Counter::high(u64::from_be_bytes(self.encrypt(first_block(nonce, true))));
+        let (mut h, mut x) = ([0; 8 * MOST], [0; 8 * MOST]);
+        let mut sum = [0; 2];
+        for first in (0..text.blocks()).step_by(MOST) {
+            let bytes = 8 * MOST.min(text.blocks() - first);
+            self.kernels.keystream(&self.core.encrypt, counter.from(first as u32), &mut h[..bytes]);
+            text.copy(first, &mut x[..bytes]);
+            self.kernels.products(&h[..bytes], &x[..bytes], &mut sum);
+        }
+        wipe(&mut h);
+        self.encrypt(reduce(sum).to_be_bytes())
+    }
+}
+
+fn seal(lanes: &mut Lanes, group: &mut [Ready<'_, Sealing<'_, '_>>]) {
+    let n = alone(lanes.kernels.parallel(), group.iter().map(|r| r.shape.steps));
+    let (alone, together) = group.split_at_mut(n);
+    for Ready { job: Sealing(job, _), .. } in alone {
+        let one = Alone { kernels: lanes.kernels, core: key(job.key) };
+        one.crypt(job.nonce, job.data);
+        let tag = one.tag(job.nonce, Text { aad: job.aad, data: job.data });
+        job.tag.copy_from_slice(&tag[..job.tag.len()]);
+    }
+    for (lane, Ready { job, .. }) in together.iter().enumerate() {
+        lanes.load(lane, key(job.0.key));
+    }
+    nonces(lanes, together.iter().map(|r| r.job.0.nonce), false);
+    crypt(lanes, together.iter_mut().map(|r| &mut *r.job.0.data));
+    tags(lanes, together.iter().map(|r| (r.job.0.nonce, Text { aad: r.job.0.aad, data: r.job.0.data })));
+    for (Ready { job, .. }, state) in together.iter_mut().zip(lanes.states()) {
+        let n = job.0.tag.len();
+        job.0.tag.copy_from_slice(&state[..n]);
+    }
+}
+
+fn judge(job: &mut OpenJob<'_>, tag: &[u8; 8], outcome: &mut Result<(), Error>) {
+    if !tag[..job.tag.len()].ct_eq(job.tag).to_bool() {
+        *outcome = Err(Error::Refused);
+        wipe(job.data);
+    }
+}
+
+fn open(lanes: &mut Lanes, group: &mut [Ready<'_, Opening<'_, '_>>]) {
+    let n = alone(lanes.kernels.parallel(), group.iter().map(|r| r.shape.steps));
+    let (alone, together) = group.split_at_mut(n);
+    for Ready { job: Opening(job, _), outcome, .. } in alone {
+        let one = Alone { kernels: lanes.kernels, core: key(job.key) };
+        let tag = one.tag(job.nonce, Text { aad: job.aad, data: job.data });
+        judge(job, &tag, outcome);
+        if outcome.is_ok() {
+            one.crypt(job.nonce, job.data);
+        }
+    }
+    for (lane, Ready { job, .. }) in together.iter().enumerate() {
+        lanes.load(lane, key(job.0.key));
+    }
+    tags(lanes, together.iter().map(|r| (r.job.0.nonce, Text { aad: r.job.0.aad, data: r.job.0.data })));
+    for (Ready { job, outcome, .. }, tag) in together.iter_mut().zip(lanes.states()) {
+        judge(job.0, tag, outcome);
+    }
+    // Nothing is decrypted before its tag was found right; refused messages keep an idle lane.
+    nonces(lanes, together.iter().map(|r| r.job.0.nonce), false);
+    let accepted = |r: &mut Ready<'_, Opening<'_, '_>>| r.outcome.is_ok();
+    crypt(
+        lanes,
+        together.iter_mut().map(|r| if accepted(r) { &mut *r.job.0.data } else { &mut [][..] }),
+    );
+}
+
+impl Batch<'_> {
+    /// MGM encryption of every message, with tags of `tag` bytes (4 to 8), which the protocol must fix once and for all.
+    ///
+    /// Of a job's errors there are [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::TagLength`],
+    /// [`Error::EmptyMessage`] and [`Error::TooLong`].
+    ///
+    /// # Errors
+    /// [`PoolError`] when threads cannot be started; no job has been touched then.
+    pub fn mgm_seal(&self, tag: usize, jobs: &mut [SealJob<'_>]) -> Result<Outcomes, PoolError> {
+        let mut jobs: Vec<Sealing<'_, '_>> = jobs.iter_mut().map(|job| Sealing(job, tag)).collect();
+        self.drive(&mut jobs, seal)
+    }
+
+    /// MGM decryption of every message whose tag of `tag` bytes is right; the data of others is zeroed, and their outcome is
+    /// [`Error::Refused`].
+    ///
+    /// A job's other errors are those of [`Batch::mgm_seal`], and leave its data alone.
+    ///
+    /// # Errors
+    /// [`PoolError`] when threads cannot be started; no job has been touched then.
+    pub fn mgm_open(&self, tag: usize, jobs: &mut [OpenJob<'_>]) -> Result<Outcomes, PoolError> {
+        let mut jobs: Vec<Opening<'_, '_>> = jobs.iter_mut().map(|job| Opening(job, tag)).collect();
+        self.drive(&mut jobs, open)
+    }
+}

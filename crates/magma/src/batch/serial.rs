@@ -1,0 +1,129 @@
+//! CBC and CFB encryption (GOST R 34.13-2015, 5.4 and 5.5): serial within a message.
+#![forbid(unsafe_code)]
+
+use lanework_cpu::PoolError;
+
+use super::{Batch, Job, LANES, Lanes, Outcomes, Ready, Shape, add, block, key, ways};
+use crate::backend::chain::{Step, Strands};
+use crate::error::Error;
+use crate::key::{Core, Keyed, Magma};
+
+/// A message for [`Batch::cbc_encrypt`].
+#[derive(Debug)]
+pub struct CbcJob<'a, C = Magma> {
+    /// The key; any number of jobs may share one.
+    pub key: &'a C,
+    /// z blocks of 8 bytes, 1 <= z <= 128: the register, whose blocks start z interleaved chains.
+    pub iv: &'a [u8],
+    /// Whole blocks, encrypted in place.
+    pub data: &'a mut [u8],
+}
+
+/// A message for [`Batch::cfb_encrypt`].
+#[derive(Debug)]
+pub struct CfbJob<'a, C = Magma> {
+    /// The key; any number of jobs may share one.
+    pub key: &'a C,
+    /// z blocks of 8 bytes, 1 <= z <= 128: the register, whose blocks start z interleaved chains.
+    pub iv: &'a [u8],
+    /// Any number of bytes, encrypted in place.
+    pub data: &'a mut [u8],
+}
+
+fn shape(iv: &[u8], data: &[u8]) -> Shape {
+    let blocks = data.len().div_ceil(8);
+    let lanes = blocks.min(iv.len() / 8);
+    Shape { lanes, steps: blocks.div_ceil(lanes.max(1)) }
+}
+
+impl<C: Keyed + Sync> Job for CbcJob<'_, C> {
+    fn core(&self) -> &Core {
+        key(self.key)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        ways(self.iv)?;
+        if self.data.len().is_multiple_of(8) { Ok(()) } else { Err(Error::Unaligned(self.data.len())) }
+    }
+
+    fn shape(&self) -> Shape {
+        shape(self.iv, self.data)
+    }
+}
+
+impl<C: Keyed + Sync> Job for CfbJob<'_, C> {
+    fn core(&self) -> &Core {
+        key(self.key)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        ways(self.iv).map(|_| ())
+    }
+
+    fn shape(&self) -> Shape {
+        shape(self.iv, self.data)
+    }
+}
+
+/// Starts a message's chains in the lanes from `first` on.
+fn start(lanes: &mut Lanes, first: usize, shape: Shape, core: &Core, iv: &[u8]) {
+    for way in 0..shape.lanes {
+        lanes.load(first + way, core);
+        lanes.states()[first + way] = block(&iv[8 * way..]);
+    }
+}
+
+impl Batch<'_> {
+    /// CBC encryption of every message.
+    ///
+    /// Of a job's errors there are [`Error::NonceLength`] and [`Error::Unaligned`].
+    ///
+    /// # Errors
+    /// [`PoolError`] when threads cannot be started; no job has been touched then.
+    pub fn cbc_encrypt<C: Keyed + Sync>(&self, jobs: &mut [CbcJob<'_, C>]) -> Result<Outcomes, PoolError> {
+        self.drive(jobs, |lanes, group| {
+            let mut strands = Strands::writing();
+            let mut first = 0;
+            for Ready { job, shape, .. } in group {
+                start(lanes, first, *shape, key(job.key), job.iv);
+                strands.write(job.data, shape.lanes);
+                first += shape.lanes;
+            }
+            lanes.chain(Step::Cbc, strands);
+        })
+    }
+
+    /// CFB encryption of every message, by whole blocks; the last block may be cut.
+    ///
+    /// Of a job's errors there is [`Error::NonceLength`].
+    ///
+    /// # Errors
+    /// [`PoolError`] when threads cannot be started; no job has been touched then.
+    pub fn cfb_encrypt<C: Keyed + Sync>(&self, jobs: &mut [CfbJob<'_, C>]) -> Result<Outcomes, PoolError> {
+        self.drive(jobs, |lanes, group| {
+            let mut strands = Strands::writing();
+            let mut first = 0;
+            // The cut blocks, each with the lane of its chain.
+            let mut cut: [(usize, &mut [u8]); LANES] = core::array::from_fn(|_| (0, &mut [][..]));
+            let mut cuts = 0;
+            for Ready { job, shape, .. } in group {
+                start(lanes, first, *shape, key(job.key), job.iv);
+                let full = job.data.len() / 8;
+                let (head, tail) = job.data.split_at_mut(8 * full);
+                strands.write(head, shape.lanes);
+                if !tail.is_empty() {
+                    cut[cuts] = (first + full % shape.lanes, tail);
+                    cuts += 1;
+                }
+                first += shape.lanes;
+            }
+            lanes.chain(Step::Cfb, strands);
+            if cuts > 0 {
+                lanes.encrypt(first);
+                for (lane, tail) in &mut cut[..cuts] {
+                    add(tail, &lanes.states()[*lane]);
+                }
+            }
+        })
+    }
+}
