@@ -92,11 +92,7 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// All zeros.
     pub(crate) fn new() -> Box<Scratch> {
-        Box::new(Scratch {
-            states: [[0; 8]; LANES],
-            tile: [[[0; 8]; LANES]; ROWS],
-            ended: [[0; 8]; LANES],
-        })
+        Box::new(Scratch { states: [[0; 8]; LANES], tile: [[[0; 8]; LANES]; ROWS], ended: [[0; 8]; LANES] })
     }
 }
 
@@ -135,7 +131,10 @@ impl<'a> Strands<'a> {
     }
 
     fn push(&mut self, at: *mut u8, len: usize, ways: usize) {
-        assert!(len.is_multiple_of(8) && ways > 0 && self.lanes + ways <= LANES, "whole blocks, lanes enough");
+        assert!(
+            len.is_multiple_of(8) && ways > 0 && self.lanes + ways <= LANES,
+            "whole blocks, lanes enough"
+        );
         let blocks = len / 8;
         for way in 0..ways {
             let lane = self.lanes + way;
@@ -227,13 +226,7 @@ trait Fetch {
     ///
     /// # Safety
     /// These blocks are readable; the implementation's instructions exist.
-    unsafe fn gather(
-        tile: &mut [LaneBlocks; ROWS],
-        places: &Places,
-        n: usize,
-        first: usize,
-        rows: usize,
-    );
+    unsafe fn gather(tile: &mut [LaneBlocks; ROWS], places: &Places, n: usize, first: usize, rows: usize);
 
     /// The opposite of `gather`.
     ///
@@ -291,13 +284,7 @@ impl Plain {
 
 impl Fetch for Plain {
     #[inline(always)]
-    unsafe fn gather(
-        tile: &mut [LaneBlocks; ROWS],
-        places: &Places,
-        n: usize,
-        first: usize,
-        rows: usize,
-    ) {
+    unsafe fn gather(tile: &mut [LaneBlocks; ROWS], places: &Places, n: usize, first: usize, rows: usize) {
         // SAFETY: the caller's promises are the same.
         unsafe { Plain::read(tile, places, 0..n, first, rows) }
     }

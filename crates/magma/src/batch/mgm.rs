@@ -290,10 +290,7 @@ fn open(lanes: &mut Lanes, group: &mut [Ready<'_, Opening<'_, '_>>]) {
     // Nothing is decrypted before its tag was found right; refused messages keep an idle lane.
     nonces(lanes, together.iter().map(|r| r.job.0.nonce), false);
     let accepted = |r: &mut Ready<'_, Opening<'_, '_>>| r.outcome.is_ok();
-    crypt(
-        lanes,
-        together.iter_mut().map(|r| if accepted(r) { &mut *r.job.0.data } else { &mut [][..] }),
-    );
+    crypt(lanes, together.iter_mut().map(|r| if accepted(r) { &mut *r.job.0.data } else { &mut [][..] }));
 }
 
 impl Batch<'_> {

@@ -52,13 +52,7 @@ fn mask(rows: usize) -> __mmask8 {
 impl Fetch for Rows {
     #[inline]
     #[target_feature(enable = "avx512f")]
-    unsafe fn gather(
-        tile: &mut [LaneBlocks; ROWS],
-        places: &Places,
-        n: usize,
-        first: usize,
-        rows: usize,
-    ) {
+    unsafe fn gather(tile: &mut [LaneBlocks; ROWS], places: &Places, n: usize, first: usize, rows: usize) {
         let whole = n / 8 * 8;
         for lane in (0..whole).step_by(8) {
             if !contiguous(places, lane) {
