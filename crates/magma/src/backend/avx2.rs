@@ -96,6 +96,7 @@ const fn kernels<T: Tier>() -> Kernels {
         lane_keys_blocks: size_of::<LaneKeys>() / size_of::<Block>(),
         set_lane,
         lanes: lanes::<T>,
+        chain: super::chain::plain,
         products: products::products,
     }
 }
