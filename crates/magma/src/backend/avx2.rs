@@ -57,7 +57,7 @@ macro_rules! tier {
             #[target_feature(enable = $features)]
             pub(super) unsafe fn own_keys<const N: usize>(t: &Planes, keys: &LaneKeys, groups: *mut Group) {
                 // SAFETY: the caller's promise.
-                unsafe { lane_rounds::<N, $gfni>(t, keys, 0, groups) }
+                unsafe { lane_rounds::<N, $gfni>(t, keys, groups) }
             }
         }
 

@@ -123,31 +123,63 @@ unsafe fn table(t: &[u8; 16]) -> Y {
     unsafe { _mm256_broadcastsi128_si256(_mm_load_si128(t.as_ptr().cast())) }
 }
 
-/// One round: adds g of the half at `a` to the half at `b`.
+/// The same tables, but the compiler may not know it. Left to itself it reads all twelve before the first round, for which
+/// there are no registers, and spends those that there are on some of them instead of the state.
 #[inline(always)]
-unsafe fn round<const GFNI: bool>(t: &Planes, g: &mut Group, a: usize, b: usize, addends: [Y; ADDENDS]) {
-    // SAFETY: AVX2, and GFNI where the caller says so.
+fn here(t: &Planes) -> &Planes {
+    let mut at: *const Planes = t;
+    // SAFETY: no instruction at all; the pointer is the one that went in.
     unsafe {
+        core::arch::asm!("/* {0} */", inout(reg) at, options(nomem, nostack, preserves_flags));
+        &*at
+    }
+}
+
+/// One round of P groups: adds g of the half at A to the other.
+///
+/// Groups take turns at every step, so that a pair needs each table and each addend in a register once: a round of one
+/// group alone has 27 loads, which is more than the two a cycle that there are time for.
+#[inline(always)]
+unsafe fn round<const P: usize, const GFNI: bool, const A: usize>(
+    t: &Planes,
+    g: *mut Group,
+    addends: &[[Y; ADDENDS]; P],
+) {
+    // SAFETY: AVX2, and GFNI where the caller says so; P groups at `g`.
+    unsafe {
+        let b = 4 - A;
+        let t = here(t);
+        let g = &mut *g.cast::<[Group; P]>();
         let low_nibble = _mm256_set1_epi8(15);
-        let [k0, k1, k2, k3, n0, n1, n2] = addends;
-        let s = [g[a], g[a + 1], g[a + 2], g[a + 3]];
-        let c0 = _mm256_cmpgt_epi8(s[0], n0);
-        let c1 = _mm256_cmpgt_epi8(_mm256_subs_epi8(s[1], n1), c0);
-        let c2 = _mm256_cmpgt_epi8(_mm256_subs_epi8(s[2], n2), c1);
-        let x = [
-            _mm256_add_epi8(s[0], k0),
-            _mm256_sub_epi8(_mm256_add_epi8(s[1], k1), c0),
-            _mm256_sub_epi8(_mm256_add_epi8(s[2], k2), c1),
-            _mm256_sub_epi8(_mm256_add_epi8(s[3], k3), c2),
-        ];
+        let mut x = [[low_nibble; P]; 4];
+        let mut carry = [low_nibble; P];
+        for p in 0..P {
+            let [k, .., n, _, _] = addends[p];
+            let s = g[p][A];
+            x[0][p] = _mm256_add_epi8(s, k);
+            carry[p] = _mm256_cmpgt_epi8(s, n);
+        }
+        for j in 1..4 {
+            for p in 0..P {
+                let s = g[p][A + j];
+                x[j][p] = _mm256_sub_epi8(_mm256_add_epi8(s, addends[p][j]), carry[p]);
+                if j < 3 {
+                    carry[p] = _mm256_cmpgt_epi8(_mm256_subs_epi8(s, addends[p][4 + j]), carry[p]);
+                }
+            }
+        }
         for j in 0..4 {
-            let h = high::<GFNI>(x[j]);
-            let low = _mm256_shuffle_epi8(table(&t.low[j]), _mm256_and_si256(x[j], low_nibble));
-            let bit = _mm256_shuffle_epi8(table(&t.high_bit[j]), h);
-            let rest = _mm256_shuffle_epi8(table(&t.high_rest[j]), h);
             let (to, next) = (b + (j + 1) % 4, b + (j + 2) % 4);
-            g[to] = _mm256_xor_si256(g[to], _mm256_xor_si256(low, bit));
-            g[next] = _mm256_xor_si256(g[next], rest);
+            let (low, bit, rest) = (table(&t.low[j]), table(&t.high_bit[j]), table(&t.high_rest[j]));
+            for p in 0..P {
+                let x = x[j][p];
+                let h = high::<GFNI>(x);
+                let low = _mm256_shuffle_epi8(low, _mm256_and_si256(x, low_nibble));
+                let bit = _mm256_shuffle_epi8(bit, h);
+                let rest = _mm256_shuffle_epi8(rest, h);
+                g[p][to] = _mm256_xor_si256(g[p][to], _mm256_xor_si256(low, bit));
+                g[p][next] = _mm256_xor_si256(g[p][next], rest);
+            }
         }
     }
 }
@@ -160,16 +192,33 @@ unsafe fn round<const GFNI: bool>(t: &Planes, g: &mut Group, a: usize, b: usize,
 pub(super) unsafe fn rounds<const N: usize, const GFNI: bool>(t: &Planes, keys: &Keys, groups: *mut Group) {
     // SAFETY: the caller's promise.
     unsafe {
-        let groups = &mut *groups.cast::<[Group; N]>();
         for r in (0..32).step_by(2) {
-            let addends = keys.round(r);
-            for g in &mut *groups {
-                round::<GFNI>(t, g, 0, 4, addends);
-            }
-            let addends = keys.round(r + 1);
-            for g in &mut *groups {
-                round::<GFNI>(t, g, 4, 0, addends);
-            }
+            same_key::<N, GFNI, 0>(t, keys.round(r), groups);
+            same_key::<N, GFNI, 4>(t, keys.round(r + 1), groups);
+        }
+    }
+}
+
+/// One round of N groups under one key.
+#[inline(always)]
+unsafe fn same_key<const N: usize, const GFNI: bool, const A: usize>(
+    t: &Planes,
+    addends: [Y; ADDENDS],
+    groups: *mut Group,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if N == 1 {
+            round::<1, GFNI, A>(t, groups, &[addends]);
+        }
+        if N >= 2 {
+            round::<2, GFNI, A>(t, groups, &[addends; 2]);
+        }
+        if N == 3 {
+            round::<1, GFNI, A>(t, groups.add(2), &[addends]);
+        }
+        if N == 4 {
+            round::<2, GFNI, A>(t, groups.add(2), &[addends; 2]);
         }
     }
 }
@@ -191,29 +240,47 @@ unsafe fn lane_addends(word: &[[u8; GROUP]; 4]) -> [Y; ADDENDS] {
     }
 }
 
-/// All rounds of encryption of N groups, from group `first` of the keys on, each lane under its own key.
+/// All rounds of encryption of N groups, each lane under its own key.
 ///
 /// # Safety
-/// AVX2, and GFNI where the caller says so; N groups at `groups`; first + N <= 4; `keys` aligned to 32 bytes.
+/// AVX2, and GFNI where the caller says so; N groups at `groups`, N <= 4; `keys` aligned to 32 bytes.
 #[inline(always)]
 pub(super) unsafe fn lane_rounds<const N: usize, const GFNI: bool>(
     t: &Planes,
     keys: &LaneKeys,
-    first: usize,
     groups: *mut Group,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let groups = &mut *groups.cast::<[Group; N]>();
         for r in (0..32).step_by(2) {
             // Words 0 to 7 three times, then 7 to 0.
             let (even, odd) = if r < 24 { (r % 8, r % 8 + 1) } else { (31 - r, 30 - r) };
-            for q in 0..N {
-                round::<GFNI>(t, &mut groups[q], 0, 4, lane_addends(&keys[even][first + q]));
-            }
-            for q in 0..N {
-                round::<GFNI>(t, &mut groups[q], 4, 0, lane_addends(&keys[odd][first + q]));
-            }
+            own_keys::<N, GFNI, 0>(t, &keys[even], groups);
+            own_keys::<N, GFNI, 4>(t, &keys[odd], groups);
+        }
+    }
+}
+
+/// One round of N groups under keys of their own.
+#[inline(always)]
+unsafe fn own_keys<const N: usize, const GFNI: bool, const A: usize>(
+    t: &Planes,
+    keys: &[[[u8; GROUP]; 4]; 4],
+    groups: *mut Group,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if N == 1 {
+            round::<1, GFNI, A>(t, groups, &[lane_addends(&keys[0])]);
+        }
+        if N >= 2 {
+            round::<2, GFNI, A>(t, groups, &[lane_addends(&keys[0]), lane_addends(&keys[1])]);
+        }
+        if N == 3 {
+            round::<1, GFNI, A>(t, groups.add(2), &[lane_addends(&keys[2])]);
+        }
+        if N == 4 {
+            round::<2, GFNI, A>(t, groups.add(2), &[lane_addends(&keys[2]), lane_addends(&keys[3])]);
         }
     }
 }
