@@ -10,11 +10,12 @@
 //!   saturates, which keeps its sign, that is one subtraction and one comparison.
 //!
 //! For four registers of a half: 12 operations of addition (2 + 4 + 4 + 2), 12 to part nibbles (shift, two masks), 12
-//! shuffles and 12 XORs: **12 a register**, of which 4 (shuffles and shift) have two ports, on Zen 4 and Zen 5 alike. GFNI
+//! shuffles and 12 XORs: **12 a register**, of which 4.5 (shuffles, shifts, saturating subtractions) have two ports on Zen 4. GFNI
 //! parts the high nibble by one operation instead of two: 11.
 //!
-//! **Floor.** 4 vector operations a cycle: 12 cycles a round for 256 bytes, 1.5 cycles a byte without transpositions (64
-//! shuffles and 16 flips a group: 0.13), with GFNI 1.375.
+//! **Floor.** 4 vector operations a cycle: 12 cycles a round for 256 bytes, 1.5 cycles a byte; transpositions (64 shuffles
+//! and 16 flips a group, the shuffles two or three a cycle) add 0.13. With GFNI 1.375 and as much again. `DESIGN.md` has
+//! what is measured.
 
 use core::arch::x86_64::*;
 
@@ -35,7 +36,7 @@ pub(super) const fn place(i: usize) -> usize {
     i / 2 % 2 * 16 + i / 4 * 2 + i % 2
 }
 
-/// What a round adds, for one plane of one round: a byte in each byte of a word.
+/// Registers that hold what a round adds and compares with.
 const ADDENDS: usize = 7;
 
 /// Round keys for planes: k0, k1, k2, k3, and n0, n1, n2 (255 - k with its top bit flipped), each byte four times.
@@ -44,11 +45,13 @@ pub(super) struct Keys([[u32; 32]; ADDENDS]);
 
 impl Keys {
     /// All rounds of a schedule.
+    ///
+    /// # Safety
+    /// AVX2.
     #[inline(always)]
-    pub(super) fn new(s: &Schedule) -> Keys {
+    pub(super) unsafe fn new(s: &Schedule) -> Keys {
         let mut keys = Keys([[0; 32]; ADDENDS]);
-        // SAFETY: this module is reached through kernels whose row in the table needs AVX2; all addresses lie in
-        // `s.rounds` and `keys`.
+        // SAFETY: the caller's promise; all addresses lie in `s.rounds` and `keys`.
         unsafe {
             for i in (0..32).step_by(8) {
                 let words = _mm256_loadu_si256(s.rounds.as_ptr().add(i).cast());
@@ -80,8 +83,8 @@ impl Keys {
 
     /// The addends of round r.
     #[inline(always)]
-    fn round(&self, r: usize) -> [Y; ADDENDS] {
-        // SAFETY: AVX2, as above.
+    unsafe fn round(&self, r: usize) -> [Y; ADDENDS] {
+        // SAFETY: AVX2.
         unsafe {
             let mut addends = [_mm256_setzero_si256(); ADDENDS];
             for i in 0..ADDENDS {
@@ -92,11 +95,15 @@ impl Keys {
     }
 
     /// Zeroes the keys.
+    ///
+    /// # Safety
+    /// AVX2.
     #[inline(always)]
-    pub(super) fn wipe(&mut self) {
-        // SAFETY: the address is a valid one of this type, for which zeros are a value; volatile, so that it happens.
+    pub(super) unsafe fn wipe(&mut self) {
         for plane in &mut self.0 {
             for word in plane.chunks_exact_mut(8) {
+                // SAFETY: 32 bytes, aligned as this type is, of words for which zeros are a value; volatile, so that it
+                // happens.
                 unsafe { word.as_mut_ptr().cast::<Y>().write_volatile(_mm256_setzero_si256()) };
             }
         }
@@ -125,6 +132,7 @@ unsafe fn table(t: &[u8; 16]) -> Y {
 
 /// The same tables, but the compiler may not know it. Left to itself it reads all twelve before the first round, for which
 /// there are no registers, and spends those that there are on some of them instead of the state.
+#[expect(clippy::pointers_in_nomem_asm_block, reason = "nothing is read through it there")]
 #[inline(always)]
 fn here(t: &Planes) -> &Planes {
     let mut at: *const Planes = t;
@@ -151,6 +159,13 @@ unsafe fn round<const P: usize, const GFNI: bool, const A: usize>(
         let t = here(t);
         let g = &mut *g.cast::<[Group; P]>();
         let low_nibble = _mm256_set1_epi8(15);
+        // All reads before all writes: tables and keys might lie in the groups, for all that the compiler knows.
+        let mut other = [[low_nibble; 4]; P];
+        for p in 0..P {
+            for j in 0..4 {
+                other[p][j] = g[p][b + j];
+            }
+        }
         let mut x = [[low_nibble; P]; 4];
         let mut carry = [low_nibble; P];
         for p in 0..P {
@@ -169,7 +184,7 @@ unsafe fn round<const P: usize, const GFNI: bool, const A: usize>(
             }
         }
         for j in 0..4 {
-            let (to, next) = (b + (j + 1) % 4, b + (j + 2) % 4);
+            let (to, next) = ((j + 1) % 4, (j + 2) % 4);
             let (low, bit, rest) = (table(&t.low[j]), table(&t.high_bit[j]), table(&t.high_rest[j]));
             for p in 0..P {
                 let x = x[j][p];
@@ -177,8 +192,13 @@ unsafe fn round<const P: usize, const GFNI: bool, const A: usize>(
                 let low = _mm256_shuffle_epi8(low, _mm256_and_si256(x, low_nibble));
                 let bit = _mm256_shuffle_epi8(bit, h);
                 let rest = _mm256_shuffle_epi8(rest, h);
-                g[p][to] = _mm256_xor_si256(g[p][to], _mm256_xor_si256(low, bit));
-                g[p][next] = _mm256_xor_si256(g[p][next], rest);
+                other[p][to] = _mm256_xor_si256(other[p][to], _mm256_xor_si256(low, bit));
+                other[p][next] = _mm256_xor_si256(other[p][next], rest);
+            }
+        }
+        for p in 0..P {
+            for j in 0..4 {
+                g[p][b + j] = other[p][j];
             }
         }
     }
@@ -192,9 +212,19 @@ unsafe fn round<const P: usize, const GFNI: bool, const A: usize>(
 pub(super) unsafe fn rounds<const N: usize, const GFNI: bool>(t: &Planes, keys: &Keys, groups: *mut Group) {
     // SAFETY: the caller's promise.
     unsafe {
+        let mut few = [[_mm256_setzero_si256(); 8]; 2];
+        if N <= 2 {
+            few[..N].copy_from_slice(core::slice::from_raw_parts(groups, N));
+        }
+        // One group stays in registers, and most of two, if they are locals: through memory a round would wait for
+        // the last one's stores. With more groups there is other work meanwhile.
+        let state = if N <= 2 { few.as_mut_ptr() } else { groups };
         for r in (0..32).step_by(2) {
-            same_key::<N, GFNI, 0>(t, keys.round(r), groups);
-            same_key::<N, GFNI, 4>(t, keys.round(r + 1), groups);
+            same_key::<N, GFNI, 0>(t, keys.round(r), state);
+            same_key::<N, GFNI, 4>(t, keys.round(r + 1), state);
+        }
+        if N <= 2 {
+            core::slice::from_raw_parts_mut(groups, N).copy_from_slice(&few[..N]);
         }
     }
 }
@@ -252,11 +282,19 @@ pub(super) unsafe fn lane_rounds<const N: usize, const GFNI: bool>(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
+        let mut few = [[_mm256_setzero_si256(); 8]; 2];
+        if N <= 2 {
+            few[..N].copy_from_slice(core::slice::from_raw_parts(groups, N));
+        }
+        let state = if N <= 2 { few.as_mut_ptr() } else { groups };
         for r in (0..32).step_by(2) {
             // Words 0 to 7 three times, then 7 to 0.
             let (even, odd) = if r < 24 { (r % 8, r % 8 + 1) } else { (31 - r, 30 - r) };
-            own_keys::<N, GFNI, 0>(t, &keys[even], groups);
-            own_keys::<N, GFNI, 4>(t, &keys[odd], groups);
+            own_keys::<N, GFNI, 0>(t, &keys[even], state);
+            own_keys::<N, GFNI, 4>(t, &keys[odd], state);
+        }
+        if N <= 2 {
+            core::slice::from_raw_parts_mut(groups, N).copy_from_slice(&few[..N]);
         }
     }
 }
@@ -289,8 +327,8 @@ unsafe fn own_keys<const N: usize, const GFNI: bool, const A: usize>(
 #[inline(always)]
 unsafe fn gather(order: ByteOrder) -> Y {
     // SAFETY: AVX2.
-    let flip = unsafe { _mm256_set1_epi8(if order == ByteOrder::Big { 7 } else { 0 }) };
     unsafe {
+        let flip = _mm256_set1_epi8(if order == ByteOrder::Big { 7 } else { 0 });
         _mm256_xor_si256(
             flip,
             _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15)),
@@ -302,8 +340,8 @@ unsafe fn gather(order: ByteOrder) -> Y {
 #[inline(always)]
 unsafe fn scatter(order: ByteOrder) -> Y {
     // SAFETY: AVX2.
-    let flip = unsafe { _mm256_set1_epi8(if order == ByteOrder::Big { 14 } else { 0 }) };
     unsafe {
+        let flip = _mm256_set1_epi8(if order == ByteOrder::Big { 14 } else { 0 });
         _mm256_xor_si256(
             flip,
             _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15)),
