@@ -19,6 +19,8 @@ mod count;
 mod planes;
 mod products;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod words;
 
 /// Groups worked on at once.
