@@ -17,6 +17,8 @@ use crate::schedule::{ByteOrder, Counter, Schedule};
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512bw;
 pub(crate) mod chain;
 pub(crate) mod portable;
 #[cfg(test)]
@@ -88,6 +90,13 @@ pub static BACKENDS: &[Backend<Kernels>] = &[
         "the same with GFNI parting nibbles",
         Features::of(&[Feature::Avx2, Feature::Gfni, Feature::Pclmulqdq]),
         &avx2::KERNELS_GFNI,
+    ),
+    #[cfg(target_arch = "x86_64")]
+    Backend::new(
+        "avx512bw",
+        "byte-sliced on 512 bits, 128 blocks in flight, without byte permutations",
+        avx512bw::NEEDS,
+        &avx512bw::KERNELS,
     ),
     #[cfg(target_arch = "x86_64")]
     Backend::new(

@@ -1,5 +1,6 @@
 //! AVX-512 with byte permutations.
 
+pub(crate) mod few;
 pub(crate) mod products;
 pub(crate) mod tables;
 mod vbmi;

@@ -19,6 +19,7 @@
 
 use core::arch::x86_64::*;
 
+use super::few::vbmi256;
 use super::tables::{BLOCK_OF_LANE, LANE_OF_BLOCK, TABLES, swap};
 use crate::backend::{LANES, LaneBlocks};
 use crate::sbox::Sbox;
@@ -26,9 +27,13 @@ use crate::schedule::{ByteOrder, Counter, Schedule};
 use lanework_cpu::memory::Block;
 
 type Z = __m512i;
+type Y = __m256i;
 
 /// Blocks in a pair of registers.
 pub(super) const PAIR: usize = 16;
+
+/// Up to this many pairs the time is that of the chain of operations, and shorter with registers of 256 bits.
+const FEW: usize = 4;
 
 /// What all rounds need.
 #[derive(Clone, Copy)]
@@ -59,7 +64,7 @@ impl Constants {
 }
 
 /// One round: `b` receives what becomes of `a`. Both rotated right by 11.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 fn round<const N: usize>(c: &Constants, b: &mut [Z; N], a: &[Z; N], key: impl Fn(usize) -> Z) {
     for q in 0..N {
@@ -73,18 +78,75 @@ fn round<const N: usize>(c: &Constants, b: &mut [Z; N], a: &[Z; N], key: impl Fn
     }
 }
 
-/// All rounds of one key on the words of N pairs: (a0, a1), not rotated, in and out.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+/// The same on halves of registers. A look-up of 256 bits in two registers takes less time than one of 512 bits in one.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
-fn rounds<const N: usize>(s: &Schedule, c: &Constants, words: [[Z; N]; 2]) -> [[Z; N]; 2] {
-    let [mut a, mut b] = words.map(|w| w.map(|w| _mm512_ror_epi32::<11>(w)));
-    for k in s.rounds.chunks_exact(2) {
-        let (first, second) = (_mm512_set1_epi32(k[0] as i32), _mm512_set1_epi32(k[1] as i32));
-        round(c, &mut b, &a, |_| first);
-        round(c, &mut a, &b, |_| second);
+fn round_in_halves<const N: usize>(
+    c: &Constants,
+    b: &mut [[Y; 2]; N],
+    a: &[[Y; 2]; N],
+    key: impl Fn(usize) -> Z,
+) {
+    let [nibbles, places] = [c.nibbles, c.places].map(|z| _mm512_castsi512_si256(z));
+    let [low, high] = [c.low, c.high].map(|z| halves(z));
+    for q in 0..N {
+        let key = halves(key(q));
+        for h in 0..2 {
+            let x = _mm256_add_epi32(_mm256_rol_epi32::<11>(a[q][h]), key[h]);
+            let y = _mm256_srli_epi32::<4>(x);
+            let x = _mm256_ternarylogic_epi32::<0xea>(x, nibbles, places);
+            let y = _mm256_ternarylogic_epi32::<0xea>(y, nibbles, places);
+            let x = _mm256_permutex2var_epi8(low[0], x, low[1]);
+            let y = _mm256_permutex2var_epi8(high[0], y, high[1]);
+            b[q][h] = _mm256_ternarylogic_epi32::<0x96>(b[q][h], x, y);
+        }
     }
-    // The last round does not exchange the words.
-    [b, a].map(|w| w.map(|w| _mm512_rol_epi32::<11>(w)))
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn halves(z: Z) -> [Y; 2] {
+    [_mm512_castsi512_si256(z), _mm512_extracti64x4_epi64::<1>(z)]
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn whole([low, high]: [Y; 2]) -> Z {
+    _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+}
+
+/// All rounds on N pairs: `get` gives the words (a0, a1) of a pair, `put` takes them. The state passes through no memory, so
+/// that this is the one function that a batch is, and everything else is inlined into it.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+#[inline]
+fn pairs<const N: usize>(
+    c: &Constants,
+    key: impl Fn(usize, usize) -> Z,
+    mut get: impl FnMut(usize) -> (Z, Z),
+    mut put: impl FnMut(usize, Z, Z),
+) {
+    let (mut a, mut b) = ([_mm512_setzero_si512(); N], [_mm512_setzero_si512(); N]);
+    for q in 0..N {
+        let (x, y) = get(q);
+        (a[q], b[q]) = (_mm512_ror_epi32::<11>(x), _mm512_ror_epi32::<11>(y));
+    }
+    if N <= FEW {
+        let (mut a2, mut b2) = (a.map(|z| halves(z)), b.map(|z| halves(z)));
+        for r in 0..16 {
+            round_in_halves(c, &mut b2, &a2, |q| key(2 * r, q));
+            round_in_halves(c, &mut a2, &b2, |q| key(2 * r + 1, q));
+        }
+        (a, b) = (a2.map(|z| whole(z)), b2.map(|z| whole(z)));
+    } else {
+        for r in 0..16 {
+            round(c, &mut b, &a, |q| key(2 * r, q));
+            round(c, &mut a, &b, |q| key(2 * r + 1, q));
+        }
+    }
+    for q in 0..N {
+        // The last round does not exchange the words.
+        put(q, _mm512_rol_epi32::<11>(b[q]), _mm512_rol_epi32::<11>(a[q]));
+    }
 }
 
 /// Eight and eight blocks to words (a0, a1).
@@ -120,8 +182,8 @@ fn bytes(n: usize) -> __mmask64 {
 /// Blocks in N pairs: all 16 N of them, or the first `n`.
 ///
 /// # Safety
-/// AVX-512 F, BW, VBMI; as `Kernels::blocks`, `n` <= 16 N, and = 16 N unless `CUT`.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+/// AVX-512 F, BW, VL, VBMI; as `Kernels::blocks`, `n` <= 16 N, and = 16 N unless `CUT`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 unsafe fn blocks_in<const N: usize, const CUT: bool>(
     s: &Schedule,
@@ -149,16 +211,16 @@ unsafe fn blocks_in<const N: usize, const CUT: bool>(
             }
         }
     };
-    let mut words = [[_mm512_setzero_si512(); N]; 2];
-    for q in 0..N {
-        (words[0][q], words[1][q]) = apart(c, load(2 * q), load(2 * q + 1));
-    }
-    let words = rounds(s, c, words);
-    for q in 0..N {
-        let (x, y) = together(c, words[0][q], words[1][q]);
-        store(2 * q, x);
-        store(2 * q + 1, y);
-    }
+    pairs::<N>(
+        c,
+        |r, _| _mm512_set1_epi32(s.rounds[r] as i32),
+        |q| apart(c, load(2 * q), load(2 * q + 1)),
+        |q, a, b| {
+            let (x, y) = together(c, a, b);
+            store(2 * q, x);
+            store(2 * q + 1, y);
+        },
+    );
 }
 
 /// Calls with a constant number of pairs that is enough for `$n`, a number of pairs up to 8.
@@ -181,10 +243,14 @@ macro_rules! by_pairs {
 }
 
 /// # Safety
-/// AVX-512 F, BW, VBMI; see `Kernels::blocks`.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+/// AVX-512 F, BW, VL, VBMI; see `Kernels::blocks`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) unsafe fn blocks(s: &Schedule, mut input: *const u8, mut output: *mut u8, mut n: usize) {
     const WIDE: usize = 8 * PAIR;
+    if n <= vbmi256::BLOCKS {
+        // SAFETY: as many blocks as fit; the features are among this backend's.
+        return unsafe { vbmi256::blocks(s, input, output, n) };
+    }
     let c = Constants::new(s.sbox, s.order);
     // SAFETY: each step takes as many blocks as are left at least, and the last one is cut to what is left.
     unsafe {
@@ -224,16 +290,13 @@ impl Count {
         }
     }
 
-    /// The words of the next N pairs.
+    /// The words of the next pair.
     #[target_feature(enable = "avx512f")]
     #[inline]
-    fn next<const N: usize>(&mut self) -> [[Z; N]; 2] {
-        let mut words = [[self.low; N], [self.high; N]];
-        for q in 0..N {
-            (words[0][q], words[1][q]) = (self.low, self.high);
-            self.low = _mm512_add_epi32(self.low, self.step_low);
-            self.high = _mm512_add_epi32(self.high, self.step_high);
-        }
+    fn next(&mut self) -> (Z, Z) {
+        let words = (self.low, self.high);
+        self.low = _mm512_add_epi32(self.low, self.step_low);
+        self.high = _mm512_add_epi32(self.high, self.step_high);
         words
     }
 }
@@ -241,8 +304,8 @@ impl Count {
 /// Keystream for N pairs, all 128 N bytes of it or the first `n`; added to the input if `XOR`.
 ///
 /// # Safety
-/// AVX-512 F, BW, VBMI; as `Kernels::counter`, `n` <= 128 N, and = 128 N unless `CUT`; `input` is not read unless `XOR`.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+/// AVX-512 F, BW, VL, VBMI; as `Kernels::counter`, `n` <= 128 N, and = 128 N unless `CUT`; `input` is not read unless `XOR`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 unsafe fn stream_in<const N: usize, const CUT: bool, const XOR: bool>(
     s: &Schedule,
@@ -252,7 +315,6 @@ unsafe fn stream_in<const N: usize, const CUT: bool, const XOR: bool>(
     output: *mut u8,
     n: usize,
 ) {
-    let words = rounds(s, c, count.next::<N>());
     let store = |i: usize, x: Z| {
         let (input, output) = (input.wrapping_add(64 * i), output.wrapping_add(64 * i));
         let mask = bytes(n.saturating_sub(64 * i));
@@ -272,16 +334,21 @@ unsafe fn stream_in<const N: usize, const CUT: bool, const XOR: bool>(
             }
         }
     };
-    for q in 0..N {
-        let (x, y) = together(c, words[0][q], words[1][q]);
-        store(2 * q, x);
-        store(2 * q + 1, y);
-    }
+    pairs::<N>(
+        c,
+        |r, _| _mm512_set1_epi32(s.rounds[r] as i32),
+        |_| count.next(),
+        |q, a, b| {
+            let (x, y) = together(c, a, b);
+            store(2 * q, x);
+            store(2 * q + 1, y);
+        },
+    );
 }
 
 /// # Safety
-/// AVX-512 F, BW, VBMI; as `Kernels::counter`, or `Kernels::keystream` without `XOR`; `n` in bytes.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+/// AVX-512 F, BW, VL, VBMI; as `Kernels::counter`, or `Kernels::keystream` without `XOR`; `n` in bytes.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 unsafe fn stream<const XOR: bool>(
     s: &Schedule,
@@ -291,6 +358,10 @@ unsafe fn stream<const XOR: bool>(
     mut n: usize,
 ) {
     const WIDE: usize = 8 * 8 * PAIR;
+    if n <= 8 * vbmi256::BLOCKS {
+        // SAFETY: as many bytes as fit; the features are among this backend's.
+        return unsafe { vbmi256::stream::<XOR>(s, counter, input, output, n) };
+    }
     let c = Constants::new(s.sbox, s.order);
     let mut count = Count::new(counter);
     // SAFETY: each step takes as many bytes as are left at least, and the last one is cut to what is left.
@@ -306,16 +377,16 @@ unsafe fn stream<const XOR: bool>(
 }
 
 /// # Safety
-/// AVX-512 F, BW, VBMI; see `Kernels::counter`.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+/// AVX-512 F, BW, VL, VBMI; see `Kernels::counter`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) unsafe fn counter(s: &Schedule, counter: Counter, input: *const u8, output: *mut u8, n: usize) {
     // SAFETY: the caller's.
     unsafe { stream::<true>(s, counter, input, output, n) }
 }
 
 /// # Safety
-/// AVX-512 F, BW, VBMI; see `Kernels::keystream`.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+/// AVX-512 F, BW, VL, VBMI; see `Kernels::keystream`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) unsafe fn keystream(s: &Schedule, counter: Counter, output: *mut u8, n: usize) {
     // SAFETY: the caller's; nothing is read.
     unsafe { stream::<false>(s, counter, output, output, 8 * n) }
@@ -337,41 +408,33 @@ pub(crate) unsafe fn set_lane(keys: &mut [Block], lane: usize, words: &[u32; 8])
 }
 
 /// The rounds of the first 16 N lanes.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 fn lanes_in<const N: usize>(keys: &[Block], c: &Constants, data: &mut LaneBlocks) {
     let keys: &[Block; LANE_KEYS_BLOCKS] = keys[..LANE_KEYS_BLOCKS].try_into().expect("as long");
     let registers = data.as_mut_ptr().cast::<Z>();
-    let (mut a, mut b) = ([_mm512_setzero_si512(); N], [_mm512_setzero_si512(); N]);
-    for q in 0..N {
-        // SAFETY: N <= 8, and the blocks are 16 registers.
-        let (x, y) = unsafe {
-            (_mm512_loadu_si512(registers.add(2 * q)), _mm512_loadu_si512(registers.add(2 * q + 1)))
-        };
-        let (x, y) = apart(c, x, y);
-        (a[q], b[q]) = (_mm512_ror_epi32::<11>(x), _mm512_ror_epi32::<11>(y));
-    }
-    for i in 0..16 {
-        let words = if i < 12 { [2 * i % 8, 2 * i % 8 + 1] } else { [7 - 2 * i % 8, 6 - 2 * i % 8] };
-        // SAFETY: q < N <= GROUPS, so that the block is there.
-        let key =
-            |word: usize, q: usize| unsafe { _mm512_load_si512(keys.as_ptr().add(word * GROUPS + q).cast()) };
-        round(c, &mut b, &a, |q| key(words[0], q));
-        round(c, &mut a, &b, |q| key(words[1], q));
-    }
-    for q in 0..N {
-        let (x, y) = together(c, _mm512_rol_epi32::<11>(b[q]), _mm512_rol_epi32::<11>(a[q]));
-        // SAFETY: as above.
-        unsafe {
-            _mm512_storeu_si512(registers.add(2 * q), x);
-            _mm512_storeu_si512(registers.add(2 * q + 1), y);
-        }
-    }
+    // SAFETY: q < N <= 8, and the blocks are 16 registers, the keys as long as they are.
+    let key = |r: usize, q: usize| {
+        let word = if r < 24 { r % 8 } else { 7 - r % 8 };
+        unsafe { _mm512_load_si512(keys.as_ptr().add(word * GROUPS + q).cast()) }
+    };
+    let load = |i: usize| unsafe { _mm512_loadu_si512(registers.add(i)) };
+    let store = |i: usize, x: Z| unsafe { _mm512_storeu_si512(registers.add(i), x) };
+    pairs::<N>(
+        c,
+        key,
+        |q| apart(c, load(2 * q), load(2 * q + 1)),
+        |q, a, b| {
+            let (x, y) = together(c, a, b);
+            store(2 * q, x);
+            store(2 * q + 1, y);
+        },
+    );
 }
 
 /// # Safety
-/// AVX-512 F, BW, VBMI; see `Kernels::lanes`.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+/// AVX-512 F, BW, VL, VBMI; see `Kernels::lanes`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) unsafe fn lanes(keys: &[Block], sbox: Sbox, order: ByteOrder, data: &mut LaneBlocks, n: usize) {
     let c = Constants::new(sbox, order);
     by_pairs!(n.div_ceil(PAIR), N => lanes_in::<N>(keys, &c, data));
