@@ -413,12 +413,14 @@ pub(crate) unsafe fn set_lane(keys: &mut [Block], lane: usize, words: &[u32; 8])
 fn lanes_in<const N: usize>(keys: &[Block], c: &Constants, data: &mut LaneBlocks) {
     let keys: &[Block; LANE_KEYS_BLOCKS] = keys[..LANE_KEYS_BLOCKS].try_into().expect("as long");
     let registers = data.as_mut_ptr().cast::<Z>();
-    // SAFETY: q < N <= 8, and the blocks are 16 registers, the keys as long as they are.
     let key = |r: usize, q: usize| {
         let word = if r < 24 { r % 8 } else { 7 - r % 8 };
+        // SAFETY: q < N <= GROUPS, and the keys are as long as all groups' words; each block is aligned.
         unsafe { _mm512_load_si512(keys.as_ptr().add(word * GROUPS + q).cast()) }
     };
+    // SAFETY: i < 2 N <= 16, and the blocks are 16 registers.
     let load = |i: usize| unsafe { _mm512_loadu_si512(registers.add(i)) };
+    // SAFETY: as above.
     let store = |i: usize, x: Z| unsafe { _mm512_storeu_si512(registers.add(i), x) };
     pairs::<N>(
         c,

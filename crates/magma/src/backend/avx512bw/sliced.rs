@@ -91,6 +91,7 @@ struct Constants {
     high: [Z; 4],
     to: Z,
     from: Z,
+    ones: Z,
 }
 
 impl Constants {
@@ -101,11 +102,18 @@ impl Constants {
         let load = |x: &[u8; 16]| unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(x.as_ptr().cast())) };
         let tables = &TABLES[sbox as usize].0;
         let [to, from] = &SHUFFLES[order as usize];
+        let mut ones = _mm512_set1_epi8(-1);
+        // SAFETY: nothing is done. Of a subtraction of constants under a mask the compiler would make a vector of the mask
+        // and a subtraction.
+        unsafe {
+            core::arch::asm!("/* {0} */", inout(zmm_reg) ones, options(pure, nomem, nostack, preserves_flags));
+        }
         Constants {
             low: core::array::from_fn(|j| load(&tables[j][0])),
             high: core::array::from_fn(|j| load(&tables[j][1])),
             to: load(to),
             from: load(from),
+            ones,
         }
     }
 }
@@ -114,13 +122,13 @@ impl Constants {
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn round(c: &Constants, b: &mut [Z; 4], a: &[Z; 4], k: [Z; 4]) {
-    let (nibbles, ones) = (_mm512_set1_epi8(0x0f), _mm512_set1_epi8(-1));
+    let nibbles = _mm512_set1_epi8(0x0f);
     let mut x = [_mm512_setzero_si512(); 4];
     x[0] = _mm512_add_epi8(a[0], k[0]);
     let mut carry = _mm512_cmplt_epu8_mask(x[0], k[0]);
     for j in 1..4 {
         let sum = _mm512_add_epi8(a[j], k[j]);
-        x[j] = _mm512_mask_sub_epi8(sum, carry, sum, ones);
+        x[j] = _mm512_mask_sub_epi8(sum, carry, sum, c.ones);
         if j < 3 {
             // (a and k) or ((a or k) and not x)
             carry = _mm512_movepi8_mask(_mm512_ternarylogic_epi32::<0xd4>(a[j], k[j], x[j]));
@@ -205,8 +213,11 @@ fn groups<const N: usize>(
 /// The bytes of a round's key, each in all lanes.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
-fn spread(word: u32) -> [Z; 4] {
-    word.to_le_bytes().map(|byte| _mm512_set1_epi8(byte as i8))
+fn spread(rounds: &[u32; 32], r: usize) -> [Z; 4] {
+    let bytes = rounds[r..][..1].as_ptr().cast::<i8>();
+    // SAFETY: a word is four bytes. Each is read by itself, since a broadcast from memory costs less than one from a
+    // general register.
+    core::array::from_fn(|j| unsafe { _mm512_set1_epi8(bytes.add(j).read()) })
 }
 
 /// A mask of the qwords below `n`.
@@ -232,7 +243,7 @@ unsafe fn blocks_in<const N: usize, const CUT: bool>(
 ) {
     groups::<N>(
         c,
-        |r, _| spread(s.rounds[r]),
+        |r, _| spread(&s.rounds, r),
         |g, i| {
             let at = input.wrapping_add(64 * (REGISTERS * g + i));
             // SAFETY: the whole register, or its qwords below block n, are readable.
@@ -321,7 +332,7 @@ unsafe fn stream_in<const N: usize, const CUT: bool, const XOR: bool>(
     };
     groups::<N>(
         c,
-        |r, _| spread(s.rounds[r]),
+        |r, _| spread(&s.rounds, r),
         |_, _| {
             let x = _mm512_shuffle_epi8(number, little);
             number = _mm512_add_epi32(number, more);
