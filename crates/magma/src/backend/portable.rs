@@ -1,7 +1,7 @@
 //! Plain Rust for any CPU, in constant time: no table, no branch and no address depends on a key or a block.
 //!
 //! Bulk is bitsliced ([`plane`], [`rounds`], [`circuits`]): 128 blocks lie on their side as 64 planes, an S-box is about 15 gates, and the
-//! rotation by 11 is a matter of names. Fewer blocks go four or one at a time through [`words`].
+//! rotation by 11 is a matter of names. Fewer blocks go eight or one at a time through [`words`].
 //!
 //! Floor for 128 blocks under set Z: a round is 124 gates of addition, 119 of substitution and 32 XORs into the other half, 275 in
 //! all; at three 128-bit operations a cycle, 32 rounds take 2,930 cycles, the two transpositions of 1,000 operations each 670: 3.5 cycles a
@@ -21,7 +21,8 @@ mod words;
 
 use circuits::{Circuits, CryptoProA, CryptoProB, CryptoProC, CryptoProD, Test, Z};
 use plane::{BATCH, Bytes, Half, Plane};
-use rounds::{Masks, rounds_of_lanes};
+use rounds::{Room, rounds_of_lanes};
+use words::ROW;
 
 /// The backend.
 pub(crate) static KERNELS: Kernels = Kernels {
@@ -36,8 +37,11 @@ pub(crate) static KERNELS: Kernels = Kernels {
     products: products::products,
 };
 
-/// From this many blocks on a batch takes less time than fours. Measured; see DESIGN.md.
-const BREAK_EVEN: usize = 28;
+/// From this many blocks on a batch takes less time than rows. Measured; see DESIGN.md.
+const BREAK_EVEN: usize = 33;
+
+/// From this many blocks on a row takes less time than one after another. Measured.
+const ROW_FROM: usize = 3;
 
 /// Calls a function that is generic over the circuits with those of a set, which is public.
 macro_rules! with_circuits {
@@ -63,6 +67,17 @@ const fn in_batches(n: usize) -> usize {
     if n % BATCH >= BREAK_EVEN { n } else { n - n % BATCH }
 }
 
+/// How many of `left` blocks go next where no batch pays: one, or what a row can hold.
+const fn step(left: usize) -> usize {
+    if left < ROW_FROM {
+        1
+    } else if left < ROW {
+        left
+    } else {
+        ROW
+    }
+}
+
 /// # Safety
 /// See `Kernels::blocks`.
 unsafe fn blocks(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
@@ -71,29 +86,31 @@ unsafe fn blocks(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
         // SAFETY: bulk <= n blocks.
         unsafe { with_circuits!(s.sbox, blocks_in_batches(s, input, output, bulk)) };
     }
-    // Three blocks cost as much as four.
-    for first in (bulk..n).step_by(4) {
-        let count = (n - first).min(4);
-        // SAFETY: `count` blocks from `first` on are within n; `four` and `few` hold as many.
+    let mut first = bulk;
+    while first < n {
+        let count = step(n - first);
+        // SAFETY: `count` blocks from `first` on are within n; a row holds as many.
         unsafe {
             let input = input.add(8 * first).cast::<[u8; 8]>();
             let output = output.add(8 * first).cast::<[u8; 8]>();
             if count == 1 {
                 output.write(s.order.block(words::one(s, s.order.number(input.read()))));
-                continue;
+            } else {
+                let mut row = [[0u8; 8]; ROW];
+                input.copy_to_nonoverlapping(row.as_mut_ptr(), count);
+                row = words::eight(s, row.map(|b| s.order.number(b))).map(|b| s.order.block(b));
+                output.copy_from_nonoverlapping(row.as_ptr(), count);
             }
-            let mut few = [[0u8; 8]; 4];
-            input.copy_to_nonoverlapping(few.as_mut_ptr(), count);
-            few = words::four(s, few.map(|b| s.order.number(b))).map(|b| s.order.block(b));
-            output.copy_from_nonoverlapping(few.as_ptr(), count);
         }
+        first += count;
     }
 }
 
 /// # Safety
 /// See `Kernels::blocks`.
 unsafe fn blocks_in_batches<S: Circuits>(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
-    let masks = Masks::new::<S>(s);
+    let mut room = Room::new();
+    let masks = room.fill::<S>(s);
     let mut planes = [[Plane::ZERO; 32]; 2];
     for first in (0..n).step_by(BATCH) {
         let count = (n - first).min(BATCH);
@@ -103,7 +120,7 @@ unsafe fn blocks_in_batches<S: Circuits>(s: &Schedule, input: *const u8, output:
             // SAFETY: 128 blocks are readable and writable; the references end before the other one begins.
             unsafe {
                 plane::to_planes(&*input.cast::<Bytes>(), s.order, &mut planes);
-                rounds::rounds::<S>(&mut planes, &masks);
+                rounds::rounds::<S>(&mut planes, masks);
                 plane::to_blocks(&mut planes, s.order, &mut *output.cast::<Bytes>());
             }
         } else {
@@ -111,7 +128,7 @@ unsafe fn blocks_in_batches<S: Circuits>(s: &Schedule, input: *const u8, output:
             // SAFETY: `count` <= 128 blocks are readable.
             unsafe { input.cast::<[u8; 8]>().copy_to_nonoverlapping(batch.as_mut_ptr(), count) };
             plane::to_planes(&batch, s.order, &mut planes);
-            rounds::rounds::<S>(&mut planes, &masks);
+            rounds::rounds::<S>(&mut planes, masks);
             plane::to_blocks(&mut planes, s.order, &mut batch);
             // SAFETY: as many are writable.
             unsafe { output.cast::<[u8; 8]>().copy_from_nonoverlapping(batch.as_ptr(), count) };
@@ -138,14 +155,16 @@ fn generate(s: &Schedule, counter: Counter, n: usize, sink: &mut dyn FnMut(usize
     if bulk > 0 {
         with_circuits!(s.sbox, generate_in_batches(s, counter, bulk, sink));
     }
-    for first in (bulk..n).step_by(4) {
-        let count = (n - first).min(4);
+    let mut first = bulk;
+    while first < n {
+        let count = step(n - first);
         if count == 1 {
             sink(first, &[s.order.block(words::one(s, counter.at(first as u32)))]);
         } else {
-            let few = words::four(s, core::array::from_fn(|i| counter.at((first + i) as u32)));
-            sink(first, &few.map(|b| s.order.block(b))[..count]);
+            let row = words::eight(s, core::array::from_fn(|i| counter.at((first + i) as u32)));
+            sink(first, &row.map(|b| s.order.block(b))[..count]);
         }
+        first += count;
     }
 }
 
@@ -155,12 +174,13 @@ fn generate_in_batches<S: Circuits>(
     n: usize,
     sink: &mut dyn FnMut(usize, &[[u8; 8]]),
 ) {
-    let masks = Masks::new::<S>(s);
+    let mut room = Room::new();
+    let masks = room.fill::<S>(s);
     let mut planes = [[Plane::ZERO; 32]; 2];
     let mut batch: Bytes = [[0; 8]; BATCH];
     for first in (0..n).step_by(BATCH) {
         counters(&counter.from(first as u32), &mut planes);
-        rounds::rounds::<S>(&mut planes, &masks);
+        rounds::rounds::<S>(&mut planes, masks);
         plane::to_blocks(&mut planes, s.order, &mut batch);
         sink(first, &batch[..(n - first).min(BATCH)]);
     }
@@ -235,11 +255,10 @@ unsafe fn lanes(keys: &[Block], sbox: Sbox, order: ByteOrder, data: &mut LaneBlo
         plane::to_blocks(&mut planes, order, data);
         rounds::wipe_planes(&mut planes);
     } else {
-        for first in (0..n).step_by(4) {
-            let words =
-                core::array::from_fn(|w| *keys.words[w][first..].first_chunk().expect("128 = 32 * 4"));
-            let four = data[first..].first_chunk_mut().expect("128 = 32 * 4");
-            *four = words::lanes(sbox, order, &words, *four);
+        for first in (0..n).step_by(ROW) {
+            let words = core::array::from_fn(|w| *keys.words[w][first..].first_chunk().expect("whole rows"));
+            let row = data[first..].first_chunk_mut().expect("whole rows");
+            *row = words::lanes(sbox, order, &words, *row);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! where shifts and masks alone, without any shuffle, bring it.
 #![forbid(unsafe_code)]
 
+use core::mem::MaybeUninit;
 use core::ops::{BitAnd, BitOr, BitXor, Not};
 
 use crate::schedule::ByteOrder;
@@ -80,25 +81,32 @@ mod reverse {
     pub(super) const WORDS_AFTER: u8 = 2;
 }
 
-/// One level of the transposition: exchanges the bits of `mask`, moved up by S, in row i with those of `mask` in row i + S.
-/// Levels 16 and 8 bring the planes to their places when bytes are reversed.
+/// Exchanges the bits of `mask`, moved up by S, in row `a` with those of `mask` in row `b`.
 #[inline(always)]
-fn exchange<const S: usize, const REVERSE: u8>(rows: &mut Half, mask: u64) {
-    let mask = Plane::splat(mask);
-    for group in rows.chunks_exact_mut(2 * S) {
-        let (upper, lower) = group.split_at_mut(S);
-        for (upper, lower) in upper.iter_mut().zip(lower) {
-            let (mut a, mut b) = (*upper, *lower);
-            if S >= 8 && REVERSE == reverse::WORDS_AFTER {
-                (a, b) = (b, a);
+fn exchange<const S: u32>(a: Plane, b: Plane, mask: u64) -> [Plane; 2] {
+    let moved = (a.down(S) ^ b) & Plane::splat(mask);
+    [a ^ moved.up(S), b ^ moved]
+}
+
+/// Two levels of the transposition at a time, of rows 2S and S apart. Levels 16 and 8 bring the planes to their places when
+/// bytes are reversed.
+#[inline(always)]
+fn two_levels<const S2: u32, const S1: u32, const REVERSE: u8>(rows: &mut Half, masks: [u64; 2]) {
+    let s = S1 as usize;
+    for group in (0..32).step_by(4 * s) {
+        for i in group..group + s {
+            let mut r = [rows[i], rows[i + s], rows[i + 2 * s], rows[i + 3 * s]];
+            if REVERSE == reverse::WORDS_AFTER {
+                r.reverse();
             }
-            let moved = (a.down(S as u32) ^ b) & mask;
-            b = b ^ moved;
-            a = a ^ moved.up(S as u32);
-            if S >= 8 && REVERSE == reverse::WORDS_BEFORE {
-                (a, b) = (b, a);
+            let ([a, c], [b, d]) =
+                (exchange::<S2>(r[0], r[2], masks[0]), exchange::<S2>(r[1], r[3], masks[0]));
+            let ([a, b], [c, d]) = (exchange::<S1>(a, b, masks[1]), exchange::<S1>(c, d, masks[1]));
+            r = [a, b, c, d];
+            if REVERSE == reverse::WORDS_BEFORE {
+                r.reverse();
             }
-            (*upper, *lower) = (a, b);
+            [rows[i], rows[i + s], rows[i + 2 * s], rows[i + 3 * s]] = r;
         }
     }
 }
@@ -106,11 +114,11 @@ fn exchange<const S: usize, const REVERSE: u8>(rows: &mut Half, mask: u64) {
 /// Transposes the four 32 x 32 matrices that lie beside each other in the planes.
 #[inline(never)]
 fn transpose<const REVERSE: u8>(rows: &mut Half) {
-    exchange::<16, REVERSE>(rows, 0x0000_ffff_0000_ffff);
-    exchange::<8, REVERSE>(rows, 0x00ff_00ff_00ff_00ff);
-    exchange::<4, REVERSE>(rows, 0x0f0f_0f0f_0f0f_0f0f);
-    exchange::<2, REVERSE>(rows, 0x3333_3333_3333_3333);
-    exchange::<1, REVERSE>(rows, 0x5555_5555_5555_5555);
+    two_levels::<16, 8, REVERSE>(rows, [0x0000_ffff_0000_ffff, 0x00ff_00ff_00ff_00ff]);
+    two_levels::<4, 2, { reverse::NOTHING }>(rows, [0x0f0f_0f0f_0f0f_0f0f, 0x3333_3333_3333_3333]);
+    for pair in rows.chunks_exact_mut(2) {
+        pair.copy_from_slice(&exchange::<1>(pair[0], pair[1], 0x5555_5555_5555_5555));
+    }
 }
 
 const LOW: Plane = Plane::splat(0x0000_0000_ffff_ffff);
@@ -187,8 +195,28 @@ pub(super) fn counting(start: u32, step: bool) -> Half {
 
 /// All ones for 1, all zeros for 0.
 #[inline(always)]
-pub(super) fn everywhere(bit: u32) -> Plane {
+fn everywhere(bit: u32) -> Plane {
     Plane::splat(0u64.wrapping_sub(u64::from(bit)))
+}
+
+/// A half in quarters of its planes.
+pub(super) type Quarters = [[u32; 4]; 32];
+
+/// Room for [`Quarters`].
+pub(super) type Unwritten = [MaybeUninit<[u32; 4]>; 32];
+
+/// The planes that hold one word for all blocks: all ones where its bit is 1.
+#[inline(always)]
+pub(super) fn spread(word: u32, planes: &mut Unwritten) {
+    // Four bits beside each other first, each of which then fills a plane: the fewest operations where a vector's lanes can
+    // all be set to one of them. The baseline of x86-64 extends signs in lanes of 32 bits only, hence quarters.
+    for (g, planes) in planes.chunks_exact_mut(4).enumerate() {
+        let q: [u32; 4] =
+            core::array::from_fn(|j| (0u32.wrapping_sub(word & 1 << (4 * g + j)) as i32 >> 31) as u32);
+        for (plane, q) in planes.iter_mut().zip(q) {
+            plane.write([q; 4]);
+        }
+    }
 }
 
 /// Where the bit of block b lies: word and position.

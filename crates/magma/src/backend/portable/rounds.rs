@@ -10,18 +10,73 @@
 //! kept as d ^ c so that the sum comes out right, and AND becomes AND NOT. Halves are inverted in rounds 2 and 3 of every four, which
 //! meets the words K2, K3, K6 and K7 and no others in either direction, so that each word needs one kind of mask.
 
+use core::mem::MaybeUninit;
+
 use lanework_cpu::memory::wipe;
 
 use super::circuits::Circuits;
-use super::plane::{Half, Plane, everywhere};
-use crate::schedule::Schedule;
+use super::plane::{Half, Plane, Quarters, Unwritten, spread};
+use crate::schedule::{Schedule, word};
 
 /// The key's planes: for each word k ^ c and k ^ k' ^ c'.
 #[repr(C, align(64))]
 pub(super) struct Masks {
-    key: [Half; 8],
-    edge: [Half; 8],
+    key: [Quarters; 8],
+    edge: [Quarters; 8],
+}
+
+/// Room for a key's masks, wiped when dropped. They are 8 KiB, which would take as long to zero as to fill.
+pub(super) struct Room(MaybeUninit<Masks>);
+
+impl Room {
+    pub(super) const fn new() -> Room {
+        Room(MaybeUninit::uninit())
+    }
+
+    /// The masks of a key in one direction.
+    #[inline(always)]
+    pub(super) fn fill<S: Circuits>(&mut self, s: &Schedule) -> Key<'_> {
+        let masks = self.0.as_mut_ptr();
+        for (w, &word) in s.rounds[..8].iter().enumerate() {
+            let kept = if matches!(w % 4, 1 | 2) { word ^ S::CONSTANT } else { word };
+            // SAFETY: a place within the room, which nothing else refers to; quarters may hold anything, and all are written.
+            unsafe {
+                spread(kept, &mut *(&raw mut (*masks).key[w]).cast::<Unwritten>());
+                spread(word ^ kept >> 1, &mut *(&raw mut (*masks).edge[w]).cast::<Unwritten>());
+            }
+        }
+        // SAFETY: the loop wrote all eight words of both.
+        Key { masks: unsafe { self.0.assume_init_ref() }, rising: s.rising }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        // SAFETY: the room's own bytes, all of which `wipe` writes before it claims to read them.
+        wipe(unsafe {
+            core::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast::<u8>(), size_of::<Masks>())
+        });
+    }
+}
+
+/// A key in one direction, ready for [`rounds`].
+#[derive(Clone, Copy)]
+pub(super) struct Key<'a> {
+    masks: &'a Masks,
     rising: usize,
+}
+
+impl Key<'_> {
+    /// The masks of round r.
+    #[inline(always)]
+    fn round(&self, r: usize) -> (&Half, &Half) {
+        let w = word(r, self.rising);
+        let whole = |quarters: &Quarters| {
+            // SAFETY: as many bytes, all values valid; Masks aligns them to 64 bytes, and each is 512 long.
+            unsafe { &*(&raw const *quarters).cast::<Half>() }
+        };
+        (whole(&self.masks.key[w]), whole(&self.masks.edge[w]))
+    }
 }
 
 /// What the right half of a round is kept as.
@@ -32,36 +87,6 @@ pub(super) mod kept {
     pub(crate) const INVERTED: u8 = 1;
     /// As its value, and so is the left half afterwards: substitutions are completed on the spot.
     pub(crate) const ALWAYS_PLAIN: u8 = 2;
-}
-
-/// Planes of a word: all ones where its bit is 1.
-#[inline(always)]
-fn spread(word: u32, out: &mut Half) {
-    for (i, plane) in out.iter_mut().enumerate() {
-        *plane = everywhere(word >> i & 1);
-    }
-}
-
-impl Masks {
-    /// Of a key in one direction.
-    #[inline(always)]
-    pub(super) fn new<S: Circuits>(s: &Schedule) -> Masks {
-        let zero = [Plane::ZERO; 32];
-        let mut masks = Masks { key: [zero; 8], edge: [zero; 8], rising: s.rising };
-        for (w, &word) in s.rounds[..8].iter().enumerate() {
-            let kept = if matches!(w % 4, 1 | 2) { word ^ S::CONSTANT } else { word };
-            spread(kept, &mut masks.key[w]);
-            spread(word ^ kept >> 1, &mut masks.edge[w]);
-        }
-        masks
-    }
-}
-
-impl Drop for Masks {
-    fn drop(&mut self) {
-        // SAFETY: a Masks is nothing but words; the bytes are its own.
-        wipe(unsafe { core::slice::from_raw_parts_mut((&raw mut *self).cast::<u8>(), size_of::<Masks>()) });
-    }
 }
 
 /// Wipes planes.
@@ -107,20 +132,18 @@ fn round<S: Circuits, const KEPT: u8>(left: &mut Half, right: &Half, key: &Half,
     nibble!(7, s7);
 }
 
-/// The word of the key that round r uses.
-const fn word(r: usize, rising: usize) -> usize {
-    if r < rising { r % 8 } else { 7 - r % 8 }
-}
-
 /// All rounds. `halves` are a0 and a1; afterwards they are the upper and the lower half of the result.
-pub(super) fn rounds<S: Circuits>(halves: &mut [Half; 2], masks: &Masks) {
+pub(super) fn rounds<S: Circuits>(halves: &mut [Half; 2], key: Key<'_>) {
     let [a0, a1] = halves;
     for r in (0..32).step_by(4) {
-        let key = |i: usize| (&masks.key[word(r + i, masks.rising)], &masks.edge[word(r + i, masks.rising)]);
-        round::<S, { kept::PLAIN }>(a1, a0, key(0).0, key(0).1);
-        round::<S, { kept::INVERTED }>(a0, a1, key(1).0, key(1).1);
-        round::<S, { kept::INVERTED }>(a1, a0, key(2).0, key(2).1);
-        round::<S, { kept::PLAIN }>(a0, a1, key(3).0, key(3).1);
+        let (k, edge) = key.round(r);
+        round::<S, { kept::PLAIN }>(a1, a0, k, edge);
+        let (k, edge) = key.round(r + 1);
+        round::<S, { kept::INVERTED }>(a0, a1, k, edge);
+        let (k, edge) = key.round(r + 2);
+        round::<S, { kept::INVERTED }>(a1, a0, k, edge);
+        let (k, edge) = key.round(r + 3);
+        round::<S, { kept::PLAIN }>(a0, a1, k, edge);
     }
 }
 

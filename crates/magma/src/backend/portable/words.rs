@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use crate::sbox::{ROWS, Rows, Sbox};
-use crate::schedule::{ByteOrder, Schedule};
+use crate::schedule::{ByteOrder, Schedule, wipe_words, word};
 
 /// The coefficients of a set: \[m\] for the set m of input bits.
 type Coefficients = [u32; 16];
@@ -45,100 +45,93 @@ static COEFFICIENTS: [Coefficients; 6] = {
     all
 };
 
-/// N words side by side. The compiler makes vector operations of them.
-#[derive(Clone, Copy)]
-struct Words<const N: usize>([u32; N]);
-
-macro_rules! each {
-    ($n:ident, $i:ident: $e:expr) => {{
-        let mut out = [0; $n];
-        for $i in 0..$n {
-            out[$i] = $e;
-        }
-        Words(out)
-    }};
-}
-
-impl<const N: usize> Words<N> {
-    #[inline(always)]
-    fn and(self, b: Self) -> Self {
-        each!(N, i: self.0[i] & b.0[i])
-    }
-    #[inline(always)]
-    fn with(self, constant: u32) -> Self {
-        each!(N, i: self.0[i] & constant)
-    }
-    #[inline(always)]
-    fn xor(self, b: Self) -> Self {
-        each!(N, i: self.0[i] ^ b.0[i])
-    }
-    #[inline(always)]
-    fn add(self, b: Self) -> Self {
-        each!(N, i: self.0[i].wrapping_add(b.0[i]))
-    }
-    /// All four bits of every nibble whose bit J is set.
-    #[inline(always)]
-    fn nibbles<const J: u32>(self) -> Self {
-        each!(N, i: {
-            let bit = self.0[i] & (0x1111_1111 << J);
-            // Modulo 2^32, for the top nibble.
-            (bit << (4 - J)).wrapping_sub(bit >> J)
-        })
-    }
-    #[inline(always)]
-    fn rotate(self) -> Self {
-        each!(N, i: self.0[i].rotate_left(11))
-    }
-}
-
-/// t(x), rotated by 11.
+/// All four bits of every nibble whose bit J is set.
 #[inline(always)]
-fn substitute<const N: usize>(c: &Coefficients, x: Words<N>) -> Words<N> {
-    let (m0, m1) = (x.nibbles::<0>(), x.nibbles::<1>());
-    let (m2, m3) = (x.nibbles::<2>(), x.nibbles::<3>());
-    let (m01, m23) = (m0.and(m1), m2.and(m3));
+const fn nibbles<const J: u32>(x: u32) -> u32 {
+    let bit = x & (0x1111_1111 << J);
+    // Modulo 2^32, for the top nibble.
+    (bit << (4 - J)).wrapping_sub(bit >> J)
+}
+
+/// t(x), rotated by 11; `c` gives the coefficients.
+#[inline(always)]
+fn substitute(c: impl Fn(usize) -> u32, x: u32) -> u32 {
+    let (m0, m1) = (nibbles::<0>(x), nibbles::<1>(x));
+    let (m2, m3) = (nibbles::<2>(x), nibbles::<3>(x));
+    let (m01, m23) = (m0 & m1, m2 & m3);
     let level = |upper: usize| {
-        let splat = Words([c[4 * upper]; N]);
-        let zero_one = splat.xor(m0.with(c[4 * upper + 1]));
-        zero_one.xor(m1.with(c[4 * upper + 2]).xor(m01.with(c[4 * upper + 3])))
+        let c = |lower: usize| c(4 * upper + lower);
+        (c(0) ^ (m0 & c(1))) ^ ((m1 & c(2)) ^ (m01 & c(3)))
     };
-    let y = level(0).xor(m2.and(level(1)));
-    y.xor(m3.and(level(2)).xor(m23.and(level(3)))).rotate()
-}
-
-/// N blocks as numbers; `key` gives the round keys of all of them.
-#[inline(always)]
-fn rounds<const N: usize>(sbox: Sbox, key: impl Fn(usize) -> [u32; N], blocks: [u64; N]) -> [u64; N] {
-    let c = &COEFFICIENTS[sbox as usize];
-    let mut a1 = Words(blocks.map(|b| (b >> 32) as u32));
-    let mut a0 = Words(blocks.map(|b| b as u32));
-    for r in (0..32).step_by(2) {
-        a1 = a1.xor(substitute(c, a0.add(Words(key(r)))));
-        a0 = a0.xor(substitute(c, a1.add(Words(key(r + 1)))));
-    }
-    core::array::from_fn(|i| u64::from(a0.0[i]) << 32 | u64::from(a1.0[i]))
+    let y = (level(0) ^ (m2 & level(1))) ^ ((m3 & level(2)) ^ (m23 & level(3)));
+    y.rotate_left(11)
 }
 
 /// One block, as a number.
 #[inline(never)]
 pub(super) fn one(s: &Schedule, block: u64) -> u64 {
-    rounds(s.sbox, |r| [s.rounds[r]], [block])[0]
+    let coefficients = &COEFFICIENTS[s.sbox as usize];
+    let g = |key: u32, x: u32| substitute(|m| coefficients[m], x.wrapping_add(key));
+    let (mut a1, mut a0) = ((block >> 32) as u32, block as u32);
+    for keys in s.rounds.chunks_exact(2) {
+        a1 ^= g(keys[0], a0);
+        a0 ^= g(keys[1], a1);
+    }
+    u64::from(a0) << 32 | u64::from(a1)
 }
 
-/// Four blocks, as numbers.
+/// Blocks in a row: so many that the compiler keeps the loop over them until it makes vector operations of it.
+pub(super) const ROW: usize = 8;
+
+/// A word of every block of a row.
+pub(super) type Row = [u32; ROW];
+
+/// The coefficients, each as a row, so that no round has to spread them.
+static COEFFICIENT_ROWS: [[Row; 16]; 6] = {
+    let mut all = [[[0; ROW]; 16]; 6];
+    let mut set = 0;
+    while set < 6 {
+        let mut m = 0;
+        while m < 16 {
+            all[set][m] = [COEFFICIENTS[set][m]; ROW];
+            m += 1;
+        }
+        set += 1;
+    }
+    all
+};
+
+/// left ^= g\[key\](right) in every block of a row.
 #[inline(never)]
-pub(super) fn four(s: &Schedule, blocks: [u64; 4]) -> [u64; 4] {
-    rounds(s.sbox, |r| [s.rounds[r]; 4], blocks)
+fn round(c: &[Row; 16], key: &Row, left: &mut Row, right: &Row) {
+    for i in 0..ROW {
+        left[i] ^= substitute(|m| c[m][i], right[i].wrapping_add(key[i]));
+    }
 }
 
-/// Four blocks, each under its own key, in bytes; `words` gives K1 to K8 of all four.
+/// A row of blocks, as numbers. `keys` holds K1 to K8 for every block, of which `rising` rounds take the words in rising order.
+#[inline(always)]
+fn row(sbox: Sbox, keys: &[Row; 8], rising: usize, blocks: [u64; ROW]) -> [u64; ROW] {
+    let c = &COEFFICIENT_ROWS[sbox as usize];
+    let (mut a1, mut a0) = (blocks.map(|b| (b >> 32) as u32), blocks.map(|b| b as u32));
+    for r in (0..32).step_by(2) {
+        round(c, &keys[word(r, rising)], &mut a1, &a0);
+        round(c, &keys[word(r + 1, rising)], &mut a0, &a1);
+    }
+    core::array::from_fn(|i| u64::from(a0[i]) << 32 | u64::from(a1[i]))
+}
+
+/// A row of blocks under one key, as numbers.
 #[inline(never)]
-pub(super) fn lanes(
-    sbox: Sbox,
-    order: ByteOrder,
-    words: &[[u32; 4]; 8],
-    blocks: [[u8; 8]; 4],
-) -> [[u8; 8]; 4] {
-    let key = |r: usize| words[if r < 24 { r % 8 } else { 7 - r % 8 }];
-    rounds(sbox, key, blocks.map(|b| order.number(b))).map(|b| order.block(b))
+pub(super) fn eight(s: &Schedule, blocks: [u64; ROW]) -> [u64; ROW] {
+    let mut keys: [Row; 8] = core::array::from_fn(|w| [s.rounds[w]; ROW]);
+    let out = row(s.sbox, &keys, s.rising, blocks);
+    wipe_words(keys.as_flattened_mut());
+    out
+}
+
+/// A row of blocks, each under its own key, in bytes; `keys` holds K1 to K8 of all.
+#[inline(never)]
+pub(super) fn lanes(sbox: Sbox, order: ByteOrder, keys: &[Row; 8], blocks: [[u8; 8]; ROW]) -> [[u8; 8]; ROW] {
+    row(sbox, keys, 24, blocks.map(|b| order.number(b))).map(|b| order.block(b))
 }
