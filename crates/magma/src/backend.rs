@@ -21,6 +21,8 @@ pub(crate) mod avx512;
 pub(crate) mod avx512bw;
 pub(crate) mod chain;
 pub(crate) mod portable;
+#[cfg(feature = "study")]
+pub(crate) mod study;
 #[cfg(test)]
 mod tests;
 

@@ -11,6 +11,8 @@ pub mod modes;
 pub mod sbox;
 mod schedule;
 pub mod spec;
+#[cfg(feature = "study")]
+pub mod study;
 
 pub use error::Error;
 pub use key::{Choice, Gost28147, Keyed, Magma};
