@@ -137,10 +137,12 @@ impl Variant {
         if input.len() != output.len() {
             return Err(Error::Lengths { input: input.len(), output: output.len() });
         }
-        if input.len() % (8 * self.at_once) != 0 {
+        if !input.len().is_multiple_of(8 * self.at_once) {
             return Err(Error::Unaligned(input.len()));
         }
-        if self.aligned && !(input.as_ptr().addr() % 32 == 0 && output.as_ptr().addr() % 32 == 0) {
+        if self.aligned
+            && !(input.as_ptr().addr().is_multiple_of(32) && output.as_ptr().addr().is_multiple_of(32))
+        {
             return Err(Error::Parameter("buffers at multiples of 32 bytes"));
         }
         self.run(&key.core().encrypt, input, output);

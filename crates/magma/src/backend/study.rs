@@ -28,8 +28,11 @@ impl Variant {
     /// # Panics
     /// If the lengths differ or are not whole operations, or a buffer is not aligned as it has to be.
     pub(crate) fn run(&self, s: &Schedule, input: &[u8], output: &mut [u8]) {
-        assert!(input.len() == output.len() && input.len() % (8 * self.at_once) == 0, "whole operations");
-        let aligned = input.as_ptr().addr() % 32 == 0 && output.as_ptr().addr() % 32 == 0;
+        assert!(
+            input.len() == output.len() && input.len().is_multiple_of(8 * self.at_once),
+            "whole operations"
+        );
+        let aligned = input.as_ptr().addr().is_multiple_of(32) && output.as_ptr().addr().is_multiple_of(32);
         assert!(aligned || !self.aligned, "aligned buffers");
         // SAFETY: features as above; lengths and alignment were just checked.
         unsafe { (self.blocks)(s, input.as_ptr(), output.as_mut_ptr(), input.len() / 8) }

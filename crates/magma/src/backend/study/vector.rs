@@ -27,6 +27,13 @@ static TABLES: Tables = {
     Tables(tables)
 };
 
+#[inline]
+#[target_feature(enable = "avx2")]
+fn table(i: usize, j: usize) -> __m256i {
+    // SAFETY: 32 aligned bytes of the table.
+    unsafe { _mm256_load_si256((&raw const TABLES.0[i][j]).cast()) }
+}
+
 macro_rules! f_body {
     ($x:expr) => {{
         let nibble = _mm256_set1_epi8(15);
@@ -36,22 +43,23 @@ macro_rules! f_body {
         for i in 0..4 {
             let mask = _mm256_set1_epi32((255u32 << (8 * i)) as i32);
             for (j, index) in [low, high].into_iter().enumerate() {
-                // SAFETY: 32 aligned bytes of the table.
-                let table = unsafe { _mm256_load_si256((&raw const TABLES.0[i][j]).cast()) };
-                y = _mm256_or_si256(y, _mm256_and_si256(_mm256_shuffle_epi8(table, index), mask));
+                let found = _mm256_shuffle_epi8(table(i, j), index);
+                y = _mm256_or_si256(y, _mm256_and_si256(found, mask));
             }
         }
         _mm256_or_si256(_mm256_slli_epi32::<11>(y), _mm256_srli_epi32::<21>(y))
     }};
 }
 
-/// As a C compiler that does not inline would call it: the operand in a register.
+/// As a C compiler that does not inline would call it: the operand in a register, where Rust's own convention takes memory.
+#[allow(improper_ctypes_definitions)]
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 extern "C" fn f_called(x: __m256i) -> __m256i {
     f_body!(x)
 }
 
+#[allow(improper_ctypes_definitions)]
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 extern "C" fn round_called(left: __m256i, right: __m256i, key: u32) -> __m256i {
