@@ -1,6 +1,7 @@
 //! Known answers as data: numbers from the standards and from other implementations' tests, each with its source.
 #![forbid(unsafe_code)]
 
+pub mod keys;
 pub mod mgm;
 pub mod modes;
 

@@ -3,6 +3,8 @@
 pub mod backend;
 pub mod batch;
 pub mod error;
+pub mod kdf;
+pub mod kexp15;
 pub mod key;
 pub mod known;
 pub mod limits;
@@ -13,10 +15,13 @@ mod schedule;
 pub mod spec;
 #[cfg(feature = "study")]
 pub mod study;
+pub mod tlstree;
 
 pub use error::Error;
+pub use kexp15::Kexp15;
 pub use key::{Choice, Gost28147, Keyed, Magma};
 pub use limits::Limits;
 pub use mgm::Mgm;
 pub use sbox::Sbox;
 pub use schedule::ByteOrder;
+pub use tlstree::{EspTree, TlsTree};

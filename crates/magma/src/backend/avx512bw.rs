@@ -24,5 +24,6 @@ pub(crate) static KERNELS: Kernels = Kernels {
     lane_keys_blocks: sliced::LANE_KEYS_BLOCKS,
     set_lane: sliced::set_lane,
     lanes: sliced::lanes,
+    chain: super::chain::avx512::chain,
     products: products::products,
 };

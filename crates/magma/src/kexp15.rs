@@ -1,0 +1,209 @@
+//! KExp15 and KImp15 over Magma: keys wrapped for transport (RFC 9189, 8.2.1; R 1323565.1.017-2018).
+//!
+//! SExp = CTR(K_ENC, IV, S | OMAC(K_MAC, IV | S)). The two keys must be independent, and an IV of 4 bytes must never come
+//! twice under one pair of keys: with random IVs that is likely after some 2^16 wraps.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use ctutils::CtEq;
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::error::Error;
+use crate::key::{Choice, Core, Keyed, Magma, Sealed};
+use crate::schedule::Counter;
+
+/// Bytes of an IV.
+pub const IV: usize = 4;
+
+/// By how many bytes a wrapped secret is longer.
+pub const OVERHEAD: usize = 8;
+
+/// The longest secret: what CTR has counters for would be 2^35 bytes, and nothing that is a key comes near this.
+pub const LONGEST: usize = 1 << 20;
+
+/// The two keys of KExp15. Wiped when dropped.
+#[derive(Clone)]
+pub struct Kexp15 {
+    mac: Magma,
+    encrypt: Magma,
+}
+
+impl Kexp15 {
+    /// The keys K_Exp_MAC and K_Exp_ENC on a chosen backend.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the two keys are the same.
+    pub fn new(mac: &[u8; 32], encrypt: &[u8; 32], choice: Choice) -> Result<Kexp15, Error> {
+        if mac.ct_eq(encrypt).to_bool() {
+            return Err(Error::Parameter("KExp15 takes two independent keys, but they are the same"));
+        }
+        Ok(Kexp15 { mac: Magma::with(mac, choice), encrypt: Magma::with(encrypt, choice) })
+    }
+
+    /// KExp15: wraps a secret under an IV of 4 bytes that this pair of keys has never had.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`]; [`Error::Parameter`] for an empty secret; [`Error::TooLong`] above [`LONGEST`].
+    pub fn wrap(&self, iv: &[u8], secret: &[u8]) -> Result<Vec<u8>, Error> {
+        let iv = admit_iv(iv)?;
+        if secret.is_empty() {
+            return Err(Error::Parameter("there is no secret to wrap"));
+        }
+        if secret.len() > LONGEST {
+            return Err(Error::TooLong { limit: LONGEST as u64 });
+        }
+        let mut out = Vec::with_capacity(secret.len() + OVERHEAD);
+        out.extend_from_slice(secret);
+        out.extend_from_slice(&omac(self.mac.core(), iv, secret));
+        self.encrypt.core().counter(counter(iv), out.as_mut_slice().into());
+        Ok(out)
+    }
+
+    /// KImp15: the secret, if it was wrapped under these keys and this IV.
+    ///
+    /// # Errors
+    /// [`Error::NonceLength`]; [`Error::TooLong`]; [`Error::Refused`] for everything else that can be wrong.
+    pub fn unwrap(&self, iv: &[u8], wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let iv = admit_iv(iv)?;
+        if wrapped.len() <= OVERHEAD {
+            return Err(Error::Refused);
+        }
+        if wrapped.len() > LONGEST + OVERHEAD {
+            return Err(Error::TooLong { limit: (LONGEST + OVERHEAD) as u64 });
+        }
+        let mut out = Zeroizing::new(wrapped.to_vec());
+        self.encrypt.core().counter(counter(iv), out.as_mut_slice().into());
+        let (secret, mac) = out.split_at(wrapped.len() - OVERHEAD);
+        if !omac(self.mac.core(), iv, secret).as_slice().ct_eq(mac).to_bool() {
+            return Err(Error::Refused);
+        }
+        // The check's bytes stay behind the end of the vector, and are wiped with its whole capacity.
+        out.truncate(wrapped.len() - OVERHEAD);
+        Ok(out)
+    }
+}
+
+impl fmt::Debug for Kexp15 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kexp15").field("backend", &self.mac.backend()).finish_non_exhaustive()
+    }
+}
+
+fn admit_iv(iv: &[u8]) -> Result<[u8; IV], Error> {
+    iv.try_into().map_err(|_| Error::NonceLength { got: iv.len(), want: "4" })
+}
+
+fn counter(iv: [u8; IV]) -> Counter {
+    Counter::low(u64::from(u32::from_be_bytes(iv)) << 32)
+}
+
+/// OMAC of IV | S with the whole block as tag (GOST R 34.13-2015, 5.6). The message is never empty here.
+pub(crate) fn omac(core: &Core, iv: [u8; IV], secret: &[u8]) -> [u8; 8] {
+    let double = |k: u64| k << 1 ^ (0u64.wrapping_sub(k >> 63) & 0x1b);
+    let mut zero = [0; 8];
+    core.encrypt_block(&mut zero);
+    let k1 = double(u64::from_be_bytes(zero));
+    let mut message = Zeroizing::new([&iv[..], secret].concat());
+    let whole = message.len().is_multiple_of(8);
+    let mut last = if whole { k1 } else { double(k1) };
+    if !whole {
+        // The first length of this vector was its capacity: the old copy is wiped when padding moves it.
+        let mut padded = Vec::with_capacity(message.len().next_multiple_of(8));
+        padded.extend_from_slice(&message);
+        padded.push(0x80);
+        padded.resize(message.len().next_multiple_of(8), 0);
+        message = Zeroizing::new(padded);
+    }
+    let blocks = message.len() / 8;
+    let mut state = [0; 8];
+    for (i, block) in message.chunks_exact(8).enumerate() {
+        let mask = if i + 1 == blocks { last.to_be_bytes() } else { [0; 8] };
+        for ((s, b), m) in state.iter_mut().zip(block).zip(mask) {
+            *s ^= b ^ m;
+        }
+        core.encrypt_block(&mut state);
+    }
+    zero.zeroize();
+    last.zeroize();
+    state
+}
+
+#[cfg(test)]
+mod tests {
+    use lanework_cpu::{Cpu, Select, Settings};
+
+    use super::*;
+    use crate::backend::BACKENDS;
+    use crate::known::keys::WRAPPED;
+    use crate::known::{array, bytes};
+
+    fn each(test: impl Fn(Choice)) {
+        let settings = Settings::from_env().expect("the environment can be read");
+        for row in BACKENDS {
+            match Choice::new(&Cpu::detect(), Select::Named(row.name())) {
+                Ok(choice) => test(choice),
+                Err(why) => {
+                    assert!(!settings.requires(row.name()), "{why}, but LANEWORK_REQUIRE asks for it")
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn known_keys_are_wrapped_and_unwrapped() {
+        each(|choice| {
+            for w in WRAPPED {
+                let keys = Kexp15::new(&array(w.mac), &array(w.encrypt), choice).expect("two keys");
+                let wrapped = keys.wrap(&bytes(w.iv), &bytes(w.secret)).expect("a secret");
+                assert_eq!(wrapped, bytes(w.wrapped), "{} {}", choice.name(), w.source);
+                let secret = keys.unwrap(&bytes(w.iv), &wrapped).expect("its own check");
+                assert_eq!(*secret, bytes(w.secret), "{} {}", choice.name(), w.source);
+            }
+        });
+    }
+
+    #[test]
+    fn gost_r_34_13_a_2_6() {
+        // The first bytes of the standard's four blocks are this test's IV.
+        let key = array("ffeeddccbbaa99887766554433221100f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff");
+        let message = bytes("92def06b3c130a59db54c704f8189d204a98fb2e67a8024c8912409b17b57e41");
+        let tag = omac(Magma::new(&key).core(), array("92def06b"), &message[4..]);
+        assert_eq!(tag, array("154e72102030c5bb"));
+    }
+
+    #[test]
+    fn every_length_comes_back_and_every_changed_bit_is_refused() {
+        let keys = Kexp15::new(&[1; 32], &[2; 32], Choice::default()).expect("two keys");
+        for length in 1..=50u8 {
+            let secret: Vec<u8> = (0..length).collect();
+            let wrapped = keys.wrap(b"iv00", &secret).expect("a secret");
+            assert_eq!(*keys.unwrap(b"iv00", &wrapped).expect("its own check"), secret);
+            for bit in 0..8 * wrapped.len() {
+                let mut bad = wrapped.clone();
+                bad[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(keys.unwrap(b"iv00", &bad).err(), Some(Error::Refused), "{length} bit {bit}");
+            }
+            assert_eq!(keys.unwrap(b"iv01", &wrapped).err(), Some(Error::Refused));
+            assert_eq!(keys.unwrap(b"iv00", &wrapped[..wrapped.len() - 1]).err(), Some(Error::Refused));
+        }
+    }
+
+    #[test]
+    fn misuse_has_its_errors() {
+        assert!(matches!(Kexp15::new(&[1; 32], &[1; 32], Choice::default()), Err(Error::Parameter(_))));
+        let keys = Kexp15::new(&[1; 32], &[2; 32], Choice::default()).expect("two keys");
+        for got in [0, 3, 5, 8] {
+            let wrong = Some(Error::NonceLength { got, want: "4" });
+            assert_eq!(keys.wrap(&vec![0; got], b"secret").err(), wrong);
+            assert_eq!(keys.unwrap(&vec![0; got], &[0; 40]).err(), wrong);
+        }
+        assert!(matches!(keys.wrap(&[0; 4], b""), Err(Error::Parameter(_))));
+        assert_eq!(keys.wrap(&[0; 4], &vec![0; LONGEST + 1]).err(), Some(Error::TooLong { limit: 1 << 20 }));
+        for length in 0..=8 {
+            assert_eq!(keys.unwrap(&[0; 4], &vec![0; length]).err(), Some(Error::Refused));
+        }
+        let long = Some(Error::TooLong { limit: (1 << 20) + 8 });
+        assert_eq!(keys.unwrap(&[0; 4], &vec![0; LONGEST + 9]).err(), long);
+    }
+}
