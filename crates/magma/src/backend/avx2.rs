@@ -1,12 +1,13 @@
 //! AVX2: byte planes in bulk, whole words for up to 8 blocks, carry-less products.
 //!
-//! Kernels work on batches of up to four groups of 32 blocks. A last batch that is not whole passes through a buffer. Round
-//! keys, and keystream that is left over, are wiped from the stack; states of blocks, which are no longer secret than the
-//! blocks that the caller holds, are not.
+//! Kernels work on batches of up to four groups of 32 blocks. A last batch that is not whole passes through a buffer. What
+//! they put on the stack themselves is wiped: round keys, states, and keystream that is left over. Slots in which the
+//! compiler keeps a part of a state for some operations are not; no round key of the caller's lands there whole.
 
 use core::arch::x86_64::*;
+use core::mem::MaybeUninit;
 
-use lanework_cpu::memory::{Block, bytes_mut, wipe};
+use lanework_cpu::memory::{Block, wipe};
 
 use super::{Kernels, LANES, LaneBlocks};
 use crate::sbox::Sbox;
@@ -249,13 +250,13 @@ unsafe fn few<J: Job>(s: &Schedule, job: &J, i: usize, input: *const u8, output:
 /// `count` whole groups from block `i` on.
 ///
 /// # Safety
-/// The tier's features; 256 bytes for each group at `input`, if it is read, and at `output`.
+/// The tier's features; 256 bytes for each group at `input`, if it is read, and at `output`; `count` groups at `state`.
 #[inline(always)]
 unsafe fn batch<T: Tier, J: Job>(
     s: &Schedule,
     keys: &Keys,
     job: &J,
-    state: &mut [Group; GROUPS],
+    state: *mut Group,
     count: usize,
     i: usize,
     input: *const u8,
@@ -263,12 +264,12 @@ unsafe fn batch<T: Tier, J: Job>(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        for (q, group) in state[..count].iter_mut().enumerate() {
-            *group = job.group(input.wrapping_add(GROUP_BYTES * q), i + GROUP * q);
+        for q in 0..count {
+            state.add(q).write(job.group(input.wrapping_add(GROUP_BYTES * q), i + GROUP * q));
         }
-        T::ROUNDS[count - 1](&PLANES[s.sbox as usize], keys, state.as_mut_ptr());
-        for (q, group) in state[..count].iter().enumerate() {
-            let out = planes::unload(*group, s.order);
+        T::ROUNDS[count - 1](&PLANES[s.sbox as usize], keys, state);
+        for q in 0..count {
+            let out = planes::unload(state.add(q).read(), s.order);
             for k in 0..8 {
                 let at = GROUP_BYTES * q + 32 * k;
                 let mut out = out[k];
@@ -296,24 +297,27 @@ unsafe fn run<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: 
             return;
         }
         let mut keys = Keys::new(s);
-        let mut state = [[_mm256_setzero_si256(); 8]; GROUPS];
+        // Written as far as it is used: zeroing it all would be felt with one group.
+        let mut state = MaybeUninit::<[Group; GROUPS]>::uninit();
+        let state = state.as_mut_ptr().cast::<Group>();
+        let used = n.div_ceil(GROUP_BYTES).min(GROUPS);
         let mut done = 0;
         while n - done > FEW {
             let count = (n - done).div_ceil(GROUP_BYTES).min(GROUPS);
             let here = (n - done).min(GROUP_BYTES * count);
             let (from, to) = (input.wrapping_add(done), output.add(done));
             if here == GROUP_BYTES * count {
-                batch::<T, J>(s, &keys, job, &mut state, count, done / 8, from, to);
+                batch::<T, J>(s, &keys, job, state, count, done / 8, from, to);
             } else {
-                let mut buffer = [Block::ZERO; GROUPS * GROUP_BYTES / 64];
-                let bytes = bytes_mut(&mut buffer);
+                let mut buffer = MaybeUninit::<[Group; GROUPS]>::uninit();
+                let at = buffer.as_mut_ptr().cast::<u8>();
+                at.write_bytes(0, GROUP_BYTES * count);
                 if J::READS {
-                    from.copy_to_nonoverlapping(bytes.as_mut_ptr(), here);
+                    from.copy_to_nonoverlapping(at, here);
                 }
-                let at = bytes.as_mut_ptr();
-                batch::<T, J>(s, &keys, job, &mut state, count, done / 8, at, at);
+                batch::<T, J>(s, &keys, job, state, count, done / 8, at, at);
                 to.copy_from_nonoverlapping(at, here);
-                wipe(&mut bytes[..GROUP_BYTES * count]);
+                wipe(core::slice::from_raw_parts_mut(at, GROUP_BYTES * count));
             }
             done += here;
         }
@@ -321,16 +325,8 @@ unsafe fn run<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: 
             few(s, job, done / 8, input.wrapping_add(done), output.add(done), n - done);
         }
         keys.wipe();
-        wipe_groups(&mut state);
+        wipe(core::slice::from_raw_parts_mut(state.cast(), GROUP_BYTES * used));
     }
-}
-
-/// # Safety
-/// AVX2.
-#[inline(always)]
-unsafe fn wipe_groups(state: &mut [Group; GROUPS]) {
-    // SAFETY: the same bytes; zeros are a value of a register.
-    wipe(unsafe { core::slice::from_raw_parts_mut(state.as_mut_ptr().cast(), size_of_val(state)) });
 }
 
 /// # Safety
@@ -382,17 +378,18 @@ unsafe fn lanes<T: Tier>(keys: &[Block], sbox: Sbox, order: ByteOrder, data: &mu
     let at = data.as_mut_ptr().cast::<u8>();
     // SAFETY: the caller's promise; `data` has all four groups, `keys` as in `set_lane`.
     unsafe {
-        let mut state = [[_mm256_setzero_si256(); 8]; GROUPS];
+        let mut state = MaybeUninit::<[Group; GROUPS]>::uninit();
+        let state = state.as_mut_ptr().cast::<Group>();
         for q in 0..count {
-            state[q] = planes::load(at.add(GROUP_BYTES * q), order);
+            state.add(q).write(planes::load(at.add(GROUP_BYTES * q), order));
         }
-        T::LANES[count - 1](&PLANES[sbox as usize], &*keys.as_ptr().cast(), state.as_mut_ptr());
+        T::LANES[count - 1](&PLANES[sbox as usize], &*keys.as_ptr().cast(), state);
         for q in 0..count {
-            let out = planes::unload(state[q], order);
+            let out = planes::unload(state.add(q).read(), order);
             for k in 0..8 {
                 _mm256_storeu_si256(at.add(GROUP_BYTES * q + 32 * k).cast(), out[k]);
             }
         }
-        wipe_groups(&mut state);
+        wipe(core::slice::from_raw_parts_mut(state.cast(), GROUP_BYTES * count));
     }
 }
