@@ -102,6 +102,13 @@ pub static BACKENDS: &[Backend<Kernels>] = &[
     ),
     #[cfg(target_arch = "x86_64")]
     Backend::new(
+        "avx512-bitslice",
+        "a bit of 512 blocks in a register for large inputs under set Z, else as avx512",
+        Features::AVX512,
+        &avx512::BITSLICE,
+    ),
+    #[cfg(target_arch = "x86_64")]
+    Backend::new(
         "avx512",
         "byte permutations in 64-byte tables, 128 blocks in flight",
         Features::AVX512,

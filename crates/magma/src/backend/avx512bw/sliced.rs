@@ -11,6 +11,9 @@
 //! 512-bit pipes, one of them for shuffles: 20 cycles, 1.25 as well. Transposing 512 bytes in and out takes 32
 //! interleavings and shuffles each way: 0.1 on Zen 4.
 //!
+//! **Measured** on Zen 4: 1.9 cycles a byte. `vpcmpub` and `vpmovb2m` run one a cycle and take three to five until the masked subtraction
+//! can begin, three times in a row. Three or four groups, whose state does not fit the registers, gave 1.8 to 2.0.
+//!
 //! Two groups of 64 are in flight: 16 registers of state, eight tables, three constants.
 //!
 //! Leak class: constant time in everything but lengths, S-box set and byte order. Nothing secret is stored but the output.
