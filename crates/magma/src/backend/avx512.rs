@@ -33,6 +33,7 @@ pub(crate) static BITSLICE: Kernels = Kernels {
     lane_keys_blocks: vbmi::LANE_KEYS_BLOCKS,
     set_lane: vbmi::set_lane,
     lanes: vbmi::lanes,
+    chain: super::chain::avx512::chain,
     products: products::products,
 };
 

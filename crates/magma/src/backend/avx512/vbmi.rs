@@ -11,8 +11,8 @@
 //! cycles a round on either account, 1.0 cycles a byte; and 8 byte shuffles, interleavings and rotations a batch on the two
 //! pipes, 0.06.
 //!
-//! **Measured** on Zen 4: 1.23 cycles a byte. Ten to twelve pairs in flight, with the state barely in the registers, gave 1.23 to
-//! 1.30, and `vpmulhuw` for the shift, which runs on the other two pipes, 1.40.
+//! **Measured** on Zen 4: 1.23 cycles a byte. Eleven pairs in flight, with the state barely in the registers, gave 1.30;
+//! `vpmulhuw` for the shift, which runs on the other two pipes, 1.37 to 1.43 with eight to twelve.
 //!
 //! **Layout.** Eight pairs are in flight: 16 registers of state, four constants and the key, so that each round has 11 left.
 //! Blocks are taken apart within 128 bits; which block lies in which lane does not matter to the rounds and is undone by the
