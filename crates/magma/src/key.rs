@@ -82,6 +82,13 @@ impl Core {
         }
     }
 
+    /// Becomes another key of the same kind, in the same memory and on the same account.
+    pub(crate) fn change(&mut self, key: &[u8; 32]) {
+        self.words = self.encrypt.order.words(key);
+        self.encrypt.rounds = Schedule::encrypt_rounds(&self.words);
+        self.decrypt.rounds = Schedule::decrypt_rounds(&self.words);
+    }
+
     /// The same key under other limits; what it has processed still counts. Clones keep the limits that they had.
     pub(crate) fn limit(&mut self, limits: Limits) {
         self.budget = Arc::new(Budget::new(limits, self.budget.used()));

@@ -63,20 +63,23 @@ pub(crate) struct Schedule {
 impl Schedule {
     /// For encryption: K1 to K8 three times, then K8 to K1.
     pub(crate) fn encrypt(words: &[u32; 8], sbox: Sbox, order: ByteOrder) -> Schedule {
-        let rounds = core::array::from_fn(|i| words[word(i, 24)]);
-        Schedule { rounds, rising: 24, sbox, order }
+        Schedule { rounds: Schedule::encrypt_rounds(words), rising: 24, sbox, order }
+    }
+
+    /// The round keys of [`Schedule::encrypt`].
+    pub(crate) fn encrypt_rounds(words: &[u32; 8]) -> [u32; 32] {
+        core::array::from_fn(|i| words[word(i, 24)])
+    }
+
+    /// The round keys of [`Schedule::decrypt`].
+    pub(crate) fn decrypt_rounds(words: &[u32; 8]) -> [u32; 32] {
+        core::array::from_fn(|i| words[word(i, 8)])
     }
 
     /// For decryption: K1 to K8 once, then K8 to K1 three times.
     pub(crate) fn decrypt(words: &[u32; 8], sbox: Sbox, order: ByteOrder) -> Schedule {
-        let rounds = core::array::from_fn(|i| words[word(i, 8)]);
-        Schedule { rounds, rising: 8, sbox, order }
+        Schedule { rounds: Schedule::decrypt_rounds(words), rising: 8, sbox, order }
     }
-}
-
-/// The word of the key that round r uses, of a schedule with so many [`rising`](Schedule::rising) rounds.
-pub(crate) const fn word(r: usize, rising: usize) -> usize {
-    if r < rising { r % 8 } else { 7 - r % 8 }
 }
 
 impl Drop for Schedule {

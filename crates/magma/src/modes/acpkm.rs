@@ -55,9 +55,7 @@ impl SectionKey {
 
     /// Takes another key, in the memory of this one.
     pub(super) fn change(&mut self, words: &[u32; 8]) {
-        for (i, round) in self.schedule.rounds.iter_mut().enumerate() {
-            *round = words[if i < 24 { i % 8 } else { 7 - i % 8 }];
-        }
+        self.schedule.rounds = Schedule::encrypt_rounds(words);
     }
 
     /// ACPKM: the words of the section key that follows.

@@ -23,7 +23,7 @@ mod tests {
             for granule in [8, 1024, 3000] {
                 for threads in [1, 2, 7] {
                     let piece = piece(len, granule, Threads::Own(threads));
-                    assert!(piece % granule == 0 && piece >= LEAST);
+                    assert!(piece.is_multiple_of(granule) && piece >= LEAST);
                     assert!(len.div_ceil(piece) <= 4 * threads);
                 }
             }

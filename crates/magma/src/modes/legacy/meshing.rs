@@ -1,14 +1,11 @@
 //! CryptoPro key meshing, RFC 4357, 2.3.2.
 #![forbid(unsafe_code)]
 
-use std::sync::Arc;
-
 use lanework_cpu::memory::wipe;
 
 use super::Meshing;
 use crate::error::Error;
 use crate::key::{Core, Gost28147, Sealed};
-use crate::limits::Budget;
 
 /// The constant C, which the old key decrypts into the new one.
 const C: [u8; 32] = [
@@ -22,8 +19,7 @@ const SECTION: usize = 1024;
 /// A key that meshes, or does not.
 #[derive(Clone)]
 pub(super) struct Meshed {
-    /// The key that was given: it is charged.
-    budget: Arc<Budget>,
+    /// The present key, on the account of the one that was given.
     pub(super) core: Core,
     meshing: Meshing,
     /// Bytes that the given key has been charged for.
@@ -34,8 +30,7 @@ pub(super) struct Meshed {
 
 impl Meshed {
     pub(super) fn new(key: &Gost28147, meshing: Meshing) -> Meshed {
-        let core = key.core().clone();
-        Meshed { budget: core.budget.clone(), core, meshing, charged: 0, used: 0 }
+        Meshed { core: key.core().clone(), meshing, charged: 0, used: 0 }
     }
 
     /// Charges the given key for what goes under it, of the `bytes` that follow.
@@ -44,7 +39,7 @@ impl Meshed {
             Meshing::None => bytes,
             Meshing::CryptoPro => bytes.min(SECTION - self.charged),
         };
-        self.budget.spend(under_it as u64)?;
+        self.core.budget.spend(under_it as u64)?;
         if self.meshing == Meshing::CryptoPro {
             self.charged += under_it;
         }
@@ -75,7 +70,7 @@ impl Meshed {
     pub(super) fn change(&mut self, iv: Option<&mut [u8; 8]>) {
         let mut key = C;
         self.core.decrypt_blocks(key.as_mut_slice().into());
-        self.core = Core::new(&key, self.core.encrypt.sbox, self.core.encrypt.order, self.core.choice);
+        self.core.change(&key);
         wipe(&mut key);
         if let Some(iv) = iv {
             self.core.encrypt_block(iv);
