@@ -3,6 +3,7 @@
 
 use inout::InOutBuf;
 use lanework_cpu::Threads;
+use lanework_cpu::memory::wipe_vector_registers;
 
 use super::parallel::piece;
 use super::{CHUNK, SMALL, Stream, whole_blocks, whole_blocks_of_iv, xor, xor_into};
@@ -38,6 +39,13 @@ impl Register {
     /// The chained blocks for the next `n` bytes in reach.
     fn next(&self, n: usize) -> &[u8] {
         &self.blocks[self.at..self.at + n]
+    }
+}
+
+/// The register itself is ciphertext; the kernels' registers hold round keys.
+impl Drop for Register {
+    fn drop(&mut self) {
+        wipe_vector_registers();
     }
 }
 

@@ -3,7 +3,7 @@
 
 use inout::InOutBuf;
 use lanework_cpu::Threads;
-use lanework_cpu::memory::wipe;
+use lanework_cpu::memory::{wipe, wipe_vector_registers};
 
 use super::parallel::piece;
 use super::{CHUNK, SMALL, Stream, whole_blocks_of_iv, xor};
@@ -95,6 +95,7 @@ impl Register {
 impl Drop for Register {
     fn drop(&mut self) {
         wipe(&mut self.gamma);
+        wipe_vector_registers();
     }
 }
 

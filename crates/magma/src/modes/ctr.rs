@@ -3,7 +3,7 @@
 
 use inout::InOutBuf;
 use lanework_cpu::Threads;
-use lanework_cpu::memory::wipe;
+use lanework_cpu::memory::{wipe, wipe_vector_registers};
 
 use super::parallel::piece;
 use super::{BLOCK, Stream};
@@ -147,6 +147,7 @@ impl<K: MagmaKey> Stream for Ctr<K> {
 impl<K: MagmaKey> Drop for Ctr<K> {
     fn drop(&mut self) {
         self.forget();
+        wipe_vector_registers();
     }
 }
 

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use inout::InOutBuf;
-use lanework_cpu::memory::wipe;
+use lanework_cpu::memory::{wipe, wipe_vector_registers};
 
 use super::{Stream, whole_blocks_of_iv, xor};
 use crate::error::Error;
@@ -53,5 +53,6 @@ impl<K: Keyed> Stream for Ofb<K> {
 impl<K: Keyed> Drop for Ofb<K> {
     fn drop(&mut self) {
         wipe(&mut self.register);
+        wipe_vector_registers();
     }
 }

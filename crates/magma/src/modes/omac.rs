@@ -4,7 +4,7 @@
 use core::fmt;
 
 use ctutils::CtEq;
-use lanework_cpu::memory::wipe;
+use lanework_cpu::memory::{wipe, wipe_vector_registers};
 
 use super::{BLOCK, xor_into};
 use crate::error::Error;
@@ -112,6 +112,7 @@ impl Drop for Chain {
     fn drop(&mut self) {
         wipe(&mut self.value);
         wipe(&mut self.last);
+        wipe_vector_registers();
     }
 }
 

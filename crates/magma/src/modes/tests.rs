@@ -192,6 +192,15 @@ fn gost28147_is_as_described() {
     }
 }
 
+/// States can move to another thread and be shared, with keys that they own.
+#[test]
+fn states_are_send_and_sync() {
+    fn holds<T: Send + Sync + 'static>() {}
+    holds::<(Ctr<Magma>, CtrAcpkm, Ofb<Magma>, CbcEncryptor<Gost28147>, CbcDecryptor<Magma>)>();
+    holds::<(CfbEncryptor<Magma>, CfbDecryptor<Gost28147>, Omac<Magma>, OmacAcpkm)>();
+    holds::<(legacy::Cnt, legacy::CfbEncryptor, legacy::CfbDecryptor, Imit)>();
+}
+
 /// Long enough to be spread, from any position, and continued afterwards.
 #[test]
 fn threads_change_nothing() {

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use inout::InOutBuf;
-use lanework_cpu::memory::wipe;
+use lanework_cpu::memory::{wipe, wipe_vector_registers};
 
 use super::Meshing;
 use super::meshing::Meshed;
@@ -118,5 +118,37 @@ impl Drop for Cnt {
     fn drop(&mut self) {
         wipe(&mut self.counter);
         wipe(&mut self.gamma);
+        wipe_vector_registers();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sbox::Sbox;
+
+    /// From where the carry comes at once, late, exactly at the modulus, and from both forms of zero.
+    #[test]
+    fn counting_in_one_step_is_counting_one_by_one() {
+        let key = Gost28147::new(&[1; 32], Sbox::Z);
+        let exact = |i: u32| u32::MAX - i * C1;
+        for high in
+            [0, 1, u32::MAX, u32::MAX - 1, u32::MAX - C1, exact(1), exact(100), exact(200) + 1, 0x8000_0000]
+        {
+            let mut state = Cnt::new(&key, &[0; 8], Meshing::None).unwrap();
+            state.counter = [0xffff_fff0u32.to_le_bytes(), high.to_le_bytes()].concat().try_into().unwrap();
+            let mut blocks = vec![0; CHUNK];
+            state.counters(&mut blocks);
+            let (mut n3, mut n4) = (0xffff_fff0u32, u64::from(high));
+            for (i, block) in blocks.chunks(8).enumerate() {
+                n3 = n3.wrapping_add(C2);
+                n4 += u64::from(C1);
+                if n4 > u64::from(u32::MAX) {
+                    n4 -= u64::from(u32::MAX);
+                }
+                assert_eq!(block, (n4 << 32 | u64::from(n3)).to_le_bytes(), "{high:#x}, block {i}");
+            }
+            assert_eq!(state.counter, blocks[CHUNK - 8..]);
+        }
     }
 }
