@@ -1,8 +1,9 @@
-//! Variants that only a study may run: the table-driven cipher that everybody else has, which leaks, and the design of the report
-//! `magma-lanes`, each with and without the measures that the report credits.
+//! Variants that only a study may run: the table-driven cipher that everybody else has, which leaks, and the design
+//! of the report `magma-lanes`, each with and without the measures that the report credits.
 //!
-//! They stand in a table of their own, [`VARIANTS`], which no choice of a backend ever looks at. Every variant that leaks says so
-//! in its name. All are Magma in the direction of encryption, in whole operations: one block or eight.
+//! They stand in a table of their own, [`VARIANTS`], which no choice of a backend ever looks at. Every variant that
+//! leaks says so in its name. All are Magma in the direction of encryption, in whole operations: one block or
+//! eight.
 #![forbid(unsafe_code)]
 
 use core::hint::black_box;
@@ -85,7 +86,8 @@ pub static VARIANTS: &[Backend<Variant>] = &[
     ),
 ];
 
-/// The round function without a key on eight words, as the report tests it: f(x) = t(x) rotated left by 11, S-box set Z.
+/// The round function without a key on eight words, as the report tests it: f(x) = t(x) rotated left by 11, S-box
+/// set Z.
 pub const REPORT_F: [(u32, u32); 8] = [
     (0x0123_4567, 0xd6fa_c8f7),
     (0x89ab_cdef, 0x71c8_0a24),
@@ -149,8 +151,9 @@ impl Variant {
         Ok(())
     }
 
-    /// The report's loop: `times` operations on one block, the same in every lane, in buffers that never leave the first-level
-    /// cache. Returns the blocks of the last operation; those beyond [`blocks_at_once`](Variant::blocks_at_once) are zeros.
+    /// The report's loop: `times` operations on one block, the same in every lane, in buffers that never leave the
+    /// first-level cache. Returns the blocks of the last operation; those beyond
+    /// [`blocks_at_once`](Variant::blocks_at_once) are zeros.
     #[must_use]
     pub fn constant_block(&self, key: &Magma, block: &[u8; 8], times: usize) -> [u8; 64] {
         #[repr(align(64))]

@@ -1,11 +1,13 @@
 //! Plain Rust for any CPU, in constant time: no table, no branch and no address depends on a key or a block.
 //!
-//! Bulk is bitsliced ([`plane`], [`rounds`], [`circuits`]): 128 blocks lie on their side as 64 planes, an S-box is about 15 gates, and the
-//! rotation by 11 is a matter of names. Fewer blocks go eight or one at a time through [`words`].
+//! Bulk is bitsliced ([`plane`], [`rounds`], [`circuits`]): 128 blocks lie on their side as 64 planes, an S-box is
+//! about 15 gates, and the rotation by 11 is a matter of names. Fewer blocks go eight or one at a time through
+//! [`words`].
 //!
-//! Prediction for 128 blocks under set Z: a round is 124 gates of addition, 116 of substitution and 32 XORs into the other half, 272
-//! in all; at three 128-bit operations a cycle, 32 rounds take 2,900 cycles, the transpositions of 1,000 operations each way 670: 3.5
-//! cycles a byte. Floor at four operations a cycle, with loads, stores and copies free: 2.6. Measured on Zen 4: 4.3.
+//! Prediction for 128 blocks under set Z: a round is 124 gates of addition, 121 of substitution and 32 XORs into
+//! the other half, 277 in all; at three 128-bit operations a cycle, 32 rounds take 2,950 cycles, the transpositions
+//! of 1,000 operations each way 670: 3.5 cycles a byte. Floor at four operations a cycle, with loads, stores and
+//! copies free: 2.6. Measured on Zen 4: 4.3.
 
 use lanework_cpu::memory::{Block, wipe};
 

@@ -13,8 +13,8 @@ pub struct Variant {
     pub(crate) at_once: usize,
     pub(crate) calls: bool,
     pub(crate) aligned: bool,
-    /// (schedule of an encryption under set Z, in, out, n): n a multiple of `at_once`, pointers at multiples of 32 if `aligned`;
-    /// otherwise as `Kernels::blocks`.
+    /// (schedule of an encryption under set Z, in, out, n): n a multiple of `at_once`, pointers at multiples of 32
+    /// if `aligned`; otherwise as `Kernels::blocks`.
     pub(crate) blocks: unsafe fn(&Schedule, *const u8, *mut u8, usize),
     pub(crate) f: unsafe fn(&[u32; 8]) -> [u32; 8],
 }

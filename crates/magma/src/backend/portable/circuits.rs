@@ -1,9 +1,9 @@
 //! The S-boxes as circuits of AND, OR, XOR and AND NOT, the operations of every vector unit.
 //!
-//! A circuit computes S(x) ^ S(0); what is missing is `CONSTANT`, which [`super::rounds`] knows how to keep out of the way. Inputs a to d
-//! are bits 0 to 3, every further letter is one gate, and the outputs are listed from bit 0 on. The circuits come from a beam
-//! search over sets of functions of four bits, guided by how many gates each output is away; the tests evaluate all of them on
-//! all inputs. Gates of all eight boxes together: Z 116, A 116, B 123, C 121, D 114, Test 117.
+//! A circuit computes S(x) ^ S(0); what is missing is `CONSTANT`, which [`super::rounds`] knows how to keep out of
+//! the way. Inputs a to d are bits 0 to 3, every further letter is one gate, and the outputs are listed from bit 0
+//! on. The circuits come from a beam search over sets of functions of four bits, guided by how many gates each
+//! output is away; the tests evaluate all of them on all inputs. Gates of all eight boxes together: Z 121, A 116, B 123, C 121, D 122, Test 107.
 #![forbid(unsafe_code)]
 
 use super::plane::Plane;
@@ -57,37 +57,37 @@ macro_rules! circuits {
 circuits! {
     Z = Sbox::Z {
         s0(a, b, c, d) {
-            e = d ^ b; f = d ^ c; g = e & a; h = f ^ a; i = h | e; j = i ^ f; k = i & !b; l = k | c; m = l & !g;
-            n = m ^ j; o = m | f; p = o ^ k; q = i & c; r = q | g;
-        } => p, n, r, j;
+            e = c ^ a; f = d | c; g = f & b; h = e ^ b; i = h & f; j = e ^ d; k = c & a; l = k | g; m = k ^ b;
+            n = m & j; o = n ^ i; p = d | b; q = p ^ i; r = h & !j; s = r ^ a;
+        } => l, q, o, s;
         s1(a, b, c, d) {
-            e = a & !b; f = e | c; g = f ^ a; h = g & b; i = f & !h; j = e ^ d; k = j ^ b; l = k ^ c;
-            m = j & !h; n = m ^ c; o = n & f; p = o & !e; q = p ^ k; r = l & d; s = r ^ g;
-        } => s, n, q, i;
+            e = a & !b; f = c ^ a; g = f & b; h = e ^ d; i = e | c; j = i & !g; k = i ^ d; l = h & !g;
+            m = l ^ c; n = b & !c; o = d & !n; p = l | k; q = p ^ b; r = f & !l; s = r ^ o;
+        } => s, m, q, j;
         s2(a, b, c, d) {
-            e = b ^ a; f = e & !c; g = a & !f; h = d & !e; i = g ^ c; j = i | h; k = d ^ b; l = c & !a;
-            m = k & !l; n = m ^ h; o = n | c; p = i ^ d; q = p ^ o; r = j & !k; s = r | f;
-        } => j, n, q, s;
+            e = b ^ a; f = c ^ a; g = d ^ b; h = d & !e; i = e & !c; j = c & !a; k = f & !i; l = k | h;
+            m = g & !j; n = m ^ h; o = l & !g; p = o | i; q = a & !k; r = i | d; s = r ^ q;
+        } => l, n, s, p;
         s3(a, b, c, d) {
             e = b ^ a; f = c ^ a; g = c | b; h = d ^ a; i = g & f; j = d & !e; k = j | i; l = c & !h; m = g ^ d;
             n = l ^ b; o = n ^ k; p = m | j; q = p & !l; r = p & !i; s = r ^ h;
         } => k, o, s, q;
         s4(a, b, c, d) {
-            e = c & !b; f = e ^ a; g = e ^ d; h = c & !g; i = h ^ b; j = i & f; k = j ^ g; l = g ^ c; m = l & f;
-            n = m | k; o = n ^ i; p = o | l; q = p & !a; r = q ^ i;
-        } => r, o, k, f;
+            e = b ^ a; f = c & !e; g = c | b; h = g ^ e; i = g & a; j = c ^ a; k = g ^ d; l = j & b; m = j ^ d;
+            n = k | i; o = n & !l; p = f | d; q = p ^ i; r = n & m; s = r | l;
+        } => s, o, q, h;
         s5(a, b, c, d) {
-            e = c ^ b; f = d ^ b; g = d & !e; h = g ^ a; i = h ^ f; j = i & c; k = j ^ f; l = j | h; m = l ^ e;
-            n = i | b; o = n ^ h; p = o ^ k; q = o | m; r = q ^ i;
-        } => p, k, r, m;
+            e = c ^ a; f = c ^ b; g = e ^ d; h = g | b; i = f | d; j = f & !g; k = j ^ b; l = h ^ e; m = i & a;
+            n = h & !m; o = n | l; p = i ^ g; q = p ^ o; r = k & i; s = r ^ l;
+        } => k, s, q, n;
         s6(a, b, c, d) {
-            e = d ^ c; f = e & !b; g = f ^ a; h = g ^ d; i = c & !h; j = h & e; k = j ^ b; l = k & a;
-            m = b & !i; n = m ^ g; o = l ^ i; p = o ^ d; q = p & n; r = q ^ h;
-        } => p, n, r, k;
+            e = d ^ a; f = d ^ c; g = f | b; h = c & b; i = h | e; j = i ^ g; k = j ^ d; l = i & !a; m = f & e;
+            n = m ^ g; o = m ^ b; p = o | l; q = p & i; r = l | j; s = r ^ b;
+        } => q, k, s, n;
         s7(a, b, c, d) {
-            e = c ^ a; f = d ^ a; g = b & !f; h = g ^ a; i = h & e; j = i ^ b; k = e ^ d; l = k & !j; m = e | b;
-            n = k & !i; o = n | g; p = n | c; q = p ^ m; r = f & !l; s = r ^ h;
-        } => o, j, q, s;
+            e = b ^ a; f = d ^ b; g = c & !e; h = f & !g; i = f & !c; j = b & !h; k = c | a; l = k ^ d;
+            m = e & !c; n = m | j; o = d & !a; p = o ^ h; q = a & !g; r = q | i; s = l | i; t = s ^ a;
+        } => t, n, r, p;
     }
     CryptoProA = Sbox::CryptoProA {
         s0(a, b, c, d) {
@@ -193,71 +193,71 @@ circuits! {
     }
     CryptoProD = Sbox::CryptoProD {
         s0(a, b, c, d) {
-            e = a & !b; f = d ^ a; g = e ^ c; h = g | f; i = h ^ b; j = i & !e; k = j & !d; l = k ^ h;
-            m = l ^ d; n = g & a; o = l & !c; p = o | n; q = j | c; r = q & l;
-        } => r, i, p, m;
+            e = b & !a; f = c | a; g = f & !d; h = g ^ e; i = d | b; j = i & !c; k = d ^ a; l = a & !c;
+            m = k ^ b; n = j ^ d; o = a & !m; p = o | n; q = m | g; r = q & !l; s = k | e; t = s ^ j;
+        } => h, t, p, r;
         s1(a, b, c, d) {
-            e = d | b; f = e ^ c; g = f & !d; h = g ^ a; i = f & a; j = i ^ b; k = j ^ f; l = j & !h;
-            m = f & !l; n = m ^ d; o = h | c; p = o & !m; q = b & !i; r = q ^ h;
-        } => n, r, k, p;
+            e = d ^ a; f = d & b; g = e & !b; h = c ^ a; i = a & !d; j = i ^ b; k = h & !d; l = f ^ c;
+            m = l & !g; n = m | k; o = h | g; p = o & !f; q = j & !k; r = q ^ e; s = h & !j; t = s | f;
+        } => n, t, p, r;
         s2(a, b, c, d) {
-            e = d ^ a; f = d & !b; g = c & !f; h = g ^ a; i = b & !h; j = i | g; k = i ^ c; l = b & !e;
-            m = l ^ h; n = m & j; o = n ^ b; p = o ^ k; q = e & !k; r = q ^ h;
-        } => p, j, r, m;
+            e = d ^ b; f = c & !d; g = f ^ a; h = g & e; i = h ^ c; j = i ^ e; k = g ^ d; l = g ^ b; m = k | i;
+            n = m ^ b; o = k & !i; p = a & !l; q = p | o; r = l | f; s = r & m;
+        } => q, j, s, n;
         s3(a, b, c, d) {
-            e = c ^ b; f = e & d; g = f ^ a; h = g ^ b; i = h ^ d; j = g & !b; k = j ^ c; l = i & !k; m = l ^ d;
-            n = i | f; o = n ^ b;
-        } => m, i, k, o;
+            e = c ^ a; f = e & d; g = b & !f; h = g ^ d; i = c & !a; j = i ^ g; k = j | d; l = j | a; m = h & b;
+            n = k & c; o = n ^ h; p = l & !m; q = p ^ k; r = p ^ e; s = r ^ o;
+        } => o, s, q, j;
         s4(a, b, c, d) {
-            e = d & c; f = d ^ c; g = f & a; h = b ^ a; i = h & !e; j = i | g; k = c ^ b; l = k | a; m = d | a;
-            n = k | g; o = l ^ d; p = o ^ i; q = m & !h; r = q ^ n; s = i & !a; t = n & !s;
-        } => j, r, p, t;
+            e = b ^ a; f = e ^ c; g = e | d; h = g ^ a; i = h | f; j = b & !f; k = i ^ d; l = k ^ h; m = h ^ c;
+            n = m & k; o = c & !n; p = d & !j; q = p ^ o; r = p ^ i; s = m | k; t = s ^ e;
+        } => t, q, l, r;
         s5(a, b, c, d) {
-            e = c ^ b; f = a & !e; g = f ^ d; h = c & b; i = h ^ g; j = i ^ b; k = j & !h; l = k ^ a; m = l & g;
-            n = m ^ c; o = n | a; p = o ^ i; q = m | c; r = q & !f;
-        } => j, p, l, r;
+            e = c | b; f = d ^ a; g = e ^ a; h = f ^ b; i = h | g; j = i ^ f; k = d & b; l = k ^ a; m = k | h;
+            n = m & e; o = l & !c; p = o ^ m; q = p ^ g; r = i & !c; s = r ^ l;
+        } => s, j, n, q;
         s6(a, b, c, d) {
-            e = b ^ a; f = d & c; g = f | e; h = b & !a; i = g ^ d; j = i ^ c; k = j & !h; l = i ^ b; m = l & e;
-            n = k & e; o = n ^ l; p = m ^ b; q = p ^ k; r = c & b; s = r ^ g;
-        } => s, k, o, q;
+            e = b & !a; f = d & !e; g = f ^ c; h = b & !g; i = h ^ a; j = e ^ d; k = j ^ a; l = h | a;
+            m = k & g; n = m ^ b; o = n & l; p = o ^ j; q = i & !j; r = q ^ g;
+        } => i, r, n, p;
         s7(a, b, c, d) {
-            e = b ^ a; f = d | c; g = f & e; h = d | b; i = h ^ g; j = i ^ d; k = g ^ c; l = j & h; m = l ^ b;
-            n = b & !j; o = n | k; p = o | a; q = a & !k; r = q ^ l; s = p ^ m; t = h & !s;
-        } => t, r, o, i;
+            e = d ^ c; f = c & !d; g = a & !f; h = g & !b; i = h ^ e; j = b & !g; k = i | b; l = k ^ j;
+            m = k & !a; n = j | d; o = n ^ i; p = i & !c; q = p ^ b; r = n & c; s = r ^ m;
+        } => q, o, s, l;
     }
     Test = Sbox::Test {
         s0(a, b, c, d) {
-            e = c & a; f = e ^ d; g = b & !f; h = c & !d; i = d & c; j = b ^ a; k = j & !i; l = k | g;
-            m = f & !j; n = a & !d; o = h | a; p = o ^ g; q = m ^ h; r = q ^ o; s = k ^ c; t = s & !n;
-        } => t, r, l, p;
+            e = d & a; f = e | c; g = f ^ b; h = g & d; i = g ^ a; j = h ^ c; k = i & !j; l = k ^ d; m = l & !g;
+            n = m ^ i; o = m & a; p = o ^ j;
+        } => g, l, p, n;
         s1(a, b, c, d) {
-            e = c ^ b; f = e & !a; g = f ^ d; h = c & !f; i = a & !e; j = i ^ h; k = d & !j; l = k | i;
-            m = g & c; n = m ^ e; o = d & a; p = o | j; q = k & c; r = q ^ g;
-        } => p, n, l, r;
+            e = b ^ a; f = e & c; g = e | c; h = d & !f; i = h ^ b; j = h ^ g; k = d & !i; l = k ^ e; m = f ^ d;
+            n = b & !c; o = j & !n; p = k & j; q = p ^ m;
+        } => l, i, o, q;
         s2(a, b, c, d) {
-            e = b ^ a; f = b & !a; g = e | d; h = d & !e; i = d ^ c; j = i | h; k = j & !f; l = j ^ g;
-            m = l ^ k; n = c & a; o = n | l; p = g & !a; q = p ^ l; r = c ^ b; s = r ^ m;
-        } => q, k, o, s;
+            e = b & !a; f = e ^ c; g = d ^ b; h = g ^ a; i = f ^ d; j = h & !i; k = j ^ b; l = f | d;
+            m = f & !k; n = m ^ d; o = l & k; p = o ^ h;
+        } => k, f, p, n;
         s3(a, b, c, d) {
-            e = c & a; f = e ^ d; g = f ^ c; h = g | b; i = h ^ f; j = b ^ a; k = g & !e; l = j & i; m = l ^ k;
-            n = j | e; o = n ^ d; p = h & c; q = p ^ a;
-        } => m, q, i, o;
+            e = c ^ a; f = c & !d; g = d & !e; h = b ^ a; i = f | b; j = h | g; k = h & !g; l = k | f;
+            m = j & !e; n = m ^ i; o = m & i; p = l & i; q = p ^ j; r = d ^ a; s = r ^ o;
+        } => l, q, s, n;
         s4(a, b, c, d) {
-            e = b ^ a; f = b & !a; g = c ^ b; h = d & !e; i = d ^ c; j = h | g; k = j & !i; l = j ^ f;
-            m = l ^ i; n = l ^ h; o = n | f; p = n & !k; q = p ^ d; r = q ^ a; s = b | a; t = s & !k;
-        } => o, r, m, t;
+            e = c ^ a; f = d & !a; g = b & !f; h = e & !d; i = h ^ b; j = g ^ d; k = c & a; l = k | g;
+            m = j ^ i; n = m ^ c; o = a & !i; p = o ^ m;
+        } => p, l, i, n;
         s5(a, b, c, d) {
-            e = a & !c; f = d ^ c; g = f | e; h = g ^ b; i = b & !a; j = i ^ d; k = j | h; l = k ^ f;
-            m = f & !k; n = j ^ b; o = n | c; p = m ^ a; q = p ^ o; r = p ^ j;
-        } => q, h, r, l;
+            e = c ^ a; f = c & !a; g = f ^ b; h = g | d; i = h ^ e; j = e ^ b; k = h & c; l = j | f; m = l & h;
+            n = e & !m; o = j | g; p = o ^ k; q = d ^ c; r = q ^ n;
+        } => r, p, i, m;
         s6(a, b, c, d) {
-            e = c | a; f = b & !c; g = e ^ d; h = d | c; i = h & !a; j = i ^ f; k = i ^ b; l = h & !k;
-            m = l ^ g; n = g | f; o = n ^ e; p = j ^ c; q = o | m; r = q ^ p;
-        } => o, r, m, j;
+            e = c ^ b; f = d ^ a; g = e ^ d; h = d & a; i = c & !h; j = f | e; k = g & f; l = k | i; m = k ^ b;
+            n = h ^ b; o = n & !i; p = o | k; q = j & !g; r = q ^ i;
+        } => p, r, m, l;
         s7(a, b, c, d) {
-            e = c & a; f = c | a; g = d & !e; h = g | b; i = h & f; j = i ^ b; k = h ^ a; l = k & !j; m = l ^ g;
-            n = l & !e; o = j ^ d; p = o | n; q = o | c; r = p & l; s = r ^ q;
-        } => i, m, s, p;
+            e = b | a; f = c ^ a; g = f | d; h = b ^ a; i = d ^ b; j = f ^ e; k = g & !h; l = k ^ b; m = j & i;
+            n = e & c; o = g & !n; p = d ^ a; q = p ^ m; r = k | c; s = r & !m;
+        } => l, o, s, q;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Bit planes: 128 blocks on their side.
 //!
-//! Plane i of a half holds bit i of that half of 128 blocks. Block b lies in bit 32 * (b / 2 % 2) + b / 4 of word b % 2: that is
-//! where shifts and masks alone, without any shuffle, bring it.
+//! Plane i of a half holds bit i of that half of 128 blocks. Block b lies in bit 32 * (b / 2 % 2) + b / 4 of word b
+//! % 2: that is where shifts and masks alone, without any shuffle, bring it.
 #![forbid(unsafe_code)]
 
 use core::mem::MaybeUninit;
@@ -12,8 +12,8 @@ use crate::schedule::ByteOrder;
 /// Blocks in a batch.
 pub(super) const BATCH: usize = 128;
 
-/// One bit of every block of a batch. Two words, because every 64-bit architecture's baseline has registers of 128 bits, and
-/// the compiler joins pairs of equal operations.
+/// One bit of every block of a batch. Two words, because every 64-bit architecture's baseline has registers of 128
+/// bits, and the compiler joins pairs of equal operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub(super) struct Plane(pub(super) [u64; 2]);
@@ -72,7 +72,8 @@ impl Not for Plane {
     }
 }
 
-/// Whether a transposition also reverses the bytes of every word, which is the same as planes i and i ^ 24 trading places.
+/// Whether a transposition also reverses the bytes of every word, which is the same as planes i and i ^ 24 trading
+/// places.
 mod reverse {
     pub(super) const NOTHING: u8 = 0;
     /// The words are what is transposed.
@@ -88,8 +89,8 @@ fn exchange<const S: u32>(a: Plane, b: Plane, mask: u64) -> [Plane; 2] {
     [a ^ moved.up(S), b ^ moved]
 }
 
-/// Two levels of the transposition at a time, of rows 2S and S apart. Levels 16 and 8 bring the planes to their places when
-/// bytes are reversed.
+/// Two levels of the transposition at a time, of rows 2S and S apart. Levels 16 and 8 bring the planes to their
+/// places when bytes are reversed.
 #[inline(always)]
 fn two_levels<const S2: u32, const S1: u32, const REVERSE: u8>(rows: &mut Half, masks: [u64; 2]) {
     let s = S1 as usize;
@@ -208,8 +209,9 @@ pub(super) type Unwritten = [MaybeUninit<[u32; 4]>; 32];
 /// The planes that hold one word for all blocks: all ones where its bit is 1.
 #[inline(always)]
 pub(super) fn spread(word: u32, planes: &mut Unwritten) {
-    // Four bits beside each other first, each of which then fills a plane: the fewest operations where a vector's lanes can
-    // all be set to one of them. The baseline of x86-64 extends signs in lanes of 32 bits only, hence quarters.
+    // Four bits beside each other first, each of which then fills a plane: the fewest operations where a vector's
+    // lanes can all be set to one of them. The baseline of x86-64 extends signs in lanes of 32 bits only, hence
+    // quarters.
     for (g, planes) in planes.chunks_exact_mut(4).enumerate() {
         let q: [u32; 4] =
             core::array::from_fn(|j| (0u32.wrapping_sub(word & 1 << (4 * g + j)) as i32 >> 31) as u32);

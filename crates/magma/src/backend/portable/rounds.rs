@@ -1,14 +1,16 @@
 //! The 32 rounds on bit planes.
 //!
-//! **The adder takes four gates a bit.** With x the block's bit, k the key's and c the carry, let u = x ^ k and d = c ^ k. Then
-//! the sum is x ^ d, the carry out k ^ (u & d), and d of the next bit is (u & d) ^ (k ^ k'), k' being the key's next bit. So two
-//! masks per bit and word of the key, k and k ^ k', leave two XORs for u and the sum and two gates for the next d.
+//! **The adder takes four gates a bit.** With x the block's bit, k the key's and c the carry, let u = x ^ k and d =
+//! c ^ k. Then the sum is x ^ d, the carry out k ^ (u & d), and d of the next bit is (u & d) ^ (k ^ k'), k' being
+//! the key's next bit. So two masks per bit and word of the key, k and k ^ k', leave two XORs for u and the sum and
+//! two gates for the next d.
 //!
-//! **Substitutions cost no inversions.** The circuits compute S(x) ^ S(0), which AND, OR, XOR and AND NOT can do. What is missing is
-//! a constant word, so a half that was changed once is kept as its value XOR a constant c, and one that was changed twice as
-//! its value. A round whose right half is kept inverted in some bits needs no extra gate: there its u comes from k ^ c, its d is
-//! kept as d ^ c so that the sum comes out right, and AND becomes AND NOT. Halves are inverted in rounds 2 and 3 of every four, which
-//! meets the words K2, K3, K6 and K7 and no others in either direction, so that each word needs one kind of mask.
+//! **Substitutions cost no inversions.** The circuits compute S(x) ^ S(0), which AND, OR, XOR and AND NOT can do.
+//! What is missing is a constant word, so a half that was changed once is kept as its value XOR a constant c, and
+//! one that was changed twice as its value. A round whose right half is kept inverted in some bits needs no extra
+//! gate: there its u comes from k ^ c, its d is kept as d ^ c so that the sum comes out right, and AND becomes AND
+//! NOT. Halves are inverted in rounds 2 and 3 of every four, which meets the words K2, K3, K6 and K7 and no others
+//! in either direction, so that each word needs one kind of mask.
 
 use core::mem::MaybeUninit;
 
@@ -39,7 +41,8 @@ impl Room {
         let masks = self.0.as_mut_ptr();
         for (w, &word) in s.rounds[..8].iter().enumerate() {
             let kept = if matches!(w % 4, 1 | 2) { word ^ S::CONSTANT } else { word };
-            // SAFETY: a place within the room, which nothing else refers to; quarters may hold anything, and all are written.
+            // SAFETY: a place within the room, which nothing else refers to; quarters may hold anything, and all
+            // are written.
             unsafe {
                 spread(kept, &mut *(&raw mut (*masks).key[w]).cast::<Unwritten>());
                 spread(word ^ kept >> 1, &mut *(&raw mut (*masks).edge[w]).cast::<Unwritten>());

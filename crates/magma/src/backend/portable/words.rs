@@ -1,10 +1,10 @@
 //! A few blocks at a time, for serial modes and short inputs: all eight S-boxes of a word at once, without planes.
 //!
-//! Each output bit of an S-box is a polynomial over GF(2) in its four input bits, so y = XOR over the 16 sets m of input bits of
-//! C\[m\] & M\[m\], where M\[m\] has all four bits of a nibble set where the product of the nibble's bits in m is 1, and C\[m\] holds,
-//! nibble by nibble, the coefficients of all four outputs. Grouped by the upper two input bits that is
-//! y = L0 ^ (M3 & L1) ^ (M2 & L2) ^ (M3 & M2 & L3), each L = C ^ (M0 & C') ^ (M1 & C'') ^ (M0 & M1 & C''').
-//! Nothing is looked up, and the eight S-boxes may all differ.
+//! Each output bit of an S-box is a polynomial over GF(2) in its four input bits, so y = XOR over the 16 sets m of
+//! input bits of C\[m\] & M\[m\], where M\[m\] has all four bits of a nibble set where the product of the nibble's
+//! bits in m is 1, and C\[m\] holds, nibble by nibble, the coefficients of all four outputs. Grouped by the upper
+//! two input bits that is y = L0 ^ (M3 & L1) ^ (M2 & L2) ^ (M3 & M2 & L3), each L = C ^ (M0 & C') ^ (M1 & C'') ^
+//! (M0 & M1 & C'''). Nothing is looked up, and the eight S-boxes may all differ.
 #![forbid(unsafe_code)]
 
 use crate::sbox::{ROWS, Rows, Sbox};
@@ -109,7 +109,8 @@ fn round(c: &[Row; 16], key: &Row, left: &mut Row, right: &Row) {
     }
 }
 
-/// A row of blocks, as numbers. `keys` holds K1 to K8 for every block, of which `rising` rounds take the words in rising order.
+/// A row of blocks, as numbers. `keys` holds K1 to K8 for every block, of which `rising` rounds take the words in
+/// rising order.
 #[inline(always)]
 fn row(sbox: Sbox, keys: &[Row; 8], rising: usize, blocks: [u64; ROW]) -> [u64; ROW] {
     let c = &COEFFICIENT_ROWS[sbox as usize];

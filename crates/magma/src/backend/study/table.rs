@@ -1,5 +1,5 @@
-//! One block at a time by tables: two S-boxes and the rotation by 11 in each of four tables of 256 words, as every Magma in use
-//! has them. **It leaks**: which of the 64 cache lines are touched depends on the key and the block.
+//! One block at a time by tables: two S-boxes and the rotation by 11 in each of four tables of 256 words, as every
+//! Magma in use has them. **It leaks**: which of the 64 cache lines are touched depends on the key and the block.
 
 use crate::sbox::{ROWS, Sbox};
 use crate::schedule::Schedule;

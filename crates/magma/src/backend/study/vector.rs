@@ -1,13 +1,15 @@
-//! Eight blocks at a time in AVX2, each word in a lane of its own: the design of the report `magma-lanes` and of SmokeRand, with the
-//! standard's S-boxes. A round looks up eight times with `vpshufb`, once for each S-box, and masks the one byte of every word that
-//! the S-box is for. In constant time, but with one dependent chain of eight blocks, most of whose latency nothing fills.
+//! Eight blocks at a time in AVX2, each word in a lane of its own: the design of the report `magma-lanes` and of
+//! SmokeRand, with the standard's S-boxes. A round looks up eight times with `vpshufb`, once for each S-box, and
+//! masks the one byte of every word that the S-box is for. In constant time, but with one dependent chain of eight
+//! blocks, most of whose latency nothing fills.
 
 use core::arch::x86_64::*;
 
 use crate::sbox::{ROWS, Sbox};
 use crate::schedule::Schedule;
 
-/// Two S-boxes for byte i of every word, the second shifted to the upper nibble; twice, for the two halves of a register.
+/// Two S-boxes for byte i of every word, the second shifted to the upper nibble; twice, for the two halves of a
+/// register.
 #[repr(align(32))]
 struct Tables([[[u8; 32]; 2]; 4]);
 
@@ -51,7 +53,8 @@ macro_rules! f_body {
     }};
 }
 
-/// As a C compiler that does not inline would call it: the operand in a register, where Rust's own convention takes memory.
+/// As a C compiler that does not inline would call it: the operand in a register, where Rust's own convention takes
+/// memory.
 #[allow(improper_ctypes_definitions)]
 #[inline(never)]
 #[target_feature(enable = "avx2")]
@@ -83,8 +86,8 @@ pub(crate) unsafe fn f<const CALLS: bool>(words: &[u32; 8]) -> [u32; 8] {
     out
 }
 
-/// Encrypts `n` Magma blocks, n a multiple of 8. CALLS: functions are called, not inlined. ALIGNED: the load and store instructions are
-/// those that want addresses at multiples of 32.
+/// Encrypts `n` Magma blocks, n a multiple of 8. CALLS: functions are called, not inlined. ALIGNED: the load and
+/// store instructions are those that want addresses at multiples of 32.
 ///
 /// # Safety
 /// AVX2. `input`: 8n readable bytes; `output`: 8n writable bytes; the same address or disjoint; if ALIGNED, both at multiples of 32.
@@ -109,7 +112,8 @@ pub(crate) unsafe fn blocks<const CALLS: bool, const ALIGNED: bool>(
             }
         };
         let (x, y) = (_mm256_shuffle_epi8(x, reverse), _mm256_shuffle_epi8(y, reverse));
-        // The first word of a block is a1. The order of blocks within the registers does not matter as long as it is undone.
+        // The first word of a block is a1. The order of blocks within the registers does not matter as long as it
+        // is undone.
         let (x, y) = (_mm256_castsi256_ps(x), _mm256_castsi256_ps(y));
         let mut a1 = _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(x, y));
         let mut a0 = _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(x, y));
