@@ -82,6 +82,11 @@ impl Schedule {
     }
 }
 
+/// The word of the key that round r uses, of a schedule with so many [`rising`](Schedule::rising) rounds.
+pub(crate) const fn word(r: usize, rising: usize) -> usize {
+    if r < rising { r % 8 } else { 7 - r % 8 }
+}
+
 impl Drop for Schedule {
     fn drop(&mut self) {
         wipe_words(&mut self.rounds);
