@@ -7,11 +7,11 @@
 use core::fmt;
 
 use ctutils::CtEq;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::error::Error;
-use crate::key::{Choice, Core, Keyed, Magma, Sealed};
-use crate::schedule::Counter;
+use crate::key::{Choice, Keyed, Magma};
+use crate::modes::{Ctr, Omac, Stream};
 
 /// Bytes of an IV.
 pub const IV: usize = 4;
@@ -44,28 +44,30 @@ impl Kexp15 {
     /// KExp15: wraps a secret under an IV of 4 bytes that this pair of keys has never had.
     ///
     /// # Errors
-    /// [`Error::NonceLength`]; [`Error::Parameter`] for an empty secret; [`Error::TooLong`] above [`LONGEST`].
+    /// [`Error::NonceLength`]; [`Error::Parameter`] for an empty secret; [`Error::TooLong`] above [`LONGEST`];
+    /// [`Error::KeyExhausted`].
     pub fn wrap(&self, iv: &[u8], secret: &[u8]) -> Result<Vec<u8>, Error> {
-        let iv = admit_iv(iv)?;
+        let mut ctr = Ctr::new(&self.encrypt, iv)?;
         if secret.is_empty() {
             return Err(Error::Parameter("there is no secret to wrap"));
         }
         if secret.len() > LONGEST {
             return Err(Error::TooLong { limit: LONGEST as u64 });
         }
-        let mut out = Vec::with_capacity(secret.len() + OVERHEAD);
+        let mut out = Zeroizing::new(Vec::with_capacity(secret.len() + OVERHEAD));
         out.extend_from_slice(secret);
-        out.extend_from_slice(&omac(self.mac.core(), iv, secret));
-        self.encrypt.core().counter(counter(iv), out.as_mut_slice().into());
-        Ok(out)
+        out.extend_from_slice(check(&self.mac, iv, secret)?.finish().as_ref());
+        ctr.apply(&mut out)?;
+        Ok(core::mem::take(&mut *out))
     }
 
     /// KImp15: the secret, if it was wrapped under these keys and this IV.
     ///
     /// # Errors
-    /// [`Error::NonceLength`]; [`Error::TooLong`]; [`Error::Refused`] for everything else that can be wrong.
+    /// [`Error::NonceLength`]; [`Error::TooLong`]; [`Error::KeyExhausted`]; [`Error::Refused`] for everything else that can be
+    /// wrong.
     pub fn unwrap(&self, iv: &[u8], wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
-        let iv = admit_iv(iv)?;
+        let mut ctr = Ctr::new(&self.encrypt, iv)?;
         if wrapped.len() <= OVERHEAD {
             return Err(Error::Refused);
         }
@@ -73,11 +75,9 @@ impl Kexp15 {
             return Err(Error::TooLong { limit: (LONGEST + OVERHEAD) as u64 });
         }
         let mut out = Zeroizing::new(wrapped.to_vec());
-        self.encrypt.core().counter(counter(iv), out.as_mut_slice().into());
+        ctr.apply(&mut out)?;
         let (secret, mac) = out.split_at(wrapped.len() - OVERHEAD);
-        if !omac(self.mac.core(), iv, secret).as_slice().ct_eq(mac).to_bool() {
-            return Err(Error::Refused);
-        }
+        check(&self.mac, iv, secret)?.verify(mac)?;
         // The check's bytes stay behind the end of the vector, and are wiped with its whole capacity.
         out.truncate(wrapped.len() - OVERHEAD);
         Ok(out)
@@ -90,69 +90,24 @@ impl fmt::Debug for Kexp15 {
     }
 }
 
-fn admit_iv(iv: &[u8]) -> Result<[u8; IV], Error> {
-    iv.try_into().map_err(|_| Error::NonceLength { got: iv.len(), want: "4" })
-}
-
-fn counter(iv: [u8; IV]) -> Counter {
-    Counter::low(u64::from(u32::from_be_bytes(iv)) << 32)
-}
-
-/// OMAC of IV | S with the whole block as tag (GOST R 34.13-2015, 5.6). The message is never empty here.
-pub(crate) fn omac(core: &Core, iv: [u8; IV], secret: &[u8]) -> [u8; 8] {
-    let double = |k: u64| k << 1 ^ (0u64.wrapping_sub(k >> 63) & 0x1b);
-    let mut zero = [0; 8];
-    core.encrypt_block(&mut zero);
-    let k1 = double(u64::from_be_bytes(zero));
-    let mut message = Zeroizing::new([&iv[..], secret].concat());
-    let whole = message.len().is_multiple_of(8);
-    let mut last = if whole { k1 } else { double(k1) };
-    if !whole {
-        // The first length of this vector was its capacity: the old copy is wiped when padding moves it.
-        let mut padded = Vec::with_capacity(message.len().next_multiple_of(8));
-        padded.extend_from_slice(&message);
-        padded.push(0x80);
-        padded.resize(message.len().next_multiple_of(8), 0);
-        message = Zeroizing::new(padded);
-    }
-    let blocks = message.len() / 8;
-    let mut state = [0; 8];
-    for (i, block) in message.chunks_exact(8).enumerate() {
-        let mask = if i + 1 == blocks { last.to_be_bytes() } else { [0; 8] };
-        for ((s, b), m) in state.iter_mut().zip(block).zip(mask) {
-            *s ^= b ^ m;
-        }
-        core.encrypt_block(&mut state);
-    }
-    zero.zeroize();
-    last.zeroize();
-    state
+/// OMAC of IV | S, a whole block.
+fn check<'k>(key: &'k Magma, iv: &[u8], secret: &[u8]) -> Result<Omac<&'k Magma>, Error> {
+    let mut omac = Omac::new(key, OVERHEAD)?;
+    omac.update(iv)?;
+    omac.update(secret)?;
+    Ok(omac)
 }
 
 #[cfg(test)]
 mod tests {
-    use lanework_cpu::{Cpu, Select, Settings};
-
     use super::*;
-    use crate::backend::BACKENDS;
     use crate::known::keys::WRAPPED;
+    use crate::known::modes::choices;
     use crate::known::{array, bytes};
-
-    fn each(test: impl Fn(Choice)) {
-        let settings = Settings::from_env().expect("the environment can be read");
-        for row in BACKENDS {
-            match Choice::new(&Cpu::detect(), Select::Named(row.name())) {
-                Ok(choice) => test(choice),
-                Err(why) => {
-                    assert!(!settings.requires(row.name()), "{why}, but LANEWORK_REQUIRE asks for it")
-                }
-            }
-        }
-    }
 
     #[test]
     fn known_keys_are_wrapped_and_unwrapped() {
-        each(|choice| {
+        for choice in choices() {
             for w in WRAPPED {
                 let keys = Kexp15::new(&array(w.mac), &array(w.encrypt), choice).expect("two keys");
                 let wrapped = keys.wrap(&bytes(w.iv), &bytes(w.secret)).expect("a secret");
@@ -160,16 +115,7 @@ mod tests {
                 let secret = keys.unwrap(&bytes(w.iv), &wrapped).expect("its own check");
                 assert_eq!(*secret, bytes(w.secret), "{} {}", choice.name(), w.source);
             }
-        });
-    }
-
-    #[test]
-    fn gost_r_34_13_a_2_6() {
-        // The first bytes of the standard's four blocks are this test's IV.
-        let key = array("ffeeddccbbaa99887766554433221100f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff");
-        let message = bytes("92def06b3c130a59db54c704f8189d204a98fb2e67a8024c8912409b17b57e41");
-        let tag = omac(Magma::new(&key).core(), array("92def06b"), &message[4..]);
-        assert_eq!(tag, array("154e72102030c5bb"));
+        }
     }
 
     #[test]

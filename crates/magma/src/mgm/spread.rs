@@ -56,13 +56,11 @@ pub(super) fn seal(
         .enumerate()
         .map(|(i, data)| Part { data, first: (i * (piece / 8)) as u32, sum: [0; 2] })
         .collect();
-    threads
-        .for_each(&mut parts, |_, part| {
-            let mut work = Work::new(core);
-            work.seal(start.encrypt.from(part.first), hash.from(part.first), (&mut *part.data).into());
-            part.sum = work.sum;
-        })
-        .map_err(|why| Error::Threads(why.to_string()))?;
+    threads.for_each(&mut parts, |_, part| {
+        let mut work = Work::new(core);
+        work.seal(start.encrypt.from(part.first), hash.from(part.first), (&mut *part.data).into());
+        part.sum = work.sum;
+    })?;
     Ok(tag(core, start, aad, length, &parts))
 }
 
@@ -89,24 +87,21 @@ impl Opening {
             .enumerate()
             .map(|(i, data)| Part { data, first: (i * (piece / 8)) as u32, sum: [0; 2] })
             .collect();
-        threads
-            .for_each(&mut parts, |_, part| {
-                let mut work = Work::new(core);
-                work.absorb(hash.from(part.first), part.data);
-                part.sum = work.sum;
-            })
-            .map_err(|why| Error::Threads(why.to_string()))?;
+        threads.for_each(&mut parts, |_, part| {
+            let mut work = Work::new(core);
+            work.absorb(hash.from(part.first), part.data);
+            part.sum = work.sum;
+        })?;
         Ok(Opening { tag: tag(core, start, aad, length, &parts), start })
     }
 
     pub(super) fn decrypt(&self, core: &Core, threads: Threads<'_>, data: &mut [u8]) -> Result<(), Error> {
         let piece = piece(threads, data.len());
         let mut parts: Vec<_> = data.chunks_mut(piece).collect();
-        threads
-            .for_each(&mut parts, |i, part| {
-                let first = (i * (piece / 8)) as u32;
-                core.counter(self.start.encrypt.from(first), (&mut **part).into());
-            })
-            .map_err(|why| Error::Threads(why.to_string()))
+        threads.for_each(&mut parts, |i, part| {
+            let first = (i * (piece / 8)) as u32;
+            core.counter(self.start.encrypt.from(first), (&mut **part).into());
+        })?;
+        Ok(())
     }
 }

@@ -1,25 +1,17 @@
 //! MGM against the RFCs' messages and against the specification, on every backend, whole, cut anywhere, and on threads.
 
 use inout::InOutBuf;
-use lanework_cpu::{Cpu, Select, Settings, Threads};
+use lanework_cpu::Threads;
 
 use super::*;
-use crate::backend::BACKENDS;
 use crate::known::mgm::{INSIDES, MESSAGES};
+use crate::known::modes::choices;
 use crate::known::{array, bytes};
 use crate::sbox::Sbox;
 use crate::spec;
 
-/// Runs `test` on every backend that this machine has.
 fn each(test: impl Fn(Choice)) {
-    let settings = Settings::from_env().expect("the environment can be read");
-    let cpu = Cpu::detect();
-    for row in BACKENDS {
-        match Choice::new(&cpu, Select::Named(row.name())) {
-            Ok(choice) => test(choice),
-            Err(why) => assert!(!settings.requires(row.name()), "{why}, but LANEWORK_REQUIRE asks for it"),
-        }
-    }
+    choices().into_iter().for_each(test);
 }
 
 fn numbers(seed: u64, n: usize) -> Vec<u8> {

@@ -211,11 +211,7 @@ impl Short {
 
     /// output = input xor gamma.
     pub(super) fn crypt(&self, data: InOutBuf<'_, '_, u8>) {
-        // In two steps, because a loop over both pointers of an `InOutBuf` must expect that they overlap, and is slow where
-        // they are the same.
-        for (out, gamma) in data.into_out_with_copied_in().iter_mut().zip(&self.blocks) {
-            *out ^= gamma;
-        }
+        crate::modes::xor(data, &self.blocks[..self.data]);
     }
 
     /// The whole tag, with the associated data and the ciphertext of the announced lengths.
