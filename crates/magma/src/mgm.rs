@@ -4,6 +4,9 @@
 //! factor H_i that the ciphertext's block i is multiplied with. Nothing depends on the block before, so all of it runs in the
 //! cipher's bulk kernels, in pieces that stay in the first-level cache, and the products are reduced once, at the end.
 //!
+//! Sealing counts associated data and data against the key's limits ([`crate::limits`]), opening what was authentic: forgeries
+//! are not the key owner's traffic, and whoever could send them could otherwise use the key up.
+//!
 //! What the mode asks of its user: a nonce never comes twice under one key (its top bit must be 0, RFC 9058, 4.1), and the
 //! length of the tag is fixed for a protocol, hence at construction. Opening checks the tag over the whole ciphertext before
 //! the first byte is decrypted; what was refused leaves zeros in the output. The mode does not commit to its key: a
@@ -114,7 +117,8 @@ impl Mgm {
     /// Encrypts `data` in place and returns the tag over `aad` and the ciphertext.
     ///
     /// # Errors
-    /// [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::EmptyMessage`], [`Error::TooLong`]; nothing is changed then.
+    /// [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::EmptyMessage`], [`Error::TooLong`],
+    /// [`Error::KeyExhausted`]; nothing is changed then.
     pub fn seal(&self, nonce: &[u8], aad: &[u8], data: &mut [u8]) -> Result<Tag, Error> {
         self.seal_inout(nonce, aad, data.into())
     }
@@ -134,6 +138,7 @@ impl Mgm {
     pub fn seal_inout(&self, nonce: &[u8], aad: &[u8], mut data: InOutBuf<'_, '_, u8>) -> Result<Tag, Error> {
         let nonce = self.admit(nonce, aad.len(), data.len())?;
         let core = self.core();
+        core.budget.spend((aad.len() + data.len()) as u64)?;
         if Short::fits(aad.len(), data.len()) {
             let mut short = Short::new(core, nonce, aad.len(), data.len());
             short.crypt(data.reborrow());
@@ -187,6 +192,7 @@ impl Mgm {
             if !self.equal(&short.tag(core, aad, data.get_in()), tag) {
                 return refuse(data.get_out());
             }
+            core.budget.spend((aad.len() + data.len()) as u64)?;
             short.crypt(data);
             return Ok(());
         }
@@ -198,6 +204,7 @@ impl Mgm {
         if !self.equal(&work.tag(), tag) {
             return refuse(data.get_out());
         }
+        core.budget.spend((aad.len() + data.len()) as u64)?;
         core.counter(start.encrypt, data);
         Ok(())
     }
@@ -215,6 +222,7 @@ impl Mgm {
     ) -> Result<Tag, Error> {
         if spread::is_worth_it(threads, data.len()) {
             let nonce = self.admit(nonce, aad.len(), data.len())?;
+            self.core().budget.spend((aad.len() + data.len()) as u64)?;
             return Ok(Tag::new(spread::seal(self.core(), threads, nonce, aad, data)?, self.tag));
         }
         self.seal(nonce, aad, data)
@@ -239,6 +247,7 @@ impl Mgm {
             if !self.equal(&opening.tag, tag) {
                 return refuse(data);
             }
+            self.core().budget.spend((aad.len() + data.len()) as u64)?;
             return opening.decrypt(self.core(), threads, data);
         }
         self.open(nonce, aad, data, tag)

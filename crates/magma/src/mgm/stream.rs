@@ -112,11 +112,15 @@ impl<'k> Stream<'k> {
         }
     }
 
-    fn aad(&mut self, aad: &[u8]) -> Result<(), Error> {
+    /// `charged`: whether the key's limits count it at once.
+    fn aad(&mut self, aad: &[u8], charged: bool) -> Result<(), Error> {
         if self.in_data {
             return Err(Error::OutOfOrder);
         }
         let n = self.admit(aad.len())?;
+        if charged {
+            self.mgm.core().budget.spend(n)?;
+        }
         self.authenticate(self.aad, aad);
         self.aad += n;
         Ok(())
@@ -141,6 +145,9 @@ impl<'k> Stream<'k> {
 
     fn crypt(&mut self, how: Way, mut data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
         let length = self.admit(data.len())?;
+        if how == Way::Seal {
+            self.mgm.core().budget.spend(length)?;
+        }
         self.begin_data();
         let filled = (self.data % 8) as usize;
         if filled > 0 {
@@ -195,7 +202,10 @@ impl<'k> Stream<'k> {
     fn check(&mut self, tag: &[u8]) -> Result<(), Error> {
         self.mgm.admit_tag(tag)?;
         let computed = self.tag()?;
-        if self.mgm.equal(&computed, tag) { Ok(()) } else { Err(Error::Refused) }
+        if !self.mgm.equal(&computed, tag) {
+            return Err(Error::Refused);
+        }
+        self.mgm.core().budget.spend(self.aad + self.data)
     }
 }
 
@@ -221,15 +231,15 @@ impl<'k> Sealer<'k> {
     /// The next associated data.
     ///
     /// # Errors
-    /// [`Error::OutOfOrder`] after data; [`Error::TooLong`]. The piece is not taken then.
+    /// [`Error::OutOfOrder`] after data; [`Error::TooLong`], [`Error::KeyExhausted`]. The piece is not taken then.
     pub fn aad(&mut self, aad: &[u8]) -> Result<(), Error> {
-        self.0.aad(aad)
+        self.0.aad(aad, true)
     }
 
     /// Encrypts the next data in place.
     ///
     /// # Errors
-    /// [`Error::TooLong`]. The piece is not taken then.
+    /// [`Error::TooLong`], [`Error::KeyExhausted`]. The piece is not taken then.
     pub fn data(&mut self, data: &mut [u8]) -> Result<(), Error> {
         self.0.crypt(Way::Seal, data.into())
     }
@@ -237,7 +247,7 @@ impl<'k> Sealer<'k> {
     /// Encrypts the next data from one buffer into another or in place.
     ///
     /// # Errors
-    /// [`Error::TooLong`]. The piece is not taken then.
+    /// [`Error::TooLong`], [`Error::KeyExhausted`]. The piece is not taken then.
     pub fn data_inout(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
         self.0.crypt(Way::Seal, data)
     }
@@ -268,7 +278,7 @@ impl<'k> Opener<'k> {
     /// # Errors
     /// [`Error::OutOfOrder`] after data; [`Error::TooLong`]. The piece is not taken then.
     pub fn aad(&mut self, aad: &[u8]) -> Result<(), Error> {
-        self.0.aad(aad)
+        self.0.aad(aad, false)
     }
 
     /// Decrypts the next data in place, although nothing has been checked yet.
@@ -290,7 +300,8 @@ impl<'k> Opener<'k> {
     /// Says whether everything that was decrypted is authentic.
     ///
     /// # Errors
-    /// [`Error::Refused`]: destroy what was decrypted. [`Error::EmptyMessage`], [`Error::TagLength`].
+    /// [`Error::Refused`], [`Error::KeyExhausted`]: destroy what was decrypted. [`Error::EmptyMessage`],
+    /// [`Error::TagLength`].
     pub fn finish(mut self, tag: &[u8]) -> Result<(), Error> {
         self.0.check(tag)
     }
@@ -313,7 +324,7 @@ impl<'k> Verifier<'k> {
     /// # Errors
     /// [`Error::OutOfOrder`] after data; [`Error::TooLong`]. The piece is not taken then.
     pub fn aad(&mut self, aad: &[u8]) -> Result<(), Error> {
-        self.stream.aad(aad)
+        self.stream.aad(aad, false)
     }
 
     /// The next ciphertext.
@@ -328,7 +339,7 @@ impl<'k> Verifier<'k> {
     /// else may be able to change them in between.
     ///
     /// # Errors
-    /// [`Error::Refused`], [`Error::EmptyMessage`], [`Error::TagLength`].
+    /// [`Error::Refused`], [`Error::EmptyMessage`], [`Error::TagLength`], [`Error::KeyExhausted`].
     pub fn finish(mut self, tag: &[u8]) -> Result<Decrypter<'k>, Error> {
         self.stream.check(tag)?;
         Ok(Decrypter {

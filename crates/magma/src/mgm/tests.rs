@@ -7,6 +7,7 @@ use super::*;
 use crate::known::mgm::{INSIDES, MESSAGES};
 use crate::known::modes::choices;
 use crate::known::{array, bytes};
+use crate::limits::Limits;
 use crate::sbox::Sbox;
 use crate::spec;
 
@@ -346,4 +347,44 @@ fn a_message_of_two_to_the_29_bytes_is_too_long() {
     let mut verifier = mgm.verifier(&[0; 8]).expect("a nonce");
     verifier.data(&[0; 100]).expect("taken");
     assert_eq!(verifier.data(&long[..(1 << 29) - 100]).err(), too_long);
+}
+
+#[test]
+fn limits_count_what_is_sealed_and_what_is_authentic() {
+    let limits = Limits::Custom { bytes: 1000, section: 8 };
+    let mgm = || Mgm::over(Magma::new(&[4; 32]).with_limits(limits), 8).expect("8 bytes of tag");
+    let exhausted = Error::KeyExhausted { limit: 1000 };
+    let nonce = [0; 8];
+    for (aad, n) in [(5, 15), (100, 700)] {
+        let (sealing, opening) = (mgm(), mgm());
+        let aad = vec![1; aad];
+        let mut data = vec![2; n];
+        let each = (aad.len() + n) as u64;
+        let tag = sealing.seal(&nonce, &aad, &mut data).expect("within limits");
+        assert_eq!(sealing.cipher().used(), each);
+        // A thousand forgeries use nothing up.
+        for _ in 0..1000 {
+            let mut forged = data.clone();
+            assert_eq!(opening.open(&nonce, &aad, &mut forged, &[0; 8]).err(), Some(Error::Refused));
+            assert!(forged.iter().all(|&byte| byte == 0));
+        }
+        assert_eq!(opening.cipher().used(), 0);
+        for _ in 0..1000 / each {
+            let mut verifier = opening.verifier(&nonce).expect("a nonce");
+            verifier.aad(&aad).and_then(|()| verifier.data(&data)).expect("taken");
+            verifier.finish(tag.as_slice()).expect("its own tag");
+        }
+        // What the limit refuses stays as it was.
+        let before = data.clone();
+        assert_eq!(opening.open(&nonce, &aad, &mut data, tag.as_slice()), Err(exhausted.clone()));
+        let mut long = vec![3; 1001 - each as usize];
+        assert_eq!(sealing.seal(&nonce, b"", &mut long).err(), Some(exhausted.clone()));
+        assert!(data == before && long.iter().all(|&byte| byte == 3));
+        let mut sealer = sealing.sealer(&nonce).expect("a nonce");
+        assert_eq!(sealer.data(&mut long), Err(exhausted.clone()));
+        assert_eq!(sealer.aad(&long), Err(exhausted.clone()));
+        assert!(long.iter().all(|&byte| byte == 3));
+        sealer.data(&mut long[1..]).expect("to the byte");
+        assert_eq!(sealing.cipher().used(), 1000);
+    }
 }
