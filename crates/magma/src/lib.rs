@@ -15,7 +15,9 @@ mod schedule;
 pub mod spec;
 #[cfg(feature = "study")]
 pub mod study;
+mod sys;
 pub mod tlstree;
+pub mod traits;
 
 pub use error::Error;
 pub use kexp15::Kexp15;

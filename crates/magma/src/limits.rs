@@ -78,6 +78,15 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// Whether so many bytes are left.
+    pub(crate) fn allows(&self, bytes: u64) -> Result<(), Error> {
+        let limit = self.limits.bytes();
+        match self.used().checked_add(bytes) {
+            Some(sum) if sum <= limit => Ok(()),
+            _ => Err(Error::KeyExhausted { limit }),
+        }
+    }
+
     /// Takes `bytes` from what is left, all or nothing.
     pub(crate) fn spend(&self, bytes: u64) -> Result<(), Error> {
         let limit = self.limits.bytes();

@@ -39,7 +39,7 @@ mod tests;
 pub use acpkm::CtrAcpkm;
 pub use cbc::{CbcDecryptor, CbcEncryptor};
 pub use cfb::{CfbDecryptor, CfbEncryptor};
-pub use ctr::Ctr;
+pub use ctr::{Ctr, MagmaKey};
 pub use ofb::Ofb;
 pub use omac::{Omac, Tag};
 pub use omac_acpkm::OmacAcpkm;

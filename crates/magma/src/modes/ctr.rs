@@ -91,13 +91,41 @@ impl<K: MagmaKey> Ctr<K> {
         Ok(())
     }
 
-    /// Whether so many bytes may follow; charges the key for them.
-    fn admit(&self, bytes: usize) -> Result<(), Error> {
-        let end = self.position.checked_add(bytes as u64);
-        if end.is_none_or(|end| end > BLOCKS * BLOCK as u64) {
+    /// Goes to a byte of a block.
+    pub(crate) fn seek_byte(&mut self, block: u64, byte: u8) -> Result<(), Error> {
+        if block == BLOCKS && byte > 0 {
             return Err(Error::CounterExhausted);
         }
+        self.seek(block)?;
+        self.position += u64::from(byte);
+        Ok(())
+    }
+
+    /// Whether the counter has room for so many bytes.
+    fn counts(&self, bytes: usize) -> Result<(), Error> {
+        match self.position.checked_add(bytes as u64) {
+            Some(end) if end <= BLOCKS * BLOCK as u64 => Ok(()),
+            _ => Err(Error::CounterExhausted),
+        }
+    }
+
+    /// Whether so many bytes may follow; charges the key for them.
+    fn admit(&self, bytes: usize) -> Result<(), Error> {
+        self.counts(bytes)?;
         self.key.core().budget.spend(bytes as u64)
+    }
+
+    /// Whether so many bytes may follow, without charging the key.
+    pub(crate) fn would_take(&self, bytes: usize) -> Result<(), Error> {
+        self.counts(bytes)?;
+        self.key.core().budget.allows(bytes as u64)
+    }
+
+    /// The next piece, whatever the counter and the key's limits say; the key counts it if they allow it.
+    pub(crate) fn go_on(&mut self, data: InOutBuf<'_, '_, u8>) {
+        // An exhausted key stays so; the caller was told, or asked not to be.
+        let _ = self.key.core().budget.spend(data.len() as u64);
+        self.run(data);
     }
 
     /// Bytes up to the next block's beginning.
