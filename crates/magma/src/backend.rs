@@ -6,6 +6,8 @@
 //! lengths. All kernels run in constant time for given lengths: keys, blocks, states and products are secret, the S-box set,
 //! the byte order, lengths and counters are public. Every kernel equals its description in terms of [`crate::spec`].
 
+use core::ops::Range;
+
 use inout::InOutBuf;
 use lanework_cpu::memory::Block;
 use lanework_cpu::{Backend, Feature, Features};
@@ -26,7 +28,7 @@ pub(crate) mod study;
 #[cfg(test)]
 mod tests;
 
-/// Lanes that [`Kernels::lanes`] works on: independent messages, each with a key of its own.
+/// Lanes that a batch works on: independent messages, each with a key of its own.
 pub const LANES: usize = 128;
 
 /// The blocks of every lane, as bytes.
@@ -54,20 +56,20 @@ pub struct Kernels {
     /// Encrypts one block in each of the first `n` <= LANES lanes under that lane's key, in place. Blocks of other lanes are
     /// left as they were or overwritten with anything. (keys, S-box, byte order, blocks, n)
     pub(crate) lanes: unsafe fn(&[Block], Sbox, ByteOrder, &mut LaneBlocks, usize),
-    /// Takes `steps` steps in each of the first `n` <= LANES lanes, `n` > 0, under that lane's key and from the lane's state
-    /// in the scratch on, which it leaves there; other lanes' states may become anything. (this backend's `lanes`, keys,
-    /// S-box, byte order, what a step does, where the blocks are, n, steps, scratch) The strands of the n lanes have at least
-    /// that many blocks, readable and, if the step writes, writable. Any backend may use `chain::plain`; those with AVX-512F
-    /// and BW have `chain::avx512::chain`.
+    /// Takes some steps in each of the first `n` <= LANES lanes, `n` > 0, under that lane's key and from the lane's state in
+    /// the scratch on, which it leaves there; other lanes' sums stay, but their states may become anything. (these kernels,
+    /// keys, S-box, byte order, what a step does, where the strands start, n, which blocks of the strands, scratch) These
+    /// blocks of the n strands are readable and, if the step writes, writable. Any backend may use `chain::plain`; those with
+    /// AVX-512F and BW have `chain::avx512::chain`.
     pub(crate) chain: unsafe fn(
-        chain::LanesFn,
+        &Kernels,
         &[Block],
         Sbox,
         ByteOrder,
         chain::Step,
         &chain::Places,
         usize,
-        usize,
+        Range<usize>,
         &mut chain::Scratch,
     ),
     /// MGM's products: the sum over i < n of h\[i\] * x\[i\] in GF(2)\[x\], not reduced, added to `sum` (low half, high
@@ -186,7 +188,7 @@ impl Kernels {
     /// # Panics
     /// If the lengths differ or are not multiples of 8.
     pub(crate) fn products(&self, h: &[u8], x: &[u8], sum: &mut [u64; 2]) {
-        assert!(h.len() == x.len() && h.len() % 8 == 0, "as many whole blocks");
+        assert!(h.len() == x.len() && h.len().is_multiple_of(8), "as many whole blocks");
         // SAFETY: features as above; lengths were just checked.
         unsafe { (self.products)(h.as_ptr(), x.as_ptr(), h.len() / 8, sum) }
     }

@@ -18,12 +18,12 @@ use core::cmp::Reverse;
 use lanework_cpu::memory::{Block, wipe_blocks};
 use lanework_cpu::{PoolError, Threads};
 
-use crate::backend::chain::{Scratch, Step, Strands};
+use crate::backend::chain::{Scratch, Step, Strands, Table};
 use crate::backend::{Kernels, LANES, LaneBlocks};
 use crate::error::Error;
 use crate::key::{Choice, Core, Keyed};
 use crate::sbox::Sbox;
-use crate::schedule::ByteOrder;
+use crate::schedule::{ByteOrder, Schedule};
 
 pub mod hazmat;
 mod mgm;
@@ -90,7 +90,7 @@ impl<'t> Batch<'t> {
             }
         }
         // The S-box first, so that groups need not be mixed. Jobs in the right order already are not sorted again.
-        ready.sort_unstable_by_key(|r| (r.job.core().encrypt.sbox as u8, Reverse(r.shape.steps)));
+        ready.sort_unstable_by_key(|r| (r.shape.sbox as u8, Reverse(r.shape.steps)));
         let most = share(lanes, self.threads.count());
         let mut groups = Vec::with_capacity(lanes.div_ceil(most) + Sbox::ALL.len());
         let mut rest = &mut ready[..];
@@ -101,9 +101,9 @@ impl<'t> Batch<'t> {
         }
         if self.threads.count() == 1 {
             let mut lanes = Lanes::new(self.kernels());
-            groups.into_iter().for_each(|group| task(&mut lanes, group));
+            groups.into_iter().for_each(|group| lanes.run(group, &task));
         } else {
-            self.threads.for_each(&mut groups, |_, group| task(&mut Lanes::new(self.kernels()), group))?;
+            self.threads.for_each(&mut groups, |_, group| Lanes::new(self.kernels()).run(group, &task))?;
         }
         Ok(outcomes)
     }
@@ -119,11 +119,11 @@ fn share(lanes: usize, threads: usize) -> usize {
 
 /// How many of the first jobs make a group of at most `most` lanes; at least one.
 fn fitting<J: Job>(ready: &[Ready<'_, J>], most: usize) -> usize {
-    let sbox = ready[0].job.core().encrypt.sbox;
+    let sbox = ready[0].shape.sbox;
     let mut lanes = 0;
     let fits = |r: &&Ready<'_, J>| {
         lanes += r.shape.lanes;
-        lanes <= most && r.job.core().encrypt.sbox == sbox
+        lanes <= most && r.shape.sbox == sbox
     };
     ready.iter().take_while(fits).count().max(1)
 }
@@ -135,6 +135,8 @@ struct Shape {
     lanes: usize,
     /// Steps of the longest of its strands: what jobs are sorted by.
     steps: usize,
+    /// The S-box set of its key.
+    sbox: Sbox,
 }
 
 /// A message with its parameters.
@@ -165,6 +167,7 @@ struct Lanes {
     sbox: Sbox,
     order: ByteOrder,
     scratch: Box<Scratch>,
+    table: Option<Box<Table>>,
 }
 
 impl Lanes {
@@ -176,17 +179,41 @@ impl Lanes {
             sbox: Sbox::Z,
             order: ByteOrder::Big,
             scratch: Scratch::new(),
+            table: None,
+        }
+    }
+
+    /// Does a group.
+    fn run<'j, J: Job>(
+        &mut self,
+        group: &mut [Ready<'j, J>],
+        task: impl Fn(&mut Lanes, &mut [Ready<'j, J>]),
+    ) {
+        if let Some(first) = group.first() {
+            let Schedule { sbox, order, .. } = first.job.core().encrypt;
+            (self.sbox, self.order) = (sbox, order);
+            task(self, group);
         }
     }
 
     /// Puts a key into a lane, unless it is there already.
     fn load(&mut self, lane: usize, key: &Core) {
-        (self.sbox, self.order) = (key.encrypt.sbox, key.encrypt.order);
         let address = core::ptr::from_ref(key).addr();
         if self.holds[lane] != address {
             self.kernels.set_lane(&mut self.keys, lane, &key.words);
             self.holds[lane] = address;
         }
+    }
+
+    /// Blocks of one key that are worked on at once; no more than there are lanes, because a row that wants more for its best
+    /// speed has something nearly as fast for fewer.
+    fn parallel(&self) -> usize {
+        self.kernels.parallel().min(LANES)
+    }
+
+    /// Memory for strands.
+    fn table(&mut self) -> Box<Table> {
+        self.table.take().unwrap_or_else(Table::new)
     }
 
     fn states(&mut self) -> &mut LaneBlocks {
@@ -200,7 +227,8 @@ impl Lanes {
 
     /// Takes all strands to their ends.
     fn chain(&mut self, step: Step, strands: Strands<'_>) {
-        self.kernels.chain(&self.keys, self.sbox, self.order, step, strands, &mut self.scratch);
+        let scratch = &mut self.scratch;
+        self.table = Some(self.kernels.chain(&self.keys, self.sbox, self.order, step, strands, scratch));
     }
 }
 

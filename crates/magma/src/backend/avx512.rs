@@ -1,6 +1,7 @@
 //! AVX-512 with byte permutations.
 
 mod bitslice;
+mod chain;
 mod circuits;
 pub(crate) mod few;
 pub(crate) mod products;
@@ -20,7 +21,7 @@ pub(crate) static KERNELS: Kernels = Kernels {
     lane_keys_blocks: vbmi::LANE_KEYS_BLOCKS,
     set_lane: vbmi::set_lane,
     lanes: vbmi::lanes,
-    chain: super::chain::avx512::chain,
+    chain: chain::chain,
     products: products::products,
 };
 
@@ -33,7 +34,7 @@ pub(crate) static BITSLICE: Kernels = Kernels {
     lane_keys_blocks: vbmi::LANE_KEYS_BLOCKS,
     set_lane: vbmi::set_lane,
     lanes: vbmi::lanes,
-    chain: super::chain::avx512::chain,
+    chain: chain::chain,
     products: products::products,
 };
 

@@ -14,8 +14,10 @@ use core::marker::PhantomData;
 use core::ops::Range;
 
 use lanework_cpu::memory::{self, Block};
+use zeroize::Zeroize;
 
-use super::{Kernels, LANES, LaneBlocks};
+pub(super) use super::LaneBlocks;
+use super::{Kernels, LANES};
 use crate::sbox::Sbox;
 use crate::schedule::ByteOrder;
 
@@ -23,7 +25,7 @@ use crate::schedule::ByteOrder;
 pub(crate) mod avx512;
 
 /// Steps whose blocks are fetched at once: 64 bytes of each strand.
-const ROWS: usize = 8;
+pub(super) const ROWS: usize = 8;
 
 /// What one step does with a lane's state s, its key's encryption E, and the next block p of its strand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +40,8 @@ pub(crate) enum Step {
     Ecb,
     /// p = p xor E(s), then s counts: CTR, and MGM's encryption.
     Counter(Half),
-    /// p = E(s), then s counts: MGM's multipliers.
-    Keystream(Half),
+    /// The lane's sum gets E(s) * p added, as in `Kernels::products`; then s counts: MGM's authentication.
+    Multiply(Half),
 }
 
 /// Which half of the state counts, as a number of the cipher's byte order; a carry out of a half is dropped.
@@ -61,17 +63,10 @@ impl Half {
 }
 
 impl Step {
-    const fn reads(self) -> bool {
-        !matches!(self, Step::Keystream(_))
-    }
-
-    const fn writes(self) -> bool {
-        !matches!(self, Step::Mac)
+    pub(super) const fn writes(self) -> bool {
+        !matches!(self, Step::Mac | Step::Multiply(_))
     }
 }
-
-/// [`Kernels::lanes`]'s type.
-pub(crate) type LanesFn = unsafe fn(&[Block], Sbox, ByteOrder, &mut LaneBlocks, usize);
 
 /// Where the blocks of every lane's strand are: the next block's address, and the bytes from one block to the next.
 pub(crate) struct Places {
@@ -84,7 +79,11 @@ pub(crate) struct Places {
 pub(crate) struct Scratch {
     /// The state of every lane.
     pub(crate) states: LaneBlocks,
-    tile: [LaneBlocks; ROWS],
+    /// The sum of every lane's products, not reduced: low half, high half.
+    pub(crate) sums: [[u64; 2]; LANES],
+    pub(super) tile: [LaneBlocks; ROWS],
+    /// Rows of multipliers, lane by lane.
+    multipliers: [[[u8; 8]; ROWS]; LANES],
     /// Final states of lanes whose strands have ended before others.
     ended: LaneBlocks,
 }
@@ -92,7 +91,13 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// All zeros.
     pub(crate) fn new() -> Box<Scratch> {
-        Box::new(Scratch { states: [[0; 8]; LANES], tile: [[[0; 8]; LANES]; ROWS], ended: [[0; 8]; LANES] })
+        Box::new(Scratch {
+            states: [[0; 8]; LANES],
+            sums: [[0; 2]; LANES],
+            tile: [[[0; 8]; LANES]; ROWS],
+            multipliers: [[[0; 8]; ROWS]; LANES],
+            ended: [[0; 8]; LANES],
+        })
     }
 }
 
@@ -101,49 +106,67 @@ impl Drop for Scratch {
         for blocks in [&mut self.states, &mut self.ended].into_iter().chain(&mut self.tile) {
             memory::wipe(blocks.as_flattened_mut());
         }
+        memory::wipe(self.multipliers.as_flattened_mut().as_flattened_mut());
+        self.sums.as_flattened_mut().zeroize();
+    }
+}
+
+/// Memory for [`Strands`], kept from one walk to the next: filling it anew would cost as much as a step.
+pub(crate) struct Table {
+    places: Places,
+    /// Blocks of each strand.
+    blocks: [usize; LANES],
+}
+
+impl Table {
+    /// Of no strands.
+    pub(crate) fn new() -> Box<Table> {
+        let places = Places { at: [core::ptr::null_mut(); LANES], stride: [0; LANES] };
+        Box::new(Table { places, blocks: [0; LANES] })
     }
 }
 
 /// The strands of up to [`LANES`] lanes, which hold their messages borrowed.
 pub(crate) struct Strands<'a> {
-    places: Places,
-    /// Blocks that each strand still has.
-    left: [usize; LANES],
+    table: Box<Table>,
     lanes: usize,
+    /// Whether no strand is longer than the one before it.
+    sorted: bool,
+    /// Blocks of the longest strand, and of the one that was added last.
+    longest: usize,
+    last: usize,
     writable: bool,
     messages: PhantomData<&'a mut [u8]>,
 }
 
 impl<'a> Strands<'a> {
-    fn new(writable: bool) -> Strands<'a> {
-        let places = Places { at: [core::ptr::null_mut(); LANES], stride: [8; LANES] };
-        Strands { places, left: [0; LANES], lanes: 0, writable, messages: PhantomData }
+    fn new(table: Box<Table>, writable: bool) -> Strands<'a> {
+        let messages = PhantomData;
+        Strands { table, lanes: 0, sorted: true, longest: 0, last: usize::MAX, writable, messages }
     }
 
     /// No strands yet; their blocks will be read only.
-    pub(crate) fn reading() -> Strands<'a> {
-        Strands::new(false)
+    pub(crate) fn reading(table: Box<Table>) -> Strands<'a> {
+        Strands::new(table, false)
     }
 
     /// No strands yet; their blocks will be written, or read and written.
-    pub(crate) fn writing() -> Strands<'a> {
-        Strands::new(true)
+    pub(crate) fn writing(table: Box<Table>) -> Strands<'a> {
+        Strands::new(table, true)
     }
 
-    fn push(&mut self, at: *mut u8, len: usize, ways: usize) {
-        assert!(
-            len.is_multiple_of(8) && ways > 0 && self.lanes + ways <= LANES,
-            "whole blocks, lanes enough"
-        );
-        let blocks = len / 8;
-        for way in 0..ways {
-            let lane = self.lanes + way;
-            // Not dereferenced when the strand is empty, and within the message otherwise.
-            self.places.at[lane] = at.wrapping_add(8 * way);
-            self.places.stride[lane] = 8 * ways;
-            self.left[lane] = blocks.saturating_sub(way).div_ceil(ways);
-        }
-        self.lanes += ways;
+    /// Adds the next lane's strand.
+    #[inline]
+    fn push(&mut self, at: *mut u8, stride: usize, blocks: usize) {
+        // Not dereferenced when the strand is empty, and within the message otherwise.
+        let Table { places, blocks: all } = &mut *self.table;
+        places.at[self.lanes] = at;
+        places.stride[self.lanes] = stride;
+        all[self.lanes] = blocks;
+        self.sorted &= blocks <= self.last;
+        self.longest = self.longest.max(blocks);
+        self.last = blocks;
+        self.lanes += 1;
     }
 
     /// Adds whole blocks as the next lane's strand.
@@ -152,7 +175,8 @@ impl<'a> Strands<'a> {
     /// If all lanes are taken, the bytes are not whole blocks, or these strands are to be written.
     pub(crate) fn read(&mut self, blocks: &'a [u8]) {
         assert!(!self.writable, "strands for reading");
-        self.push(blocks.as_ptr().cast_mut(), blocks.len(), 1);
+        assert_eq!(blocks.len() % 8, 0, "whole blocks");
+        self.push(blocks.as_ptr().cast_mut(), 8, blocks.len() / 8);
     }
 
     /// Deals whole blocks out to the strands of the next `ways` lanes, like cards.
@@ -161,7 +185,15 @@ impl<'a> Strands<'a> {
     /// If there are not so many lanes left, the bytes are not whole blocks, or these strands are for reading.
     pub(crate) fn write(&mut self, blocks: &'a mut [u8], ways: usize) {
         assert!(self.writable, "strands for writing");
-        self.push(blocks.as_mut_ptr(), blocks.len(), ways);
+        assert_eq!(blocks.len() % 8, 0, "whole blocks");
+        let (at, n) = (blocks.as_mut_ptr(), blocks.len() / 8);
+        if ways == 1 {
+            self.push(at, 8, n);
+        } else {
+            for way in 0..ways {
+                self.push(at.wrapping_add(8 * way), 8 * ways, n.saturating_sub(way).div_ceil(ways));
+            }
+        }
     }
 }
 
@@ -169,7 +201,8 @@ impl Kernels {
     /// Takes every strand from its first block to its last: lane i's under lane i's key, from the state of lane i on, which
     /// ends as it is after the strand's last block. The states of lanes without a strand, or with an empty one, stay.
     ///
-    /// It costs least when all strands are equally long, and little more when longer ones come first.
+    /// It costs least when all strands are equally long, and little more when longer ones come first. The strands' table comes
+    /// back for others.
     ///
     /// # Panics
     /// If `keys` is shorter than `lane_keys_blocks`, or the step writes and the strands are for reading.
@@ -179,44 +212,64 @@ impl Kernels {
         sbox: Sbox,
         order: ByteOrder,
         step: Step,
-        mut strands: Strands<'_>,
+        strands: Strands<'_>,
         scratch: &mut Scratch,
-    ) {
+    ) -> Box<Table> {
         assert!(keys.len() >= self.lane_keys_blocks, "the keys of all lanes");
         assert!(strands.writable || !step.writes(), "strands for writing");
-        let used = strands.lanes;
-        scratch.ended[..used].copy_from_slice(&scratch.states[..used]);
-        let Strands { places, left, .. } = &mut strands;
-        // Ended strands behind the last running one cost nothing; those before it work on in a sink.
-        let mut sinks: LaneBlocks = [[0; 8]; LANES];
-        let sink = sinks.as_mut_ptr().cast::<u8>();
-        for lane in 0..used {
-            if left[lane] == 0 {
-                places.at[lane] = sink.wrapping_add(8 * lane);
-                places.stride[lane] = 0;
+        let Strands { mut table, lanes: used, sorted, longest, last, .. } = strands;
+        let run = |places: &Places, n: usize, steps: Range<usize>, scratch: &mut Scratch| {
+            // SAFETY: this value is reachable only through a backend whose features were checked. Every lane below n points
+            // to the first blocks of its borrowed message, as many as the steps' end, writable if the step writes, or to its
+            // block of the sinks with stride 0; messages of different lanes are disjoint because they were borrowed apart or
+            // dealt out.
+            unsafe { (self.chain)(self, keys, sbox, order, step, places, n, steps, scratch) };
+        };
+        let Table { places, blocks } = &mut *table;
+        let blocks = &blocks[..used];
+        if sorted && last == longest {
+            if longest > 0 {
+                run(places, used, 0..longest, scratch);
             }
-        }
-        while let Some(last) = left[..used].iter().rposition(|&n| n > 0) {
-            let lanes = last + 1;
-            let steps = left[..lanes].iter().copied().filter(|&n| n > 0).min().unwrap_or(0);
-            // SAFETY: this value is reachable only through a backend whose features were checked. Every lane below `lanes`
-            // points to `steps` blocks of its borrowed message, writable if the step writes, or to its block of the sinks with
-            // stride 0; messages of different lanes are disjoint because they were borrowed apart or dealt out.
-            unsafe { (self.chain)(self.lanes, keys, sbox, order, step, places, lanes, steps, scratch) };
-            for lane in 0..lanes {
-                places.at[lane] = places.at[lane].wrapping_add(places.stride[lane] * steps);
-                if left[lane] > 0 {
-                    left[lane] -= steps;
-                    if left[lane] == 0 {
-                        scratch.ended[lane] = scratch.states[lane];
-                        places.at[lane] = sink.wrapping_add(8 * lane);
-                        places.stride[lane] = 0;
-                    }
+        } else if sorted {
+            scratch.ended[..used].copy_from_slice(&scratch.states[..used]);
+            // Lanes end from the last one to the first.
+            let (mut done, mut running) = (0, used);
+            while running > 0 {
+                let next = blocks[running - 1];
+                if next > done {
+                    run(places, running, done..next, scratch);
+                    done = next;
                 }
+                let still = blocks[..running].iter().rposition(|&n| n > next).map_or(0, |last| last + 1);
+                if next > 0 {
+                    scratch.ended[still..running].copy_from_slice(&scratch.states[still..running]);
+                }
+                running = still;
             }
+            scratch.states[..used].copy_from_slice(&scratch.ended[..used]);
+        } else {
+            scratch.ended[..used].copy_from_slice(&scratch.states[..used]);
+            // Ended strands behind the last running one cost nothing; those before it work on in a sink.
+            let mut sinks: LaneBlocks = [[0; 8]; LANES];
+            let sink = sinks.as_mut_ptr().cast::<u8>();
+            let (mut done, mut running) = (0, used);
+            loop {
+                for lane in (0..running).filter(|&lane| blocks[lane] == done) {
+                    if done > 0 {
+                        scratch.ended[lane] = scratch.states[lane];
+                    }
+                    (places.at[lane], places.stride[lane]) = (sink.wrapping_add(8 * lane), 0);
+                }
+                running = blocks[..running].iter().rposition(|&n| n > done).map_or(0, |last| last + 1);
+                let Some(next) = blocks[..running].iter().copied().filter(|&n| n > done).min() else { break };
+                run(places, running, done..next, scratch);
+                done = next;
+            }
+            scratch.states[..used].copy_from_slice(&scratch.ended[..used]);
+            memory::wipe(sinks.as_flattened_mut());
         }
-        scratch.states[..used].copy_from_slice(&scratch.ended[..used]);
-        memory::wipe(sinks.as_flattened_mut());
+        table
     }
 }
 
@@ -316,23 +369,23 @@ fn count(states: &mut LaneBlocks, order: ByteOrder, half: Half) {
 /// See `Kernels::chain`'s field.
 #[inline(always)]
 unsafe fn steps_by<F: Fetch>(
-    lanes: LanesFn,
+    kernels: &Kernels,
     keys: &[Block],
     sbox: Sbox,
     order: ByteOrder,
     step: Step,
     places: &Places,
     n: usize,
-    steps: usize,
+    steps: Range<usize>,
     scratch: &mut Scratch,
 ) {
-    let Scratch { states, tile, .. } = scratch;
+    let Scratch { states, sums, tile, multipliers, .. } = scratch;
     // SAFETY: the caller vouches for n, the keys and the features.
-    let encrypt = |blocks: &mut LaneBlocks| unsafe { lanes(keys, sbox, order, blocks, n) };
-    for first in (0..steps).step_by(ROWS) {
-        let rows = ROWS.min(steps - first);
-        if step.reads() {
-            // SAFETY: first + rows <= steps blocks of n lanes are readable.
+    let encrypt = |blocks: &mut LaneBlocks| unsafe { (kernels.lanes)(keys, sbox, order, blocks, n) };
+    for first in steps.clone().step_by(ROWS) {
+        let rows = ROWS.min(steps.end - first);
+        if !matches!(step, Step::Multiply(_)) {
+            // SAFETY: first + rows <= steps.end blocks of n lanes are readable.
             unsafe { F::gather(tile, places, n, first, rows) };
         }
         for p in &mut tile[..rows] {
@@ -358,7 +411,7 @@ unsafe fn steps_by<F: Fetch>(
                     xor(p, &gamma);
                     count(states, order, half);
                 }
-                Step::Keystream(half) => {
+                Step::Multiply(half) => {
                     *p = *states;
                     encrypt(p);
                     count(states, order, half);
@@ -366,8 +419,30 @@ unsafe fn steps_by<F: Fetch>(
             }
         }
         if step.writes() {
-            // SAFETY: first + rows <= steps blocks of n lanes are writable.
+            // SAFETY: first + rows <= steps.end blocks of n lanes are writable.
             unsafe { F::scatter(tile, places, n, first, rows) };
+        }
+        if let Step::Multiply(_) = step {
+            // The multipliers change from a row for each step to a row for each lane, where they meet the strand's own.
+            let mut at = [core::ptr::null_mut(); LANES];
+            for (at, row) in at.iter_mut().zip(&mut *multipliers) {
+                *at = row.as_mut_ptr().cast();
+            }
+            // SAFETY: `rows` blocks of every lane's own row are writable.
+            unsafe { F::scatter(tile, &Places { at, stride: [8; LANES] }, n, 0, rows) };
+            for lane in 0..n {
+                let (h, stride) = (at[lane].cast_const(), places.stride[lane]);
+                let x = places.at[lane].wrapping_add(stride * first).cast_const();
+                let sum = &mut sums[lane];
+                // SAFETY: the same blocks of the strand as above, in one run or one by one, and as many of the row.
+                unsafe {
+                    if stride == 8 {
+                        (kernels.products)(h, x, rows, sum);
+                    } else {
+                        (0..rows).for_each(|t| (kernels.products)(h.add(8 * t), x.add(stride * t), 1, sum));
+                    }
+                }
+            }
         }
     }
 }
@@ -377,16 +452,16 @@ unsafe fn steps_by<F: Fetch>(
 /// # Safety
 /// See `Kernels::chain`'s field.
 pub(super) unsafe fn plain(
-    lanes: LanesFn,
+    kernels: &Kernels,
     keys: &[Block],
     sbox: Sbox,
     order: ByteOrder,
     step: Step,
     places: &Places,
     n: usize,
-    steps: usize,
+    steps: Range<usize>,
     scratch: &mut Scratch,
 ) {
     // SAFETY: the caller's promises are the same.
-    unsafe { steps_by::<Plain>(lanes, keys, sbox, order, step, places, n, steps, scratch) }
+    unsafe { steps_by::<Plain>(kernels, keys, sbox, order, step, places, n, steps, scratch) }
 }

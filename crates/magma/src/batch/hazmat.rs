@@ -3,7 +3,7 @@
 
 use lanework_cpu::PoolError;
 
-use super::parallel::alone;
+use super::parallel::{alone, cost};
 use super::{Batch, Job, Lanes, Outcomes, Ready, Shape, key};
 use crate::backend::chain::{Step, Strands};
 use crate::error::Error;
@@ -29,19 +29,20 @@ impl<C: Keyed + Sync> Job for EcbJob<'_, C> {
 
     fn shape(&self) -> Shape {
         let steps = self.data.len() / 8;
-        Shape { lanes: steps.min(1), steps }
+        Shape { lanes: steps.min(1), steps, sbox: self.key.sbox() }
     }
 }
 
 fn run<C: Keyed + Sync>(lanes: &mut Lanes, group: &mut [Ready<'_, EcbJob<'_, C>>]) {
     let (alone, together) = {
-        let n = alone(lanes.kernels.parallel(), group.iter().map(|r| r.shape.steps));
+        let parallel = lanes.parallel();
+        let n = alone(parallel, group.iter().map(|r| cost(parallel, r.shape.steps)));
         group.split_at_mut(n)
     };
     for Ready { job, .. } in alone {
         lanes.kernels.blocks(&key(job.key).encrypt, (&mut *job.data).into());
     }
-    let mut strands = Strands::writing();
+    let mut strands = Strands::writing(lanes.table());
     for (lane, Ready { job, .. }) in together.iter_mut().enumerate() {
         lanes.load(lane, key(job.key));
         strands.write(job.data, 1);

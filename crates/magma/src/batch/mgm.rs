@@ -9,12 +9,13 @@ use ctutils::CtEq;
 use lanework_cpu::PoolError;
 use lanework_cpu::memory::wipe;
 
-use super::parallel::alone;
+use super::parallel::{Cost, alone, time};
 use super::{Batch, Job, LANES, Lanes, Outcomes, Ready, Shape, add, block, key};
 use crate::backend::Kernels;
-use crate::backend::chain::{Half, Step, Strands};
+use crate::backend::chain::{Half, Scratch, Step, Strands};
 use crate::error::Error;
 use crate::key::{Core, Magma};
+use crate::sbox::Sbox;
 use crate::schedule::Counter;
 
 /// A message for [`Batch::mgm_seal`].
@@ -59,9 +60,6 @@ struct Text<'x> {
     data: &'x [u8],
 }
 
-/// Blocks of multipliers that are made at once: 16 KiB for all lanes.
-const RUN: usize = 16;
-
 impl Text<'_> {
     fn blocks(&self) -> usize {
         self.aad.len().div_ceil(8) + self.data.len().div_ceil(8) + 1
@@ -95,7 +93,7 @@ fn check(nonce: &[u8], aad: &[u8], data: &[u8], tag: usize, want: usize) -> Resu
     match nonce {
         [first, ..] if nonce.len() == 8 && first >> 7 == 1 => return Err(Error::NonceTopBit),
         _ if nonce.len() == 8 => {}
-        _ => return Err(Error::NonceLength { got: nonce.len(), want: "8 bytes" }),
+        _ => return Err(Error::NonceLength { got: nonce.len(), want: "8" }),
     }
     if tag != want || !(4..=8).contains(&tag) {
         return Err(Error::TagLength(tag));
@@ -110,7 +108,26 @@ fn check(nonce: &[u8], aad: &[u8], data: &[u8], tag: usize, want: usize) -> Resu
 
 fn shape(aad: &[u8], data: &[u8]) -> Shape {
     let blocks = data.len().div_ceil(8);
-    Shape { lanes: 1, steps: aad.len().div_ceil(8) + 2 * blocks + 4 }
+    Shape { lanes: 1, steps: aad.len().div_ceil(8) + 2 * blocks + 4, sbox: Sbox::Z }
+}
+
+/// Two runs of blocks, and three blocks each of which waits for the one before.
+fn cost(parallel: usize, aad: &[u8], data: &[u8]) -> Cost {
+    let encryption = time(parallel, data.len().div_ceil(8));
+    let authentication = time(parallel, Text { aad, data }.blocks());
+    Cost { alone: encryption + authentication + 3 * time(parallel, 1), steps: shape(aad, data).steps }
+}
+
+impl Sealing<'_, '_> {
+    fn cost(&self, parallel: usize) -> Cost {
+        cost(parallel, self.0.aad, self.0.data)
+    }
+}
+
+impl Opening<'_, '_> {
+    fn cost(&self, parallel: usize) -> Cost {
+        cost(parallel, self.0.aad, self.0.data)
+    }
 }
 
 impl Job for Sealing<'_, '_> {
@@ -160,7 +177,7 @@ fn nonces<'x>(lanes: &mut Lanes, nonces: impl Iterator<Item = &'x [u8]>, authent
 
 /// Encrypts or decrypts, each lane from its first counter's block in its state on.
 fn crypt<'d>(lanes: &mut Lanes, messages: impl Iterator<Item = &'d mut [u8]>) {
-    let mut strands = Strands::writing();
+    let mut strands = Strands::writing(lanes.table());
     let mut cut: [&mut [u8]; LANES] = core::array::from_fn(|_| &mut [][..]);
     let (mut n, mut cuts) = (0, 0);
     for data in messages {
@@ -179,33 +196,48 @@ fn crypt<'d>(lanes: &mut Lanes, messages: impl Iterator<Item = &'d mut [u8]>) {
     }
 }
 
+/// Associated data up to this length is copied, so that its padding needs no step of its own.
+const SHORT: usize = 32;
+
 /// Leaves every message's full tag in its lane's state.
 fn tags<'x>(lanes: &mut Lanes, messages: impl Iterator<Item = (&'x [u8], Text<'x>)> + Clone) {
     nonces(lanes, messages.clone().map(|(nonce, _)| nonce), true);
-    let mut sums = [[0u64; 2]; LANES];
-    let mut multipliers = vec![0u8; 8 * RUN * LANES];
-    let longest = messages.clone().map(|(_, text)| text.blocks()).max().unwrap_or(0);
-    for first in (0..longest).step_by(RUN) {
-        let mut strands = Strands::writing();
-        let run = |text: Text<'_>| text.blocks().saturating_sub(first).min(RUN);
-        for ((_, text), row) in messages.clone().zip(multipliers.chunks_exact_mut(8 * RUN)) {
-            strands.write(&mut row[..8 * run(text)], 1);
-        }
-        lanes.chain(Step::Keystream(Half::High), strands);
-        let rows = multipliers.chunks_exact(8 * RUN).zip(&mut sums);
-        for ((_, text), (h, sum)) in messages.clone().zip(rows) {
-            let bytes = 8 * run(text);
-            let mut x = [0; 8 * RUN];
-            text.copy(first, &mut x[..bytes]);
-            lanes.kernels.products(&h[..bytes], &x[..bytes], sum);
-        }
+    let n = messages.clone().count();
+    lanes.scratch.sums = [[0; 2]; LANES];
+    // Four runs of blocks one after the other: the ends of associated data are padded in a copy, and so are those of the
+    // text, which the lengths follow.
+    let mut ends = [[0u8; SHORT]; LANES];
+    let split =
+        |aad: &'x [u8]| if aad.len() <= SHORT { (&[][..], aad) } else { aad.split_at(aad.len() / 8 * 8) };
+    multiply(lanes, messages.clone().map(|(_, text)| split(text.aad).0));
+    for ((_, text), end) in messages.clone().zip(&mut ends) {
+        let (_, tail) = split(text.aad);
+        end[..tail.len()].copy_from_slice(tail);
     }
-    let n = messages.count();
-    for (state, sum) in lanes.states().iter_mut().zip(&mut sums[..n]) {
-        *state = reduce(core::mem::take(sum)).to_be_bytes();
+    let blocks = |bytes: usize| bytes.next_multiple_of(8);
+    let aad_ends = messages.clone().zip(&ends);
+    multiply(lanes, aad_ends.map(|((_, text), end)| &end[..blocks(split(text.aad).1.len())]));
+    multiply(lanes, messages.clone().map(|(_, text)| &text.data[..text.data.len() / 8 * 8]));
+    for ((_, text), end) in messages.clone().zip(&mut ends) {
+        let cut = !text.data.len().is_multiple_of(8);
+        text.copy(text.blocks() - 1 - usize::from(cut), &mut end[..8 + 8 * usize::from(cut)]);
+    }
+    let text_ends = messages.zip(&ends);
+    multiply(lanes, text_ends.map(|((_, text), end)| &end[..8 + blocks(text.data.len() % 8)]));
+    let Scratch { states, sums, .. } = &mut *lanes.scratch;
+    for (state, sum) in states.iter_mut().zip(sums).take(n) {
+        *state = reduce(*sum).to_be_bytes();
     }
     lanes.encrypt(n);
-    wipe(&mut multipliers);
+}
+
+/// Adds the products of one run of blocks in every lane to the lane's sum.
+fn multiply<'x>(lanes: &mut Lanes, runs: impl Iterator<Item = &'x [u8]> + Clone) {
+    if runs.clone().any(|run| !run.is_empty()) {
+        let mut strands = Strands::reading(lanes.table());
+        runs.for_each(|run| strands.read(run));
+        lanes.chain(Step::Multiply(Half::High), strands);
+    }
 }
 
 /// One message by itself, with all lanes on its blocks.
@@ -242,7 +274,8 @@ impl Alone<'_> {
 }
 
 fn seal(lanes: &mut Lanes, group: &mut [Ready<'_, Sealing<'_, '_>>]) {
-    let n = alone(lanes.kernels.parallel(), group.iter().map(|r| r.shape.steps));
+    let parallel = lanes.parallel();
+    let n = alone(parallel, group.iter().map(|r| r.job.cost(parallel)));
     let (alone, together) = group.split_at_mut(n);
     for Ready { job: Sealing(job, _), .. } in alone {
         let one = Alone { kernels: lanes.kernels, core: key(job.key) };
@@ -270,7 +303,8 @@ fn judge(job: &mut OpenJob<'_>, tag: &[u8; 8], outcome: &mut Result<(), Error>) 
 }
 
 fn open(lanes: &mut Lanes, group: &mut [Ready<'_, Opening<'_, '_>>]) {
-    let n = alone(lanes.kernels.parallel(), group.iter().map(|r| r.shape.steps));
+    let parallel = lanes.parallel();
+    let n = alone(parallel, group.iter().map(|r| r.job.cost(parallel)));
     let (alone, together) = group.split_at_mut(n);
     for Ready { job: Opening(job, _), outcome, .. } in alone {
         let one = Alone { kernels: lanes.kernels, core: key(job.key) };

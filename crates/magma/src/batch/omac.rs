@@ -16,7 +16,7 @@ pub struct OmacJob<'a, C = Magma> {
     pub key: &'a C,
     /// Any number of bytes, none included.
     pub data: &'a [u8],
-    /// Where the MAC goes: its first 1 to 8 bytes.
+    /// Where the MAC goes: its first 4 to 8 bytes.
     pub mac: &'a mut [u8],
 }
 
@@ -26,11 +26,11 @@ impl<C: Keyed + Sync> Job for OmacJob<'_, C> {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if (1..=8).contains(&self.mac.len()) { Ok(()) } else { Err(Error::TagLength(self.mac.len())) }
+        if (4..=8).contains(&self.mac.len()) { Ok(()) } else { Err(Error::TagLength(self.mac.len())) }
     }
 
     fn shape(&self) -> Shape {
-        Shape { lanes: 1, steps: self.data.len().div_ceil(8).max(1) }
+        Shape { lanes: 1, steps: self.data.len().div_ceil(8).max(1), sbox: self.key.sbox() }
     }
 }
 
@@ -49,7 +49,7 @@ impl Batch<'_> {
     pub fn omac<C: Keyed + Sync>(&self, jobs: &mut [OmacJob<'_, C>]) -> Result<Outcomes, PoolError> {
         self.drive(jobs, |lanes, group| {
             let n = group.len();
-            let mut strands = Strands::reading();
+            let mut strands = Strands::reading(lanes.table());
             // The last blocks, padded if cut: they meet the state only after their subkeys.
             let mut last = [[0u8; 8]; LANES];
             lanes.states()[..n].fill([0; 8]);

@@ -4,10 +4,11 @@
 
 use lanework_cpu::PoolError;
 
-use super::{Batch, Job, LANES, Lanes, Outcomes, Ready, Shape, add, key};
+use super::{Batch, Job, Lanes, Outcomes, Ready, Shape, add, key};
 use crate::backend::chain::{Half, Step, Strands};
 use crate::error::Error;
 use crate::key::{Core, Magma};
+use crate::sbox::Sbox;
 use crate::schedule::Counter;
 
 /// A message for [`Batch::ctr`].
@@ -28,29 +29,46 @@ impl Job for CtrJob<'_> {
 
     fn check(&self) -> Result<(), Error> {
         if self.iv.len() != 4 {
-            return Err(Error::NonceLength { got: self.iv.len(), want: "4 bytes" });
+            return Err(Error::NonceLength { got: self.iv.len(), want: "4" });
         }
         if self.data.len() as u64 > 8 << 32 { Err(Error::CounterExhausted) } else { Ok(()) }
     }
 
     fn shape(&self) -> Shape {
         let steps = self.data.len().div_ceil(8);
-        Shape { lanes: steps.min(1), steps }
+        Shape { lanes: steps.min(1), steps, sbox: Sbox::Z }
     }
 }
 
-/// Of messages with these many blocks, the longest first, how many shall be done one by one, with all lanes on one message.
-///
-/// A kernel's time is taken as proportional to its blocks, but that of a third of a full batch at least, which is where the
-/// latency of 32 rounds shows. Putting a key into each lane is worth about two steps.
-pub(super) fn alone(parallel: usize, blocks: impl Iterator<Item = usize> + Clone) -> usize {
-    let cost = |blocks: usize| blocks.max(parallel / 3);
-    let long = blocks.clone().take_while(|&b| b >= parallel).count();
-    let rest = blocks.clone().skip(long);
-    let one_by_one: usize = rest.clone().map(cost).sum();
-    let steps = rest.clone().next().unwrap_or(0);
-    let together = (steps + 2) * cost(rest.count());
-    if one_by_one <= together { blocks.count() } else { long }
+/// What a message costs: one by one, with all lanes on it, and with a lane for itself.
+#[derive(Clone, Copy)]
+pub(super) struct Cost {
+    /// In blocks of a kernel at full speed.
+    pub(super) alone: usize,
+    /// In steps of a lane.
+    pub(super) steps: usize,
+}
+
+/// A kernel's time for blocks of one key, or for a step of that many lanes: proportional to them, but that of a third of a
+/// full batch at least, which is where the latency of 32 rounds shows.
+pub(super) fn time(parallel: usize, blocks: usize) -> usize {
+    blocks.max(parallel / 3)
+}
+
+/// Of messages with these costs, the longest first, how many shall be done one by one. Putting a key into each lane is worth
+/// about two steps.
+pub(super) fn alone(parallel: usize, costs: impl Iterator<Item = Cost> + Clone) -> usize {
+    let long = costs.clone().take_while(|c| c.steps >= parallel && c.alone <= c.steps + c.steps / 8).count();
+    let rest = costs.clone().skip(long);
+    let one_by_one: usize = rest.clone().map(|c| c.alone).sum();
+    let steps = rest.clone().next().map_or(0, |c| c.steps);
+    let together = (steps + 2) * time(parallel, rest.count());
+    if one_by_one <= together { costs.count() } else { long }
+}
+
+/// What it costs to encrypt so many blocks.
+pub(super) fn cost(parallel: usize, blocks: usize) -> Cost {
+    Cost { alone: time(parallel, blocks), steps: blocks }
 }
 
 fn start(iv: &[u8]) -> u64 {
@@ -59,33 +77,29 @@ fn start(iv: &[u8]) -> u64 {
 
 fn run(lanes: &mut Lanes, group: &mut [Ready<'_, CtrJob<'_>>]) {
     let (alone, together) = {
-        let n = alone(lanes.kernels.parallel(), group.iter().map(|r| r.shape.steps));
+        let parallel = lanes.parallel();
+        let n = alone(parallel, group.iter().map(|r| cost(parallel, r.shape.steps)));
         group.split_at_mut(n)
     };
     for Ready { job, .. } in alone {
         let counter = Counter::low(start(job.iv));
         lanes.kernels.counter(&key(job.key).encrypt, counter, (&mut *job.data).into());
     }
-    let mut strands = Strands::writing();
-    let mut cut: [(usize, &mut [u8]); LANES] = core::array::from_fn(|_| (0, &mut [][..]));
-    let mut cuts = 0;
-    let n = together.len();
+    let mut strands = Strands::writing(lanes.table());
+    let mut cut = false;
     for (lane, Ready { job, .. }) in together.iter_mut().enumerate() {
         lanes.load(lane, key(job.key));
         lanes.states()[lane] = start(job.iv).to_be_bytes();
         let full = job.data.len() / 8 * 8;
-        let (head, tail) = job.data.split_at_mut(full);
-        strands.write(head, 1);
-        if !tail.is_empty() {
-            cut[cuts] = (lane, tail);
-            cuts += 1;
-        }
+        cut |= full < job.data.len();
+        strands.write(&mut job.data[..full], 1);
     }
     lanes.chain(Step::Counter(Half::Low), strands);
-    if cuts > 0 {
-        lanes.encrypt(n);
-        for (lane, tail) in &mut cut[..cuts] {
-            add(tail, &lanes.states()[*lane]);
+    if cut {
+        lanes.encrypt(together.len());
+        for (Ready { job, .. }, gamma) in together.iter_mut().zip(lanes.states()) {
+            let full = job.data.len() / 8 * 8;
+            add(&mut job.data[full..], gamma);
         }
     }
 }

@@ -3,10 +3,11 @@
 
 use lanework_cpu::PoolError;
 
-use super::{Batch, Job, LANES, Lanes, Outcomes, Ready, Shape, add, block, key, ways};
+use super::{Batch, Job, Lanes, Outcomes, Ready, Shape, add, block, key, ways};
 use crate::backend::chain::{Step, Strands};
 use crate::error::Error;
 use crate::key::{Core, Keyed, Magma};
+use crate::sbox::Sbox;
 
 /// A message for [`Batch::cbc_encrypt`].
 #[derive(Debug)]
@@ -30,10 +31,10 @@ pub struct CfbJob<'a, C = Magma> {
     pub data: &'a mut [u8],
 }
 
-fn shape(iv: &[u8], data: &[u8]) -> Shape {
+fn shape(iv: &[u8], data: &[u8], sbox: Sbox) -> Shape {
     let blocks = data.len().div_ceil(8);
     let lanes = blocks.min(iv.len() / 8);
-    Shape { lanes, steps: blocks.div_ceil(lanes.max(1)) }
+    Shape { lanes, steps: blocks.div_ceil(lanes.max(1)), sbox }
 }
 
 impl<C: Keyed + Sync> Job for CbcJob<'_, C> {
@@ -47,7 +48,7 @@ impl<C: Keyed + Sync> Job for CbcJob<'_, C> {
     }
 
     fn shape(&self) -> Shape {
-        shape(self.iv, self.data)
+        shape(self.iv, self.data, self.key.sbox())
     }
 }
 
@@ -61,7 +62,7 @@ impl<C: Keyed + Sync> Job for CfbJob<'_, C> {
     }
 
     fn shape(&self) -> Shape {
-        shape(self.iv, self.data)
+        shape(self.iv, self.data, self.key.sbox())
     }
 }
 
@@ -82,7 +83,7 @@ impl Batch<'_> {
     /// [`PoolError`] when threads cannot be started; no job has been touched then.
     pub fn cbc_encrypt<C: Keyed + Sync>(&self, jobs: &mut [CbcJob<'_, C>]) -> Result<Outcomes, PoolError> {
         self.drive(jobs, |lanes, group| {
-            let mut strands = Strands::writing();
+            let mut strands = Strands::writing(lanes.table());
             let mut first = 0;
             for Ready { job, shape, .. } in group {
                 start(lanes, first, *shape, key(job.key), job.iv);
@@ -101,27 +102,24 @@ impl Batch<'_> {
     /// [`PoolError`] when threads cannot be started; no job has been touched then.
     pub fn cfb_encrypt<C: Keyed + Sync>(&self, jobs: &mut [CfbJob<'_, C>]) -> Result<Outcomes, PoolError> {
         self.drive(jobs, |lanes, group| {
-            let mut strands = Strands::writing();
+            let mut strands = Strands::writing(lanes.table());
             let mut first = 0;
-            // The cut blocks, each with the lane of its chain.
-            let mut cut: [(usize, &mut [u8]); LANES] = core::array::from_fn(|_| (0, &mut [][..]));
-            let mut cuts = 0;
-            for Ready { job, shape, .. } in group {
+            let mut cut = false;
+            for Ready { job, shape, .. } in &mut *group {
                 start(lanes, first, *shape, key(job.key), job.iv);
-                let full = job.data.len() / 8;
-                let (head, tail) = job.data.split_at_mut(8 * full);
-                strands.write(head, shape.lanes);
-                if !tail.is_empty() {
-                    cut[cuts] = (first + full % shape.lanes, tail);
-                    cuts += 1;
-                }
+                let full = job.data.len() / 8 * 8;
+                cut |= full < job.data.len();
+                strands.write(&mut job.data[..full], shape.lanes);
                 first += shape.lanes;
             }
             lanes.chain(Step::Cfb, strands);
-            if cuts > 0 {
+            if cut {
                 lanes.encrypt(first);
-                for (lane, tail) in &mut cut[..cuts] {
-                    add(tail, &lanes.states()[*lane]);
+                let mut first = 0;
+                for Ready { job, shape, .. } in group {
+                    let full = job.data.len() / 8;
+                    add(&mut job.data[8 * full..], &lanes.states()[first + full % shape.lanes]);
+                    first += shape.lanes;
                 }
             }
         })

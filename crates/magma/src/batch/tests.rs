@@ -267,7 +267,7 @@ fn serial<C: Cipher>(name: &str, batch: &Batch<'_>) {
             assert!(*got == want, "{name}: ECB mix {round}, job {i} of {} bytes", got.len());
         }
 
-        let mut macs: Vec<Vec<u8>> = (0..lengths.len()).map(|i| vec![0xa5; 1 + i % 8]).collect();
+        let mut macs: Vec<Vec<u8>> = (0..lengths.len()).map(|i| vec![0xa5; 4 + i % 5]).collect();
         let items = m.data.iter().zip(&mut macs).zip(&m.keys);
         let mut jobs: Vec<_> =
             items.map(|((data, mac), &k)| OmacJob { key: &keys[k].key, data, mac }).collect();
@@ -441,7 +441,7 @@ fn rfc_9058_a2() {
 }
 
 /// The reference itself against published answers, so that an error made twice does not hide: RFC 9058, A.2.2, and GOST R
-/// 34.13-2015, A.2.4 to A.2.6, as gost-engine's and pygost's tests quote them.
+/// 34.13-2015, A.2.4 and A.2.5 as pygost's tests quote them, and the four bytes of A.2.6, which gost-engine's quote.
 #[test]
 fn the_reference_meets_published_answers() {
     let key = |text| {
@@ -461,7 +461,7 @@ fn the_reference_meets_published_answers() {
     assert_eq!(key.cbc(&iv, &plain), cbc);
     let cfb = hex("db37e0e266903c83 0d46644c1f9a089c 24bdd2035315d38b bcc0321421075505");
     assert_eq!(key.cfb(&iv[..16], &plain), cfb);
-    assert_eq!(key.omac(&plain).to_vec(), hex("154e72102030c5bb"));
+    assert_eq!(key.omac(&plain)[..4], hex("154e7210"));
 }
 
 #[test]
@@ -489,15 +489,15 @@ fn bad_jobs_are_named_and_leave_the_others_alone() {
         assert_eq!(batch.cfb_encrypt(&mut jobs).expect("threads"), [want(8 * 129)], "{name}");
 
         let mut jobs = [CtrJob { key: &a, iv: iv(8), data: &mut one }];
-        let want = [Err(Error::NonceLength { got: 8, want: "4 bytes" })];
+        let want = [Err(Error::NonceLength { got: 8, want: "4" })];
         assert_eq!(batch.ctr(&mut jobs).expect("threads"), want, "{name}");
         let mut jobs = [EcbJob { key: &a, data: &mut one[..9] }];
         assert_eq!(ecb_encrypt(batch, &mut jobs).expect("threads"), [Err(Error::Unaligned(9))], "{name}");
         let mut jobs = [
-            OmacJob { key: &a, data: &plain, mac: &mut [] },
+            OmacJob { key: &a, data: &plain, mac: &mut [0; 3] },
             OmacJob { key: &a, data: &plain, mac: &mut [0; 9] },
         ];
-        let want = [Err(Error::TagLength(0)), Err(Error::TagLength(9))];
+        let want = [Err(Error::TagLength(3)), Err(Error::TagLength(9))];
         assert_eq!(batch.omac(&mut jobs).expect("threads"), want, "{name}");
         assert!(one == plain, "{name}");
 
@@ -523,7 +523,7 @@ fn bad_jobs_are_named_and_leave_the_others_alone() {
             seal(&a, iv(8), &[], &mut d5[..0], &mut t5[..8]),
         ];
         let want = [
-            Err(Error::NonceLength { got: 7, want: "8 bytes" }),
+            Err(Error::NonceLength { got: 7, want: "8" }),
             Err(Error::NonceTopBit),
             Ok(()),
             Err(Error::TagLength(7)),
@@ -560,7 +560,7 @@ fn groups_keep_every_thread_busy() {
 
 #[test]
 fn short_messages_go_together_and_long_ones_alone() {
-    let alone = |lengths: &[usize]| parallel::alone(128, lengths.iter().copied());
+    let alone = |lengths: &[usize]| parallel::alone(128, lengths.iter().map(|&n| parallel::cost(128, n)));
     assert_eq!(alone(&[8; 128]), 0);
     assert_eq!(alone(&[200, 150, 8]), 3);
     assert_eq!(alone(&[100; 4]), 4);

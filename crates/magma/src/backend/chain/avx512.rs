@@ -1,10 +1,11 @@
 //! The strands' blocks fetched as rows of 64 bytes and transposed in registers: for backends that have AVX-512F and BW.
 
 use core::arch::x86_64::*;
+use core::ops::Range;
 
 use lanework_cpu::memory::Block;
 
-use super::{Fetch, LaneBlocks, LanesFn, Places, Plain, ROWS, Scratch, Step, steps_by};
+use super::{Fetch, Kernels, LaneBlocks, Places, Plain, ROWS, Scratch, Step, steps_by};
 use crate::sbox::Sbox;
 use crate::schedule::ByteOrder;
 
@@ -49,59 +50,92 @@ fn mask(rows: usize) -> __mmask8 {
     0xff >> (ROWS - rows)
 }
 
+/// [`Fetch::gather`].
+///
+/// # Safety
+/// AVX-512F; see there.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) unsafe fn gather(
+    tile: &mut [LaneBlocks; ROWS],
+    places: &Places,
+    n: usize,
+    first: usize,
+    rows: usize,
+) {
+    let whole = n / 8 * 8;
+    for lane in (0..whole).step_by(8) {
+        if !contiguous(places, lane) {
+            // SAFETY: the caller's promises are the same.
+            unsafe { Plain::read(tile, places, lane..lane + 8, first, rows) };
+            continue;
+        }
+        // SAFETY: the strands are contiguous, and only the blocks that the caller vouches for are touched.
+        let row = |i: usize| unsafe {
+            _mm512_maskz_loadu_epi64(mask(rows), places.at[lane + i].add(8 * first).cast())
+        };
+        let columns = transpose([row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7)]);
+        for (blocks, column) in tile.iter_mut().zip(columns) {
+            // SAFETY: these are eight blocks of the tile.
+            unsafe { _mm512_storeu_si512(blocks[lane..lane + 8].as_mut_ptr().cast(), column) };
+        }
+    }
+    // SAFETY: the caller's promises are the same.
+    unsafe { Plain::read(tile, places, whole..n, first, rows) }
+}
+
+/// [`Fetch::scatter`].
+///
+/// # Safety
+/// AVX-512F; see there.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) unsafe fn scatter(
+    tile: &[LaneBlocks; ROWS],
+    places: &Places,
+    n: usize,
+    first: usize,
+    rows: usize,
+) {
+    let whole = n / 8 * 8;
+    for lane in (0..whole).step_by(8) {
+        if !contiguous(places, lane) {
+            // SAFETY: the caller's promises are the same.
+            unsafe { Plain::write(tile, places, lane..lane + 8, first, rows) };
+            continue;
+        }
+        // SAFETY: these are eight blocks of the tile.
+        let column = |t: usize| unsafe { _mm512_loadu_si512(tile[t][lane..lane + 8].as_ptr().cast()) };
+        let blocks = [column(0), column(1), column(2), column(3), column(4), column(5), column(6), column(7)];
+        for (i, row) in transpose(blocks).into_iter().enumerate() {
+            let at: *mut i64 = places.at[lane + i].wrapping_add(8 * first).cast();
+            // SAFETY: the strands are contiguous, and only the blocks that the caller vouches for are touched.
+            unsafe {
+                if rows == ROWS {
+                    _mm512_storeu_si512(at.cast(), row);
+                } else {
+                    _mm512_mask_storeu_epi64(at, mask(rows), row);
+                }
+            }
+        }
+    }
+    // SAFETY: the caller's promises are the same.
+    unsafe { Plain::write(tile, places, whole..n, first, rows) }
+}
+
 impl Fetch for Rows {
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn gather(tile: &mut [LaneBlocks; ROWS], places: &Places, n: usize, first: usize, rows: usize) {
-        let whole = n / 8 * 8;
-        for lane in (0..whole).step_by(8) {
-            if !contiguous(places, lane) {
-                // SAFETY: the caller's promises are the same.
-                unsafe { Plain::read(tile, places, lane..lane + 8, first, rows) };
-                continue;
-            }
-            // SAFETY: the strands are contiguous, and only the blocks that the caller vouches for are touched.
-            let row = |i: usize| unsafe {
-                _mm512_maskz_loadu_epi64(mask(rows), places.at[lane + i].add(8 * first).cast())
-            };
-            let columns = transpose([row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7)]);
-            for (blocks, column) in tile.iter_mut().zip(columns) {
-                // SAFETY: these are eight blocks of the tile.
-                unsafe { _mm512_storeu_si512(blocks[lane..lane + 8].as_mut_ptr().cast(), column) };
-            }
-        }
         // SAFETY: the caller's promises are the same.
-        unsafe { Plain::read(tile, places, whole..n, first, rows) }
+        unsafe { gather(tile, places, n, first, rows) }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn scatter(tile: &[LaneBlocks; ROWS], places: &Places, n: usize, first: usize, rows: usize) {
-        let whole = n / 8 * 8;
-        for lane in (0..whole).step_by(8) {
-            if !contiguous(places, lane) {
-                // SAFETY: the caller's promises are the same.
-                unsafe { Plain::write(tile, places, lane..lane + 8, first, rows) };
-                continue;
-            }
-            // SAFETY: these are eight blocks of the tile.
-            let column = |t: usize| unsafe { _mm512_loadu_si512(tile[t][lane..lane + 8].as_ptr().cast()) };
-            let blocks =
-                [column(0), column(1), column(2), column(3), column(4), column(5), column(6), column(7)];
-            for (i, row) in transpose(blocks).into_iter().enumerate() {
-                let at: *mut i64 = places.at[lane + i].wrapping_add(8 * first).cast();
-                // SAFETY: the strands are contiguous, and only the blocks that the caller vouches for are touched.
-                unsafe {
-                    if rows == ROWS {
-                        _mm512_storeu_si512(at.cast(), row);
-                    } else {
-                        _mm512_mask_storeu_epi64(at, mask(rows), row);
-                    }
-                }
-            }
-        }
         // SAFETY: the caller's promises are the same.
-        unsafe { Plain::write(tile, places, whole..n, first, rows) }
+        unsafe { scatter(tile, places, n, first, rows) }
     }
 }
 
@@ -111,16 +145,16 @@ impl Fetch for Rows {
 /// See `Kernels::chain`'s field.
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(crate) unsafe fn chain(
-    lanes: LanesFn,
+    kernels: &Kernels,
     keys: &[Block],
     sbox: Sbox,
     order: ByteOrder,
     step: Step,
     places: &Places,
     n: usize,
-    steps: usize,
+    steps: Range<usize>,
     scratch: &mut Scratch,
 ) {
     // SAFETY: the caller's promises are the same.
-    unsafe { steps_by::<Rows>(lanes, keys, sbox, order, step, places, n, steps, scratch) }
+    unsafe { steps_by::<Rows>(kernels, keys, sbox, order, step, places, n, steps, scratch) }
 }
