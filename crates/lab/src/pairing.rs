@@ -133,6 +133,9 @@ pub struct LaunchSamples {
     pub baseline: String,
     /// What the baseline said after it had run.
     pub baseline_facts: Facts,
+    /// How many bytes a unit of work processes, where the subject says so.
+    #[serde(default)]
+    pub bytes: Option<u64>,
     /// What the gate checked; empty where a sibling launch has passed it.
     pub gate: Vec<GateRow>,
     /// The baseline against a second instance of itself.
@@ -439,6 +442,7 @@ pub fn measure(
         subject: path.into(),
         baseline: base.name.clone(),
         baseline_facts: base.work.facts(),
+        bytes: subject.bytes_per_unit(),
         gate: passed.rows().to_vec(),
         control,
         series,

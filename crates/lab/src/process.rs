@@ -275,6 +275,7 @@ pub fn race(
         subject: subject.into(),
         baseline: baseline.name.clone(),
         baseline_facts: facts(baseline),
+        bytes: None,
         gate: passed.rows().to_vec(),
         control,
         series: all.collect(),

@@ -211,6 +211,7 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
             backend: backends.join(", "),
             baseline_backend: baseline_backend.clone(),
             cores: s.cores,
+            bytes: first.bytes,
             iterations: s.iterations,
             launch_pairs: got.launches.iter().map(|s| s.pairs.len()).collect(),
             notes,

@@ -93,6 +93,9 @@ pub struct ResultRow {
     pub baseline_backend: String,
     /// How many cores the variant uses.
     pub cores: usize,
+    /// Bytes that a unit of work processes, where the subject says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
     /// Iterations in a sample: the baseline's, the variant's.
     pub iterations: [u64; 2],
     /// How many pairs each launch took, in the order of the samples.
@@ -116,6 +119,12 @@ impl ResultRow {
         Lane::of(self.verdict, self.ratio, self.detectable)
     }
 
+    /// Bytes a second in a time of `ns` for a unit of work, where a unit has bytes.
+    #[must_use]
+    pub fn rate(&self, ns: f64) -> Option<f64> {
+        self.bytes.map(|bytes| bytes as f64 / ns * 1e9)
+    }
+
     fn fault(&self) -> Option<&'static str> {
         let times = [self.median, self.mean, self.min, self.q1, self.q3, self.baseline_median];
         if times
@@ -131,6 +140,8 @@ impl ResultRow {
             || self.samples.len() != 2 * self.launch_pairs.iter().sum::<usize>()
         {
             Some("samples and pairs do not match")
+        } else if self.bytes == Some(0) {
+            Some("a unit of work has no bytes")
         } else if !(0.0..f64::INFINITY).contains(&self.noise) {
             Some("the noise floor is not a fraction")
         } else if self.verdict == Verdict::Faster && self.low <= 1.0

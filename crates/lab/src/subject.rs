@@ -154,6 +154,7 @@ pub struct Subject {
     gate: Gate,
     variants: Vec<Variant>,
     baseline: usize,
+    bytes: Option<u64>,
 }
 
 /// A variant was named that the subject does not have.
@@ -184,7 +185,7 @@ impl std::error::Error for NoSuchVariant {}
 impl Subject {
     /// A subject whose first variant is the baseline.
     pub fn new(path: impl Into<String>, gate: Gate, baseline: Variant) -> Self {
-        Self { path: path.into(), gate, variants: vec![baseline], baseline: 0 }
+        Self { path: path.into(), gate, variants: vec![baseline], baseline: 0, bytes: None }
     }
 
     /// Adds a variant.
@@ -192,6 +193,19 @@ impl Subject {
     pub fn with(mut self, variant: Variant) -> Self {
         self.variants.push(variant);
         self
+    }
+
+    /// Declares how many bytes a unit of work processes, so that reports can give rates.
+    #[must_use]
+    pub fn bytes(mut self, bytes: u64) -> Self {
+        self.bytes = Some(bytes).filter(|bytes| *bytes > 0);
+        self
+    }
+
+    /// How many bytes a unit of work processes, where that means anything.
+    #[must_use]
+    pub fn bytes_per_unit(&self) -> Option<u64> {
+        self.bytes
     }
 
     /// Makes the variant called `name` the baseline.

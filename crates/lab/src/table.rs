@@ -59,6 +59,27 @@ fn interval(r: &ResultRow) -> String {
     format!("{low} … {high}")
 }
 
+/// A rate given in bytes a second, in the unit that suits it; decimal, as memory's and disks' rates are.
+#[must_use]
+pub fn rate(bytes: f64) -> String {
+    let bytes = rounded(bytes);
+    let (x, unit) = match bytes {
+        x if x < 1e6 => (bytes / 1e3, "kB/s"),
+        x if x < 1e9 => (bytes / 1e6, "MB/s"),
+        _ => (bytes / 1e9, "GB/s"),
+    };
+    format!("{} {unit}", three(x))
+}
+
+/// Core cycles for each byte, at the frequency that the calibration found.
+fn cycles(record: &Record, row: &ResultRow, ns: f64) -> String {
+    let before = record.machine.calibration_before.known();
+    match (row.bytes, before) {
+        (Some(bytes), Some(chain)) => three(ns * chain.median_ghz / bytes as f64),
+        _ => String::new(),
+    }
+}
+
 /// Whether a table may have lines and colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
@@ -115,45 +136,50 @@ pub fn render(record: &Record, style: Style) -> String {
     let mut out = String::new();
     if !record.results.is_empty() {
         let mut table = new_table(style);
-        table.set_header([
-            "subject",
-            "variant",
-            "median",
-            "mean",
-            "ratio",
-            "interval",
-            "verdict",
-            "noise floor",
-            "seen above",
-        ]);
+        // Columns that nothing would stand in are left out.
+        let rates = record.results.iter().any(|r| r.bytes.is_some());
+        let mut header = vec!["subject", "variant", "median", "mean"];
+        if rates {
+            header.extend(["rate", "cycles/B"]);
+        }
+        header.extend(["ratio", "interval", "verdict", "noise floor", "seen above"]);
+        table.set_header(header);
+        let timed = |r: &ResultRow, median: f64, mean: f64| {
+            let mut cells = vec![right(time(median)), right(time(mean))];
+            if rates {
+                cells.extend([
+                    right(r.rate(median).map(rate).unwrap_or_default()),
+                    right(cycles(record, r, median)),
+                ]);
+            }
+            cells
+        };
         let mut last: Option<(&str, &str)> = None;
         for r in &record.results {
             let head = (r.subject.as_str(), r.baseline.as_str());
             if last != Some(head) {
-                table.add_row(vec![
-                    Cell::new(&r.subject),
-                    Cell::new(&r.baseline),
-                    right(time(r.baseline_median)),
-                    right(time(r.baseline_mean)),
+                let mut cells = vec![Cell::new(&r.subject), Cell::new(&r.baseline)];
+                cells.extend(timed(r, r.baseline_median, r.baseline_mean));
+                cells.extend([
                     right("×1".into()),
                     Cell::new(""),
                     Cell::new("baseline"),
                     Cell::new(""),
                     Cell::new(""),
                 ]);
+                table.add_row(cells);
                 last = Some(head);
             }
-            table.add_row(vec![
-                Cell::new(""),
-                Cell::new(&r.variant),
-                right(time(r.median)),
-                right(time(r.mean)),
+            let mut cells = vec![Cell::new(""), Cell::new(&r.variant)];
+            cells.extend(timed(r, r.median, r.mean));
+            cells.extend([
                 right(times(r.ratio)),
                 Cell::new(interval(r)),
                 word(r.verdict, style),
                 right(floor(r.noise)),
                 right(floor(r.detectable)),
             ]);
+            table.add_row(cells);
         }
         out.push_str(&table.trim_fmt());
         out.push('\n');
@@ -231,6 +257,8 @@ const COLUMNS: &[Column] = &[
     ("cores", |r| r.cores.to_string()),
     ("pairs", |r| r.launch_pairs.iter().sum::<usize>().to_string()),
     ("launches", |r| r.launch_pairs.len().to_string()),
+    ("bytes", |r| r.bytes.map_or_else(String::new, |b| b.to_string())),
+    ("bytes_per_second", |r| r.rate(r.median).map_or_else(String::new, |b| format!("{b:.0}"))),
 ];
 
 /// The results as CSV (RFC 4180 quoting, line feeds), with a header line.
@@ -255,6 +283,9 @@ mod tests {
         assert_eq!(time(99_999_999.0), "100 ms");
         assert_eq!(time(999.7), "1.00 µs");
         assert_eq!(time(2.5e9), "2.50 s");
+        assert_eq!(rate(67.04e6), "67.0 MB/s");
+        assert_eq!(rate(999.9e6), "1.00 GB/s");
+        assert_eq!(rate(5.41e9), "5.41 GB/s");
         assert_eq!(percent(0.001_234), "0.123 %");
         assert_eq!(times(1.0049), "×1.005");
         assert_eq!(times(3.912), "×3.91");
