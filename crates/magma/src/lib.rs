@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod batch;
+pub mod check;
 pub mod error;
 pub mod kdf;
 pub mod kexp15;

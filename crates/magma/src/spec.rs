@@ -3,6 +3,8 @@
 
 use crate::sbox::Rows;
 
+pub mod modes;
+
 /// t: the eight substitutions, row i on bits 4i to 4i+3 (RFC 8891, 4.1).
 #[must_use]
 pub fn t(rows: &Rows, word: u32) -> u32 {

@@ -10,6 +10,7 @@ use crate::known::{array, bytes};
 use crate::limits::Limits;
 use crate::sbox::Sbox;
 use crate::spec;
+use crate::spec::modes::mgm as slowly;
 
 fn each(test: impl Fn(Choice)) {
     choices().into_iter().for_each(test);
@@ -23,35 +24,6 @@ fn numbers(seed: u64, n: usize) -> Vec<u8> {
             (state >> 56) as u8
         })
         .collect()
-}
-
-/// RFC 9058, 4.1, word for word over the specification's cipher: ciphertext and whole tag.
-fn slowly(key: &[u8; 32], nonce: [u8; 8], aad: &[u8], plaintext: &[u8]) -> (Vec<u8>, [u8; 8]) {
-    let words = spec::magma_words(key);
-    let e = |block: u64| spec::encrypt(Sbox::Z.rows(), &words, block);
-    let times = |x: u64, y: u64| {
-        (0..64).rev().fold(0u64, |sum, bit| {
-            let doubled = sum << 1 ^ if sum >> 63 == 1 { 0b1_1011 } else { 0 };
-            doubled ^ if y >> bit & 1 == 1 { x } else { 0 }
-        })
-    };
-    let icn = u64::from_be_bytes(nonce);
-    let mut y = e(icn);
-    let mut ciphertext = Vec::new();
-    for piece in plaintext.chunks(8) {
-        ciphertext.extend(piece.iter().zip(e(y).to_be_bytes()).map(|(p, gamma)| p ^ gamma));
-        y = y & 0xffff_ffff_0000_0000 | u64::from((y as u32).wrapping_add(1));
-    }
-    let mut z = e(icn | 1 << 63);
-    let mut sum = 0;
-    let lengths = ((aad.len() * 8) as u64) << 32 | (ciphertext.len() * 8) as u64;
-    for piece in aad.chunks(8).chain(ciphertext.chunks(8)).chain([&lengths.to_be_bytes()[..]]) {
-        let mut block = [0; 8];
-        block[..piece.len()].copy_from_slice(piece);
-        sum ^= times(e(z), u64::from_be_bytes(block));
-        z = z.wrapping_add(1 << 32);
-    }
-    (ciphertext, e(sum).to_be_bytes())
 }
 
 #[test]

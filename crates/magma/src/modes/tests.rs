@@ -11,9 +11,9 @@ use crate::key::{Choice, Gost28147, Keyed, Magma};
 use crate::known::modes::choices;
 use crate::limits::Limits;
 use crate::sbox::Sbox;
+use crate::spec::modes as plain;
 
 mod errors;
-mod plain;
 
 /// Numbers that look random and are the same every time.
 struct Numbers(u64);

@@ -1,4 +1,5 @@
-//! The modes as their documents describe them, one block or byte at a time over the specification's cipher.
+//! The modes as their documents describe them, one block or byte at a time over the specification's cipher: slow, readable,
+//! and the oracle of the checks. Lengths are the caller's to get right: a wrong one panics.
 #![forbid(unsafe_code)]
 
 use crate::sbox::{Rows, Sbox};
@@ -16,18 +17,22 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
 }
 
 /// A cipher under a key.
-pub(super) struct Cipher {
+pub struct Cipher {
     rows: &'static Rows,
     words: [u32; 8],
     order: ByteOrder,
 }
 
 impl Cipher {
-    pub(super) fn magma(key: &[u8; 32]) -> Cipher {
+    /// Magma's.
+    #[must_use]
+    pub fn magma(key: &[u8; 32]) -> Cipher {
         Cipher { rows: Sbox::Z.rows(), words: spec::magma_words(key), order: ByteOrder::Big }
     }
 
-    pub(super) fn gost28147(key: &[u8; 32], sbox: Sbox) -> Cipher {
+    /// That of 28147-89 with an S-box set.
+    #[must_use]
+    pub fn gost28147(key: &[u8; 32], sbox: Sbox) -> Cipher {
         Cipher { rows: sbox.rows(), words: spec::gost28147_words(key), order: ByteOrder::Little }
     }
 
@@ -39,19 +44,23 @@ impl Cipher {
         self.order.block(spec::decrypt(self.rows, &self.words, self.order.number(block)))
     }
 
-    pub(super) fn ecb(&self, data: &[u8]) -> Vec<u8> {
+    /// 34.13, 5.1.
+    #[must_use]
+    pub fn ecb(&self, data: &[u8]) -> Vec<u8> {
         data.chunks(8).flat_map(|b| self.encrypt(block(b))).collect()
     }
 
     /// 34.13, 5.2: the IV, then zeros, counted up as one number.
-    pub(super) fn ctr(&self, iv: &[u8], data: &[u8]) -> Vec<u8> {
+    #[must_use]
+    pub fn ctr(&self, iv: &[u8], data: &[u8]) -> Vec<u8> {
         let start = u64::from_be_bytes(block(&[iv, &[0; 4]].concat()));
         let gamma = |i: usize| self.encrypt((start + i as u64).to_be_bytes());
         data.chunks(8).enumerate().flat_map(|(i, b)| xor(b, &gamma(i))).collect()
     }
 
     /// 34.13, 5.3: the register's first block makes keystream, which shifts in at its end.
-    pub(super) fn ofb(&self, iv: &[u8], data: &[u8]) -> Vec<u8> {
+    #[must_use]
+    pub fn ofb(&self, iv: &[u8], data: &[u8]) -> Vec<u8> {
         let mut register = iv.to_vec();
         let mut step = |b: &[u8]| {
             let gamma = self.encrypt(block(&register[..8]));
@@ -62,7 +71,8 @@ impl Cipher {
     }
 
     /// 34.13, 5.4.
-    pub(super) fn cbc(&self, iv: &[u8], data: &[u8]) -> Vec<u8> {
+    #[must_use]
+    pub fn cbc(&self, iv: &[u8], data: &[u8]) -> Vec<u8> {
         let mut register = iv.to_vec();
         let mut step = |b: &[u8]| {
             let c = self.encrypt(block(&xor(b, &register[..8])));
@@ -73,7 +83,8 @@ impl Cipher {
     }
 
     /// 34.13, 5.5.
-    pub(super) fn cfb(&self, iv: &[u8], data: &[u8]) -> Vec<u8> {
+    #[must_use]
+    pub fn cfb(&self, iv: &[u8], data: &[u8]) -> Vec<u8> {
         let mut register = iv.to_vec();
         let mut step = |b: &[u8]| {
             let c = xor(b, &self.encrypt(block(&register[..8])));
@@ -84,7 +95,8 @@ impl Cipher {
     }
 
     /// 34.13, 5.6.
-    pub(super) fn omac(&self, data: &[u8]) -> Block {
+    #[must_use]
+    pub fn omac(&self, data: &[u8]) -> Block {
         let r = u64::from_be_bytes(self.encrypt([0; 8]));
         let k1 = twice(r);
         let (head, last) = data.split_at(data.len().saturating_sub(1) / 8 * 8);
@@ -117,7 +129,8 @@ fn acpkm(key: &[u8; 32]) -> [u8; 32] {
 }
 
 /// RFC 8645, 6.2.2.
-pub(super) fn ctr_acpkm(key: &[u8; 32], iv: &[u8], section: usize, data: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn ctr_acpkm(key: &[u8; 32], iv: &[u8], section: usize, data: &[u8]) -> Vec<u8> {
     let (mut key, mut out) = (*key, Vec::new());
     for (i, part) in data.chunks(section).enumerate() {
         // All of the counter's keystream under this key, of which this section's place is used.
@@ -132,7 +145,8 @@ pub(super) fn ctr_acpkm(key: &[u8; 32], iv: &[u8], section: usize, data: &[u8]) 
 }
 
 /// RFC 8645, 6.3.6.
-pub(super) fn omac_acpkm(key: &[u8; 32], section: usize, frequency: usize, data: &[u8]) -> Block {
+#[must_use]
+pub fn omac_acpkm(key: &[u8; 32], section: usize, frequency: usize, data: &[u8]) -> Block {
     let sections = data.len().div_ceil(section).max(1);
     let material = ctr_acpkm(key, &[0xff; 4], frequency, &vec![0; 40 * sections]);
     let of = |i: usize| &material[40 * i..40 * i + 40];
@@ -167,7 +181,8 @@ fn meshed(key: &[u8; 32], sbox: Sbox) -> [u8; 32] {
 }
 
 /// RFC 5830, 6, the registers counted one step at a time.
-pub(super) fn cnt(key: &[u8; 32], sbox: Sbox, iv: &[u8], mesh: bool, data: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn cnt(key: &[u8; 32], sbox: Sbox, iv: &[u8], mesh: bool, data: &[u8]) -> Vec<u8> {
     let mut key = *key;
     let mut state = Cipher::gost28147(&key, sbox).encrypt(block(iv));
     let mut out = Vec::new();
@@ -187,7 +202,8 @@ pub(super) fn cnt(key: &[u8; 32], sbox: Sbox, iv: &[u8], mesh: bool, data: &[u8]
 }
 
 /// RFC 5830, 7.
-pub(super) fn cfb_meshing(key: &[u8; 32], sbox: Sbox, iv: &[u8], mesh: bool, data: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn cfb_meshing(key: &[u8; 32], sbox: Sbox, iv: &[u8], mesh: bool, data: &[u8]) -> Vec<u8> {
     let (mut key, mut state) = (*key, block(iv));
     let mut out = Vec::new();
     for (i, b) in data.chunks(8).enumerate() {
@@ -205,7 +221,8 @@ pub(super) fn cfb_meshing(key: &[u8; 32], sbox: Sbox, iv: &[u8], mesh: bool, dat
 }
 
 /// RFC 5830, 8: sixteen rounds, and what implementations add for messages of one block.
-pub(super) fn imit(key: &[u8; 32], sbox: Sbox, iv: &[u8], mesh: bool, data: &[u8]) -> [u8; 4] {
+#[must_use]
+pub fn imit(key: &[u8; 32], sbox: Sbox, iv: &[u8], mesh: bool, data: &[u8]) -> [u8; 4] {
     let mut message = data.to_vec();
     message.resize(data.len().next_multiple_of(8), 0);
     if message.len() == 8 {
@@ -224,4 +241,30 @@ pub(super) fn imit(key: &[u8; 32], sbox: Sbox, iv: &[u8], mesh: bool, data: &[u8
         chain = swapped.rotate_left(32).to_le_bytes();
     }
     chain[..4].try_into().expect("4 bytes")
+}
+
+/// RFC 9058, 4.1: ciphertext and whole tag.
+#[must_use]
+pub fn mgm(key: &[u8; 32], nonce: [u8; 8], aad: &[u8], plaintext: &[u8]) -> (Vec<u8>, Block) {
+    let words = spec::magma_words(key);
+    let e = |block: u64| spec::encrypt(Sbox::Z.rows(), &words, block);
+    let times =
+        |x: u64, y: u64| (0..64).rev().fold(0, |sum, bit| twice(sum) ^ if y >> bit & 1 == 1 { x } else { 0 });
+    let icn = u64::from_be_bytes(nonce);
+    let mut y = e(icn);
+    let mut ciphertext = Vec::new();
+    for b in plaintext.chunks(8) {
+        ciphertext.extend(xor(b, &e(y).to_be_bytes()));
+        y = y & 0xffff_ffff_0000_0000 | u64::from((y as u32).wrapping_add(1));
+    }
+    let mut z = e(icn | 1 << 63);
+    let mut sum = 0;
+    let lengths = ((aad.len() * 8) as u64) << 32 | (ciphertext.len() * 8) as u64;
+    for b in aad.chunks(8).chain(ciphertext.chunks(8)).chain([&lengths.to_be_bytes()[..]]) {
+        let mut padded = [0; 8];
+        padded[..b.len()].copy_from_slice(b);
+        sum ^= times(e(z), u64::from_be_bytes(padded));
+        z = z.wrapping_add(1 << 32);
+    }
+    (ciphertext, e(sum).to_be_bytes())
 }

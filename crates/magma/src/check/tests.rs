@@ -1,0 +1,74 @@
+//! The checks pass on every backend, and notice what is planted.
+
+use super::*;
+use crate::known::modes::choices;
+use crate::sbox::{Rows, Sbox};
+
+#[test]
+fn every_backend_passes() {
+    for choice in choices() {
+        run(choice, Depth::Quick, &mut |row| {
+            assert!(
+                row.ok() && row.skipped == 0,
+                "{} on {}: {} of {} failed: {}",
+                row.what,
+                row.backend,
+                row.failed,
+                row.failed + row.passed,
+                row.why
+            );
+        });
+    }
+}
+
+/// The block of RFC 8891 passes through 116 of the 128 entries, so that it alone would let a wrong cipher pass.
+#[test]
+fn every_changed_s_box_entry_is_noticed() {
+    let choice = Choice::default();
+    let before = kernels::blocks_against(choice, Depth::Quick, Sbox::rows);
+    assert!(before.ok(), "{}", before.why);
+    for sbox in Sbox::ALL {
+        for entry in 0..128 {
+            let mut rows: Rows = *sbox.rows();
+            rows[entry / 16][entry % 16] ^= 1 + (entry % 15) as u8;
+            let row =
+                kernels::blocks_against(choice, Depth::Quick, |s| if s == sbox { &rows } else { s.rows() });
+            assert!(row.failed > 0 && !row.ok(), "entry {entry} of {} was not noticed", sbox.name());
+        }
+    }
+}
+
+#[test]
+fn a_changed_known_answer_is_noticed() {
+    let choice = Choice::default();
+    // IMIT of nothing is zeros under any key.
+    let telling = |a: &&Answer| a.plain.zeros <= QUICK_BYTES && !a.plain().is_empty();
+    for answer in MAGMA.iter().chain(LEGACY).filter(telling) {
+        let mut key = answer.key.to_owned();
+        let digit = key.pop();
+        key.push(if digit == Some('0') { '1' } else { '0' });
+        let mut wrong = *answer;
+        wrong.key = Box::leak(key.into_boxed_str());
+        let row = known_answers_of(choice, Depth::Quick, &[wrong], &[]);
+        assert_eq!((row.passed, row.failed), (0, 2), "{} with another key", answer.name);
+    }
+    for message in MESSAGES {
+        for change in
+            [|m: &mut Message| m.tag = "0000000000000000", |m: &mut Message| m.nonce = "0000000000000000"]
+        {
+            let mut wrong = *message;
+            change(&mut wrong);
+            let row = known_answers_of(choice, Depth::Quick, &[], &[wrong]);
+            assert_eq!((row.passed, row.failed), (0, 1), "{}", message.source);
+        }
+    }
+}
+
+#[test]
+fn rows_name_the_backend_that_ran() {
+    for choice in choices() {
+        let row = known_answers(choice, Depth::Quick);
+        assert_eq!(row.backend, choice.name());
+        assert!(row.passed > MAGMA.len());
+    }
+}
