@@ -11,6 +11,7 @@ use lanework_lab::gate::GateRow;
 use lanework_lab::subject::Subject;
 
 pub mod lanes;
+pub mod magma;
 pub mod mayo;
 
 /// What every subject is built from: the processor as it may be used, and where the peers are.
@@ -22,13 +23,15 @@ pub struct Context {
     pub settings: Settings,
     /// The directory of the peers' shared libraries; `None` races no peer.
     pub peers: Option<PathBuf>,
+    /// A newer gost-engine that somebody built, instead of the one among the peers.
+    pub gost_engine: Option<PathBuf>,
 }
 
 impl Context {
     /// A context for these settings, without peers.
     #[must_use]
     pub fn new(settings: Settings) -> Context {
-        Context { cpu: settings.cpu(), settings, peers: None }
+        Context { cpu: settings.cpu(), settings, peers: None, gost_engine: None }
     }
 }
 
@@ -46,7 +49,10 @@ pub enum Depth {
 /// Every primitive with the names of its backends, available here or not.
 #[must_use]
 pub fn primitives() -> Vec<(&'static str, Vec<&'static str>)> {
-    vec![("mayo", lanework_mayo::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect())]
+    vec![
+        ("mayo", lanework_mayo::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
+        ("magma", lanework_magma::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
+    ]
 }
 
 /// Whether every forced backend is one that there is, be it available here or not.
@@ -76,13 +82,17 @@ pub fn known(settings: &Settings) -> Result<(), String> {
 /// Every subject there is.
 #[must_use]
 pub fn all(context: &Context) -> Vec<Subject> {
-    mayo::subjects(context)
+    let mut subjects = mayo::subjects(context);
+    subjects.extend(magma::subjects(context));
+    subjects
 }
 
 /// The subjects that a bare primitive name stands for: its headline operations.
 #[must_use]
 pub fn headline(context: &Context) -> Vec<Subject> {
-    mayo::headline(context)
+    let mut subjects = mayo::headline(context);
+    subjects.extend(magma::headline(context));
+    subjects
 }
 
 /// The subjects that `pattern` selects: a path's first components, `*` standing for any one of them. A bare primitive's
@@ -113,9 +123,12 @@ pub fn check(
     progress: &mut dyn FnMut(&GateRow),
 ) -> Vec<GateRow> {
     let mut rows = mayo::check(context, pattern, depth, progress);
-    // A required name that no table has must not pass unseen, be it misspelt or gone.
+    rows.extend(magma::check(context, pattern, depth, progress));
+    // A required name that no table has must not pass unseen, be it misspelt or gone. One that only another primitive
+    // has is none of this check's business.
+    let tables = primitives();
     for name in context.settings.required() {
-        if !rows.is_empty() && !rows.iter().any(|row| row.backend == *name) {
+        if !rows.is_empty() && !tables.iter().any(|(_, names)| names.contains(&name.as_str())) {
             let row = GateRow {
                 what: "LANEWORK_REQUIRE".to_owned(),
                 backend: name.clone(),
@@ -188,6 +201,8 @@ mod tests {
         // Known, even where it is not available: that is another error, with another exit code.
         assert_eq!(of("mayo=avx512"), Ok(()));
         assert!(of("mayi=avx2").is_err_and(|e| e.contains("'mayi'") && e.contains("mayo")));
+        assert_eq!(of("magma=portable"), Ok(()));
+        assert!(of("magma=sse9").is_err_and(|e| e.contains("'sse9'")));
         assert!(of("mayo=sse9").is_err_and(|e| e.contains("'sse9'") && e.contains("portable")));
         assert!(of("sse9").is_err());
     }
