@@ -183,7 +183,10 @@ pub(crate) fn race_all(
 
 #[cfg(feature = "peers")]
 fn peer_builds(session: &Session) -> Vec<lanework_lab::machine::PeerBuild> {
-    session.context.peers.as_deref().map(lanework_subjects::mayo::peers::builds).unwrap_or_default()
+    let mut builds =
+        session.context.peers.as_deref().map(lanework_subjects::mayo::peers::builds).unwrap_or_default();
+    builds.extend(lanework_subjects::magma::peers::builds(&session.context));
+    builds
 }
 
 #[cfg(not(feature = "peers"))]

@@ -90,11 +90,14 @@ pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
 /// The race of all cores against one over the same batch, where a subject has both.
 fn threads_race(subject: &lanework_lab::subject::Subject) -> Option<Race> {
     let names: Vec<&str> = subject.names().collect();
-    let baseline = names.iter().find(|n| n.ends_with("+batch"))?;
-    let challengers: Vec<String> =
-        names.iter().filter(|n| n.contains("+threads=")).map(|n| (*n).to_owned()).collect();
-    // Two sets stand for the four: the smallest key and the largest.
-    let shown = subject.path().contains("/mayo1/") || subject.path().contains("/mayo5/");
+    let one = |n: &&&str| n.ends_with("+batch") || n.ends_with("+threads=1");
+    let baseline = names.iter().find(one)?;
+    let many = |n: &&&str| n.contains("+threads=") && !one(n);
+    let challengers: Vec<String> = names.iter().filter(many).map(|n| (*n).to_owned()).collect();
+    // Two sets of MAYO stand for the four: the smallest key and the largest.
+    let shown = !subject.path().starts_with("mayo/")
+        || subject.path().contains("/mayo1/")
+        || subject.path().contains("/mayo5/");
     (shown && !challengers.is_empty()).then(|| Race {
         subject: subject.path().to_owned(),
         baseline: (*baseline).to_owned(),

@@ -85,9 +85,11 @@ fn choose(baseline: &str, rows: &[&ResultRow]) -> Option<Choice> {
         None if rows.iter().filter(single).any(|r| r.verdict == Verdict::CannotTell) => return None,
         None => (baseline.to_owned(), 1.0),
     };
-    let one = rows.iter().find(|r| r.variant.ends_with("+batch"));
+    let is_one = |r: &&ResultRow| r.variant.ends_with("+batch") || r.variant.ends_with("+threads=1");
+    let one = rows.iter().find(|r| is_one(r));
     let many: Vec<(&&ResultRow, usize)> = rows
         .iter()
+        .filter(|r| !is_one(r))
         .filter_map(|r| Some((r, r.variant.rsplit_once("+threads=")?.1.parse::<usize>().ok()?)))
         .collect();
     let wins = many

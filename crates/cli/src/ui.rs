@@ -45,6 +45,9 @@ impl Session {
                 ));
             }
             context.peers = Some(global.peers_dir.clone());
+            // Inherited by child processes as it is.
+            context.gost_engine =
+                std::env::var_os("LANEWORK_GOST_ENGINE").filter(|v| !v.is_empty()).map(Into::into);
             inherited.extend([
                 "--peers".to_owned(),
                 "--peers-dir".to_owned(),
