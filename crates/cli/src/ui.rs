@@ -82,14 +82,27 @@ impl Session {
 
     /// A progress bar on standard error; none when that is not a terminal.
     pub(crate) fn progress(&self, length: u64, what: &str) -> ProgressBar {
+        self.bar(Some(length), "{prefix} [{bar:30}] {pos}/{len} {msg}", what)
+    }
+
+    /// The same for a stream of bytes, whose length may be unknown.
+    pub(crate) fn progress_bytes(&self, length: Option<u64>, what: &str) -> ProgressBar {
+        let template = match length {
+            Some(_) => "{prefix} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}",
+            None => "{prefix} {spinner} {bytes} {bytes_per_sec}",
+        };
+        self.bar(length, template, what)
+    }
+
+    fn bar(&self, length: Option<u64>, template: &str, what: &str) -> ProgressBar {
         let target = if std::io::stderr().is_terminal() && !self.json {
             ProgressDrawTarget::stderr()
         } else {
             ProgressDrawTarget::hidden()
         };
-        let bar = ProgressBar::with_draw_target(Some(length), target);
+        let bar = ProgressBar::with_draw_target(length, target);
         // A template without placeholders that indicatif does not know cannot fail.
-        if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:30}] {pos}/{len} {msg}") {
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_prefix(what.to_owned());
