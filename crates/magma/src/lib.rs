@@ -3,6 +3,7 @@
 pub mod backend;
 pub mod batch;
 pub mod check;
+pub mod container;
 pub mod error;
 pub mod kdf;
 pub mod kexp15;

@@ -1,0 +1,158 @@
+//! The authenticated container: a file or a stream of any size under one key, in chunks that each have a key of their own.
+//!
+//! `FORMAT.md` beside this crate's README is the format's description and reasoning; this module is the format itself,
+//! without any input or output. An [`Encryptor`] hands out the places of a file, each once, and seals a chunk in each; a
+//! [`Decryptor`] opens the chunk of any place. Both take `&self`, so that threads share one. [`encrypt`] and [`decrypt`] do a
+//! whole stream on one thread.
+//!
+//! What is told apart: a header that is no header, another key (before any chunk is touched: the header commits to the key),
+//! a chunk that is damaged or elsewhere than it was, an end that is not the end, and bytes after it.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+mod chunks;
+mod header;
+mod keys;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use chunks::{Decryptor, Encryptor, Place, Places};
+pub use header::{Header, HeaderStart, Options, Source};
+pub use keys::Secret;
+pub use stream::{StreamError, decrypt, encrypt};
+
+/// The first bytes of every container. The first is no ASCII, and the line ends tell a file that went through a conversion
+/// of text.
+pub const MAGIC: [u8; 8] = *b"\x89LWMGM\r\n";
+
+/// The version that this module writes and reads.
+pub const VERSION: u8 = 1;
+
+/// The suite that this module writes and reads: Magma in MGM with tags of 8 bytes, `KDF_TREE_GOSTR3411_2012_256`.
+pub const SUITE: u8 = 1;
+
+/// Bytes of the header, the key's commitment included.
+pub const HEADER: usize = 80;
+
+/// Bytes of a chunk's tag, which follows it.
+pub const TAG: usize = 8;
+
+/// The smallest chunk that a header may name.
+pub const SMALLEST_CHUNK: usize = 1 << 12;
+
+/// The largest chunk that a header may name, and the one that is used unless another is asked for.
+pub const LARGEST_CHUNK: usize = 1 << 16;
+
+/// The most chunks of one container: 1 TiB of the largest chunks. See `FORMAT.md` for what an attacker gains up to there.
+pub const MOST_CHUNKS: u64 = 1 << 24;
+
+/// The fewest iterations of PBKDF2 (RFC 9337, A.2 allows no fewer).
+pub const FEWEST_ITERATIONS: u32 = 1000;
+
+/// The most iterations of PBKDF2: a header that asks for more is taken for an attempt to keep the reader busy.
+pub const MOST_ITERATIONS: u32 = 10_000_000;
+
+/// What is wrong with a container, or with what one shall be made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The data ends after so many bytes, within the header.
+    HeaderEnds(usize),
+    /// The first bytes are not a container's.
+    Magic,
+    /// A version that is not read here.
+    Version(u8),
+    /// A suite that is not read here.
+    Suite(u8),
+    /// A source of keys that is not known here.
+    Source(u8),
+    /// A chunk size that is no power of two between the smallest and the largest. For a header, its exponent's power.
+    ChunkSize(u64),
+    /// So many iterations of PBKDF2: out of bounds, or not 0 although there is no passphrase.
+    Iterations(u32),
+    /// The container was made with a passphrase, and a key was given.
+    NeedsPassphrase,
+    /// The container was made with a key, and a passphrase was given.
+    NeedsKey,
+    /// The header does not commit to this key or passphrase: it is another, or the header was changed.
+    WrongKey,
+    /// The chunk of this number is damaged, or it is not the chunk that belongs there.
+    Damaged {
+        /// Its number, from 0.
+        chunk: u64,
+    },
+    /// The data ends within or before the chunk of this number, and what there is of it cannot be told from a damaged one.
+    Torn {
+        /// Its number.
+        chunk: u64,
+    },
+    /// The data ends cleanly after a chunk that is not the last: something is missing.
+    Truncated {
+        /// The number of the first chunk that is missing.
+        chunk: u64,
+    },
+    /// The last chunk is there and whole, and more follows it.
+    Trailing {
+        /// The last chunk's number.
+        chunk: u64,
+    },
+    /// More chunks than [`MOST_CHUNKS`].
+    TooLong {
+        /// The most bytes in chunks of this size.
+        limit: u64,
+    },
+    /// A chunk of `got` bytes in a place that does not take as many.
+    ChunkLength {
+        /// The chunk's number.
+        chunk: u64,
+        /// Its bytes.
+        got: usize,
+    },
+    /// An empty passphrase.
+    EmptyPassphrase,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::HeaderEnds(got) => {
+                write!(
+                    f,
+                    "no container of Magma, or cut short: it ends after {got} of the header's {HEADER} bytes"
+                )
+            }
+            Error::Magic => write!(f, "no container of Magma: it does not begin like one"),
+            Error::Version(got) => write!(f, "a container of version {got}; this program reads {VERSION}"),
+            Error::Suite(got) => write!(f, "a container of suite {got}; this program reads {SUITE}"),
+            Error::Source(got) => write!(f, "the header names an unknown source of keys, {got}"),
+            Error::ChunkSize(got) => write!(
+                f,
+                "chunks of {got} bytes: not a power of two from {SMALLEST_CHUNK} to {LARGEST_CHUNK}"
+            ),
+            Error::Iterations(got) => write!(
+                f,
+                "{got} iterations of PBKDF2: not from {FEWEST_ITERATIONS} to {MOST_ITERATIONS} (0 without a passphrase)"
+            ),
+            Error::NeedsPassphrase => write!(f, "the container was made with a passphrase, not with a key"),
+            Error::NeedsKey => write!(f, "the container was made with a key, not with a passphrase"),
+            Error::WrongKey => {
+                write!(f, "the key or passphrase is not this container's, or its header was changed")
+            }
+            Error::Damaged { chunk } => write!(f, "chunk {chunk} is damaged or not where it belongs"),
+            Error::Torn { chunk } => write!(f, "chunk {chunk} is cut short or damaged"),
+            Error::Truncated { chunk } => {
+                write!(f, "cut short: it ends before chunk {chunk}, and the last one is missing")
+            }
+            Error::Trailing { chunk } => write!(f, "bytes follow the last chunk, number {chunk}"),
+            Error::TooLong { limit } => {
+                write!(f, "longer than the {limit} bytes that one container may hold")
+            }
+            Error::ChunkLength { chunk, got } => write!(f, "{got} bytes are no chunk for place {chunk}"),
+            Error::EmptyPassphrase => write!(f, "the passphrase is empty"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}

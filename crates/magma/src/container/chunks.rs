@@ -1,0 +1,194 @@
+//! Chunks: sealing them into their places, and opening them again.
+#![forbid(unsafe_code)]
+
+use std::sync::{Mutex, PoisonError};
+
+use lanework_cpu::memory::wipe;
+
+use super::header::{Header, HeaderStart, Options};
+use super::keys::{Keys, Secret};
+use super::{Error, HEADER, MOST_CHUNKS, TAG};
+use crate::key::Choice;
+
+/// The bit of a nonce that says: no chunk follows.
+const LAST: u64 = 1 << 62;
+
+/// A chunk's nonce: its number, and whether it is the last. The top bit stays 0, as MGM wants it.
+fn nonce(chunk: u64, last: bool) -> [u8; 8] {
+    (if last { chunk | LAST } else { chunk }).to_be_bytes()
+}
+
+/// The place of one chunk. It is used up by sealing, so that no two chunks ever share a key and a nonce.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Place {
+    chunk: u64,
+    last: bool,
+}
+
+/// Consecutive places.
+#[derive(Debug)]
+pub struct Places {
+    next: u64,
+    end: u64,
+    last: bool,
+}
+
+impl Iterator for Places {
+    type Item = Place;
+
+    fn next(&mut self) -> Option<Place> {
+        (self.next < self.end).then(|| {
+            self.next += 1;
+            Place { chunk: self.next - 1, last: self.last && self.next == self.end }
+        })
+    }
+}
+
+/// Makes a container: the header first, then the chunks, each followed by its tag.
+pub struct Encryptor {
+    keys: Keys,
+    header: Header,
+    bytes: [u8; HEADER],
+    /// The next place, and whether the last has been given out.
+    next: Mutex<(u64, bool)>,
+}
+
+impl Encryptor {
+    /// Begins a container. `salt` must be random and never used before: with the same secret and the same salt, two containers
+    /// share their keys, and what they hold can be computed from the two.
+    ///
+    /// # Errors
+    /// [`Error::ChunkSize`], [`Error::Iterations`], [`Error::EmptyPassphrase`].
+    pub fn new(
+        secret: &Secret,
+        options: Options,
+        salt: [u8; 32],
+        choice: Choice,
+    ) -> Result<Encryptor, Error> {
+        let start = HeaderStart::new(options, secret.is_passphrase(), salt)?;
+        let (keys, header) = Keys::create(secret, start, choice)?;
+        Ok(Encryptor { keys, header, bytes: header.bytes(), next: Mutex::new((0, false)) })
+    }
+
+    /// The header's bytes, which come first.
+    #[must_use]
+    pub const fn header(&self) -> &[u8; HEADER] {
+        &self.bytes
+    }
+
+    /// Bytes of every chunk but the last.
+    #[must_use]
+    pub const fn chunk(&self) -> usize {
+        self.header.start.chunk()
+    }
+
+    /// The next `count` places; with `last`, the last of them ends the container. A container has one place at least.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`] for places beyond [`MOST_CHUNKS`], and where the end has been given out already.
+    pub fn places(&self, count: u64, last: bool) -> Result<Places, Error> {
+        let mut given = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let (next, ended) = *given;
+        let end = next.checked_add(count).filter(|&end| end <= MOST_CHUNKS && !ended);
+        let Some(end) = end else { return Err(Error::TooLong { limit: self.header.start.limit() }) };
+        *given = (end, last);
+        Ok(Places { next, end, last })
+    }
+
+    /// Seals a chunk in place and returns its tag. The chunk is whole, except in the last place, which takes from 1 byte to a
+    /// whole chunk, and none at all in the last place that is also the first.
+    ///
+    /// # Errors
+    /// [`Error::ChunkLength`]; `data` is unchanged then.
+    pub fn seal(&self, place: Place, data: &mut [u8]) -> Result<[u8; TAG], Error> {
+        let Place { chunk, last } = place;
+        let fits = fits(&self.header.start, chunk, last, data.len());
+        // MGM's own limits lie beyond every chunk.
+        let tag = if fits {
+            self.keys.chunk(chunk).seal(&nonce(chunk, last), &self.bytes, data).ok()
+        } else {
+            None
+        };
+        let wrong = Error::ChunkLength { chunk, got: data.len() };
+        tag.and_then(|tag| tag.as_slice().try_into().ok()).ok_or(wrong)
+    }
+}
+
+/// Whether so many bytes are a chunk for this place.
+fn fits(start: &HeaderStart, chunk: u64, last: bool, length: usize) -> bool {
+    length == start.chunk() || last && length < start.chunk() && (length > 0 || chunk == 0)
+}
+
+/// Opens a container's chunks, in any order and on any thread.
+pub struct Decryptor {
+    keys: Keys,
+    header: Header,
+    bytes: [u8; HEADER],
+}
+
+impl Decryptor {
+    /// Checks that the header commits to this secret. With a passphrase, this takes the time that the header's iterations
+    /// ask for.
+    ///
+    /// # Errors
+    /// [`Error::NeedsKey`], [`Error::NeedsPassphrase`], [`Error::EmptyPassphrase`], [`Error::WrongKey`].
+    pub fn new(secret: &Secret, header: &Header, choice: Choice) -> Result<Decryptor, Error> {
+        Ok(Decryptor { keys: Keys::check(secret, header, choice)?, header: *header, bytes: header.bytes() })
+    }
+
+    /// Bytes of every chunk but the last.
+    #[must_use]
+    pub const fn chunk(&self) -> usize {
+        self.header.start.chunk()
+    }
+
+    /// Opens one record, which is a chunk and its tag, in place: afterwards its first bytes, as many as are returned, are
+    /// plaintext. `last` says that the data ends after this record. Nothing is decrypted before the tag is found right; where
+    /// it is not, the record is wiped.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Torn`], [`Error::Truncated`], [`Error::Trailing`], [`Error::TooLong`].
+    pub fn open(&self, chunk: u64, last: bool, record: &mut [u8]) -> Result<usize, Error> {
+        let start = &self.header.start;
+        if chunk >= MOST_CHUNKS {
+            return Err(Error::TooLong { limit: start.limit() });
+        }
+        let Some(length) = record.len().checked_sub(TAG) else {
+            // Less than a tag: the end of the data, in any case.
+            wipe(record);
+            return Err(if record.is_empty() { Error::Truncated { chunk } } else { Error::Torn { chunk } });
+        };
+        if !fits(start, chunk, last, length) {
+            wipe(record);
+            return Err(if last { Error::Torn { chunk } } else { Error::Damaged { chunk } });
+        }
+        let (data, tag) = record.split_at_mut(length);
+        if self.authentic(chunk, last, data, tag) {
+            return Ok(length);
+        }
+        // A whole chunk may be one of the other kind, and to say so is worth a second look at it.
+        let whole = length == start.chunk();
+        let error = match last {
+            true if whole && self.authentic(chunk, false, data, tag) => Error::Truncated { chunk: chunk + 1 },
+            false if self.authentic(chunk, true, data, tag) => Error::Trailing { chunk },
+            true if !whole => Error::Torn { chunk },
+            _ => Error::Damaged { chunk },
+        };
+        wipe(record);
+        Err(error)
+    }
+
+    /// Decrypts a chunk if its tag is right; leaves it as it is if not.
+    fn authentic(&self, chunk: u64, last: bool, data: &mut [u8], tag: &[u8]) -> bool {
+        let mgm = self.keys.chunk(chunk);
+        let check = || {
+            let mut verifier = mgm.verifier(&nonce(chunk, last))?;
+            verifier.aad(&self.bytes)?;
+            verifier.data(data)?;
+            verifier.finish(tag)
+        };
+        // MGM's own limits lie beyond every chunk, so that refusals are all there is.
+        let checked = check();
+        checked.is_ok_and(|mut decrypter| decrypter.data(data).is_ok())
+    }
+}
