@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 /// them, and ends in one line for each lane.
 #[derive(Debug, Parser)]
 #[command(name = "lanework", version, propagate_version = true, max_term_width = 110)]
-#[command(after_help = "Exit codes: 0 yes; 1 refused (signature, failed check, regression); \
+#[command(after_help = "Exit codes: 0 yes; 1 refused (signature, tag, key, failed check, regression); \
     2 usage, file or malformed input; 3 unavailable here.")]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -53,6 +53,8 @@ pub(crate) enum Command {
     /// Run a study: a published question, asked again on this machine.
     #[cfg(feature = "study")]
     Study(StudyArgs),
+    /// Magma and GOST 28147-89: encrypting files and pipes, sealing messages, MACs, wrapping keys.
+    Magma(crate::magma::args::MagmaArgs),
     /// MAYO signatures: keys, signing, verifying.
     Mayo(MayoArgs),
     /// Print a completion script for a shell.

@@ -25,6 +25,18 @@ impl Session {
         Engine::choose(&self.context.cpu, forced).map_err(Failure::unavailable)
     }
 
+    /// The same for Magma.
+    pub(crate) fn magma_choice(&self, subject: &str) -> Result<lanework_magma::Choice, Failure> {
+        let forced = self.context.settings.select("magma");
+        if forced == Select::Best
+            && let Some(choice) = self.choice(subject)
+            && let Ok(choice) = lanework_magma::Choice::new(&self.context.cpu, Select::Named(&choice.backend))
+        {
+            return Ok(choice);
+        }
+        lanework_magma::Choice::new(&self.context.cpu, forced).map_err(Failure::unavailable)
+    }
+
     /// Threads for a batch: as asked for (0: one for each core), else the profile's, else one for each core.
     pub(crate) fn threads(&self, asked: Option<usize>, subject: &str) -> Threads<'static> {
         match (asked, self.choice(subject)) {

@@ -7,6 +7,7 @@ mod check;
 mod choice;
 mod doctor;
 mod files;
+mod magma;
 mod mayo;
 mod outcome;
 mod profile;
@@ -65,6 +66,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Some(Command::Tune(a)) => tune::run(&session, &a),
         #[cfg(feature = "study")]
         Some(Command::Study(a)) => study::run(&session, &a),
+        Some(Command::Magma(a)) => magma::run(&session, a),
         Some(Command::Mayo(a)) => mayo::run(&session, a),
         Some(Command::Completions { shell }) => {
             // Into memory first: the generator panics where it cannot write.

@@ -1,0 +1,132 @@
+//! `lanework magma`: the jobs themselves, on files and pipes.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use lanework_magma::container;
+
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+pub(crate) mod args;
+mod flow;
+mod mac;
+mod message;
+mod raw;
+mod sealed;
+mod secrets;
+mod wrap;
+
+use args::{MagmaArgs, MagmaJob, StreamArgs};
+use flow::Totals;
+
+pub(crate) fn run(session: &Session, args: MagmaArgs) -> Result<Outcome, Failure> {
+    // A damaged profile is told before any file is touched, not passed over.
+    session.profile.as_ref().map_err(Clone::clone)?;
+    match args.job {
+        MagmaJob::Encrypt(a) if a.raw.mode.is_some() => {
+            raw::run(session, raw::Way::Encrypt, &a.secret, a.raw, &a.stream)
+        }
+        MagmaJob::Decrypt(a) if a.raw.mode.is_some() => {
+            raw::run(session, raw::Way::Decrypt, &a.secret, a.raw, &a.stream)
+        }
+        MagmaJob::Encrypt(a) => sealed::encrypt(session, &a),
+        MagmaJob::Decrypt(a) => sealed::decrypt(session, &a),
+        MagmaJob::Seal(a) => message::seal(session, &a.message),
+        MagmaJob::Open(a) => message::open(session, &a.message),
+        MagmaJob::Mac(a) => mac::run(session, a),
+        MagmaJob::Wrap(a) => wrap::wrap(session, &a),
+        MagmaJob::Unwrap(a) => wrap::unwrap(session, &a),
+    }
+}
+
+/// Standard output, unless a file is named.
+fn target(output: Option<&Path>) -> &Path {
+    output.unwrap_or(Path::new("-"))
+}
+
+/// Standard input can be read once.
+fn only_one_stream<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+    if inputs.into_iter().filter(|p| p.as_os_str() == "-").count() > 1 {
+        return Err(Failure::input(
+            "standard input can serve only one of the files; name a file for the other",
+        ));
+    }
+    Ok(())
+}
+
+/// Ciphertext on a terminal helps nobody, unless it was asked for by `-o -`.
+fn no_terminal(stream: &StreamArgs) -> Result<(), Failure> {
+    use std::io::IsTerminal;
+    if stream.output.is_none() && std::io::stdout().is_terminal() {
+        return Err(Failure::input(
+            "the result is no text, and standard output is a terminal; name a file with -o, or ask for it with -o -",
+        ));
+    }
+    Ok(())
+}
+
+/// The JSON line goes to standard output unless that carries the result.
+fn report(session: &Session, output: &Path, object: &serde_json::Value) {
+    if session.json {
+        if output.as_os_str() == "-" { eprintln!("{object}") } else { println!("{object}") }
+    }
+}
+
+/// What every stream's report says.
+fn streamed(
+    stream: &StreamArgs,
+    backend: &str,
+    totals: Totals,
+    what: serde_json::Value,
+) -> serde_json::Value {
+    let mut object = serde_json::json!({
+        "input": shown(&stream.input), "output": shown(target(stream.output.as_deref())),
+        "bytes_read": totals.read, "bytes_written": totals.written, "backend": backend,
+    });
+    if let (Some(object), serde_json::Value::Object(what)) = (object.as_object_mut(), what) {
+        object.extend(what);
+    }
+    object
+}
+
+/// A path for JSON, which has no room for names that are not Unicode.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// An error of the library about an input: refusals are one thing, what cannot be right another.
+fn refused_or_input(name: &str, e: &lanework_magma::Error) -> Failure {
+    use lanework_magma::Error;
+    let text = match e {
+        Error::KeyExhausted { .. } => format!(
+            "{name}: {e}; split the data over several keys, use --mode ctr-acpkm or a container, or raise --key-limit"
+        ),
+        Error::Unaligned(_) => format!("{name}: {e}; --padding 2 fills the last block"),
+        Error::CounterExhausted => format!("{name}: {e}; this mode ends at 32 GiB: use a container"),
+        _ => format!("{name}: {e}"),
+    };
+    match e {
+        Error::Refused => Failure::refused(text),
+        Error::Threads(_) => Failure::unavailable(text),
+        _ => Failure::input(text),
+    }
+}
+
+/// The same for the container.
+fn container_failure(name: &str, e: &container::Error) -> Failure {
+    use container::Error;
+    match e {
+        Error::Damaged { .. } | Error::Torn { .. } | Error::Truncated { .. } | Error::Trailing { .. } => {
+            Failure::refused(format!(
+                "{name}: {e}; get it again from where it came, what was given out is not the whole"
+            ))
+        }
+        Error::WrongKey => Failure::refused(format!("{name}: {e}; nothing was given out")),
+        Error::NeedsPassphrase => Failure::input(format!("{name}: {e}; use --passphrase")),
+        Error::NeedsKey => Failure::input(format!("{name}: {e}; use --key-file")),
+        Error::TooLong { .. } => Failure::input(format!("{name}: {e}; split it")),
+        Error::Magic => Failure::input(format!("{name}: {e}; the bare bytes of a mode need --mode")),
+        _ => Failure::input(format!("{name}: {e}")),
+    }
+}

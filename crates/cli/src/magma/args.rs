@@ -1,0 +1,320 @@
+//! The arguments of `lanework magma`.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use lanework_magma::Sbox;
+
+/// `magma`.
+#[derive(Debug, Args)]
+pub(crate) struct MagmaArgs {
+    #[command(subcommand)]
+    pub(crate) job: MagmaJob,
+}
+
+/// The jobs of `magma`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MagmaJob {
+    /// Encrypt a file or a pipe of any size: into an authenticated container, or with --mode into a mode's bare bytes.
+    Encrypt(EncryptArgs),
+    /// Decrypt what encrypt made. A pipe gets verified chunks only; exits 1 if any is missing, moved or damaged.
+    Decrypt(DecryptArgs),
+    /// Seal one message with MGM (RFC 9058): the ciphertext, then the tag. At most 512 MiB.
+    Seal(SealArgs),
+    /// Open one sealed message; nothing is given out before its tag is found right. Exits 1 if it is not.
+    Open(OpenArgs),
+    /// Print the MAC of files, or verify one.
+    Mac(MacArgs),
+    /// Wrap a key for transport with KExp15.
+    Wrap(WrapArgs),
+    /// Unwrap a key with KImp15; exits 1 if it is not authentic.
+    Unwrap(WrapArgs),
+}
+
+/// Bytes written in hexadecimal digits.
+#[derive(Clone, Debug)]
+pub(crate) struct Hex(pub(crate) Vec<u8>);
+
+impl std::str::FromStr for Hex {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Hex, String> {
+        hex(text.as_bytes()).map(Hex)
+    }
+}
+
+/// The bytes of hexadecimal digits.
+pub(crate) fn hex(digits: &[u8]) -> Result<Vec<u8>, String> {
+    if !digits.len().is_multiple_of(2) {
+        return Err(format!("{} digits; two make a byte", digits.len()));
+    }
+    // The digits may be a key: the place of a wrong one is told, never what stands there.
+    let digit = |at: usize| {
+        let value = char::from(digits[at]).to_digit(16);
+        value.map(|v| v as u8).ok_or_else(|| format!("character {} is no hexadecimal digit", at + 1))
+    };
+    (0..digits.len()).step_by(2).map(|at| Ok(digit(at)? << 4 | digit(at + 1)?)).collect()
+}
+
+/// Where the secret comes from.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct SecretArgs {
+    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Ask for a passphrase at the terminal.
+    #[arg(long)]
+    pub(crate) passphrase: bool,
+    /// Take the passphrase from a file's only line; `-` for standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) passphrase_file: Option<PathBuf>,
+}
+
+/// What goes in and where it goes.
+#[derive(Debug, Args)]
+pub(crate) struct StreamArgs {
+    /// Where the result goes; a file appears only when it is whole. Standard output if left out, or for `-`.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace a file that exists.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Wait until the disk has the result before it appears.
+    #[arg(long)]
+    pub(crate) sync: bool,
+    /// Threads; 0 for one on each core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// The input; standard input if left out, or for `-`.
+    #[arg(default_value = "-", value_name = "FILE")]
+    pub(crate) input: PathBuf,
+}
+
+/// A mode's bare bytes instead of a container.
+#[derive(Debug, Args)]
+pub(crate) struct RawArgs {
+    /// Write or read exactly the bytes of this mode: no header, and nothing that tells whether they are authentic.
+    #[arg(long, value_enum, requires = "key_file")]
+    pub(crate) mode: Option<Mode>,
+    /// The initialisation vector: 4 bytes for CTR and CTR-ACPKM, 8 for CNT, any multiple of 8 for CBC, CFB and OFB. Never twice
+    /// under one key.
+    #[arg(long, value_name = "HEX", requires = "mode")]
+    pub(crate) iv: Option<Hex>,
+    /// Allow ECB, which shows where blocks are equal.
+    #[arg(long, requires = "mode")]
+    pub(crate) hazmat: bool,
+    /// For ECB and CBC: what fills the last block (GOST R 34.13-2015, 4.1); with none, it must be full.
+    #[arg(long, value_enum, default_value_t = PaddingName::None, requires = "mode")]
+    pub(crate) padding: PaddingName,
+    /// For CTR-ACPKM: bytes after which the key changes.
+    #[arg(long, value_name = "BYTES", requires = "mode")]
+    pub(crate) section: Option<usize>,
+    /// The cipher.
+    #[arg(long, value_enum, default_value_t = CipherName::Magma, requires = "mode")]
+    pub(crate) cipher: CipherName,
+    #[command(flatten)]
+    pub(crate) legacy: LegacyArgs,
+    #[command(flatten)]
+    pub(crate) limit: LimitArgs,
+}
+
+/// What GOST 28147-89 leaves open.
+#[derive(Debug, Args)]
+pub(crate) struct LegacyArgs {
+    /// For GOST 28147-89: the S-box set (z, cryptopro-a to -d, test, or an object identifier).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sbox: Option<Sbox>,
+    /// For GOST 28147-89: change the key after every 1024 bytes, as CryptoPro does (RFC 4357, 2.3.2).
+    #[arg(long)]
+    pub(crate) meshing: bool,
+}
+
+/// How much a key may process.
+#[derive(Debug, Args)]
+pub(crate) struct LimitArgs {
+    /// Refuse to put more than so many bytes through the key, or `none`. 2^28 if left out (RFC 9227, 5).
+    #[arg(long, value_name = "BYTES", value_parser = key_limit)]
+    pub(crate) key_limit: Option<u64>,
+}
+
+/// [`u64::MAX`] is no limit.
+fn key_limit(text: &str) -> Result<u64, String> {
+    match text {
+        "none" => Ok(u64::MAX),
+        _ => text.parse().map_err(|_| "a number of bytes, or none".to_owned()),
+    }
+}
+
+/// A mode by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// Counter (GOST R 34.13-2015).
+    Ctr,
+    /// Counter with keys that change (RFC 8645).
+    CtrAcpkm,
+    /// Cipher block chaining.
+    Cbc,
+    /// Cipher feedback.
+    Cfb,
+    /// Output feedback.
+    Ofb,
+    /// Electronic codebook; only with --hazmat.
+    Ecb,
+    /// The counter mode of GOST 28147-89.
+    Cnt,
+}
+
+/// A padding procedure by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PaddingName {
+    /// None: the data must be whole blocks.
+    None,
+    /// Procedure 1: zeros; cannot be taken off again.
+    #[value(name = "1")]
+    One,
+    /// Procedure 2: a one bit and zeros.
+    #[value(name = "2")]
+    Two,
+}
+
+/// A cipher by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CipherName {
+    /// GOST R 34.12-2015, 64-bit block.
+    Magma,
+    /// GOST 28147-89; needs --sbox.
+    Gost28147,
+}
+
+/// `magma encrypt`.
+#[derive(Debug, Args)]
+pub(crate) struct EncryptArgs {
+    #[command(flatten)]
+    pub(crate) secret: SecretArgs,
+    /// Bytes of a chunk of the container: a power of two from 4096 to 65536.
+    #[arg(long, value_name = "BYTES", conflicts_with = "mode")]
+    pub(crate) chunk_size: Option<usize>,
+    /// Iterations of PBKDF2 for a passphrase, from 1000 to 10000000.
+    #[arg(long, value_name = "N", conflicts_with_all = ["mode", "key_file"])]
+    pub(crate) iterations: Option<u32>,
+    #[command(flatten)]
+    pub(crate) raw: RawArgs,
+    #[command(flatten)]
+    pub(crate) stream: StreamArgs,
+}
+
+/// `magma decrypt`.
+#[derive(Debug, Args)]
+pub(crate) struct DecryptArgs {
+    #[command(flatten)]
+    pub(crate) secret: SecretArgs,
+    #[command(flatten)]
+    pub(crate) raw: RawArgs,
+    #[command(flatten)]
+    pub(crate) stream: StreamArgs,
+}
+
+/// What one MGM message needs beside its data.
+#[derive(Debug, Args)]
+pub(crate) struct MessageArgs {
+    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: PathBuf,
+    /// The nonce, 8 bytes whose top bit is 0. Never twice under one key.
+    #[arg(long, value_name = "HEX")]
+    pub(crate) nonce: Hex,
+    /// Associated data, which is authenticated but not sent along.
+    #[arg(long, value_name = "HEX", conflicts_with = "aad_file")]
+    pub(crate) aad: Option<Hex>,
+    /// Associated data from a file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) aad_file: Option<PathBuf>,
+    /// Bytes of the tag, from 4 to 8.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub(crate) tag_length: usize,
+    #[command(flatten)]
+    pub(crate) stream: StreamArgs,
+}
+
+/// `magma seal`.
+#[derive(Debug, Args)]
+pub(crate) struct SealArgs {
+    #[command(flatten)]
+    pub(crate) message: MessageArgs,
+}
+
+/// `magma open`.
+#[derive(Debug, Args)]
+pub(crate) struct OpenArgs {
+    #[command(flatten)]
+    pub(crate) message: MessageArgs,
+}
+
+/// A MAC by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MacName {
+    /// The MAC of GOST R 34.13-2015, also known as CMAC.
+    Omac,
+    /// The same with keys that change (R 1323565.1.017-2018).
+    OmacAcpkm,
+    /// The MAC of GOST 28147-89; needs --sbox.
+    Imit,
+}
+
+/// `magma mac`.
+#[derive(Debug, Args)]
+pub(crate) struct MacArgs {
+    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: PathBuf,
+    /// Which MAC.
+    #[arg(long, value_enum, default_value_t = MacName::Omac)]
+    pub(crate) algorithm: MacName,
+    /// Bytes of the tag: 4 to 8, and for IMIT always 4. As many as there are if left out.
+    #[arg(long, value_name = "N")]
+    pub(crate) tag_length: Option<usize>,
+    /// For OMAC-ACPKM: bytes of a section.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) section: Option<usize>,
+    /// For OMAC-ACPKM: bytes of key material under one master key, a multiple of 40.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) frequency: Option<usize>,
+    #[command(flatten)]
+    pub(crate) legacy: LegacyArgs,
+    #[command(flatten)]
+    pub(crate) limit: LimitArgs,
+    /// Compare the MAC of the only file with this one; exits 1 if it is another.
+    #[arg(long, value_name = "HEX")]
+    pub(crate) verify: Option<Hex>,
+    /// Threads for several files; 0 for one on each core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// The files; `-` for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// `magma wrap` and `magma unwrap`.
+#[derive(Debug, Args)]
+pub(crate) struct WrapArgs {
+    /// The key that authenticates: a file of 32 raw bytes or of 64 hexadecimal digits.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mac_key_file: PathBuf,
+    /// The key that encrypts, another one than the first.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) enc_key_file: PathBuf,
+    /// The initialisation vector, 4 bytes. Never twice under one pair of keys.
+    #[arg(long, value_name = "HEX")]
+    pub(crate) iv: Hex,
+    /// Where the result goes; standard output if left out, or for `-`.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace a file that exists.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// wrap: the key to wrap, a file of 32 raw bytes or of 64 hexadecimal digits. unwrap: what wrap made.
+    #[arg(default_value = "-", value_name = "FILE")]
+    pub(crate) input: PathBuf,
+}

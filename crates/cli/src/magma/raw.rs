@@ -1,0 +1,239 @@
+//! `encrypt --mode` and `decrypt --mode`: exactly a standard's bytes.
+#![forbid(unsafe_code)]
+
+use std::sync::{Mutex, PoisonError};
+
+use lanework_cpu::Threads;
+use lanework_magma::modes::hazmat::{EcbDecryptor, EcbEncryptor};
+use lanework_magma::modes::legacy::{self, Meshing};
+use lanework_magma::modes::padding::{Padding, unpad_one_zeros};
+use lanework_magma::modes::{
+    CbcDecryptor, CbcEncryptor, CfbDecryptor, CfbEncryptor, Ctr, CtrAcpkm, Ofb, Stream,
+};
+use lanework_magma::{Choice, Error, Gost28147, Keyed, Limits, Magma};
+
+use super::args::{CipherName, Hex, LegacyArgs, Mode, PaddingName, RawArgs, SecretArgs, StreamArgs};
+use super::flow::{self, Layout, Order};
+use super::{no_terminal, only_one_stream, refused_or_input, report, secrets, streamed, target};
+use crate::files::{Access, Sink, Source};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+/// The direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Encrypt,
+    Decrypt,
+}
+
+/// A mode that has begun: takes the next piece, in place, on several threads where it can.
+type Running = Box<dyn FnMut(Threads<'_>, &mut [u8]) -> Result<(), Error> + Send>;
+
+/// A policy for `--key-limit`.
+pub(super) fn limits(asked: Option<u64>) -> Limits {
+    match asked {
+        None => Limits::default(),
+        Some(u64::MAX) => Limits::Unlimited,
+        Some(bytes) => Limits::Custom { bytes, section: Limits::default().section() },
+    }
+}
+
+/// A key of GOST 28147-89, whose S-box set nobody may guess.
+pub(super) fn gost28147(key: &[u8; 32], args: &LegacyArgs, choice: Choice) -> Result<Gost28147, Failure> {
+    let sbox = args.sbox.ok_or_else(|| {
+        Failure::input(
+            "GOST 28147-89 has no S-box set of its own; name the one that the data was made with by --sbox",
+        )
+    })?;
+    Ok(Gost28147::with(key, sbox, choice))
+}
+
+pub(super) fn meshing(args: &LegacyArgs) -> Meshing {
+    if args.meshing { Meshing::CryptoPro } else { Meshing::None }
+}
+
+/// What does not go together, said before any file is touched.
+fn check(mode: Mode, args: &RawArgs) -> Result<(), Failure> {
+    let refuse = |text: &str| Err(Failure::input(text));
+    let legacy = args.cipher == CipherName::Gost28147;
+    match (mode, &args.iv) {
+        (Mode::Ecb, Some(_)) => return refuse("ECB has no initialisation vector; leave --iv out"),
+        (Mode::Ecb, None) if !args.hazmat => {
+            return refuse(
+                "ECB shows where blocks are equal; use another mode, or add --hazmat if it must be ECB",
+            );
+        }
+        (Mode::Ecb, None) => {}
+        (_, None) => return refuse("this mode needs its initialisation vector: --iv HEX"),
+        (_, Some(_)) => {}
+    }
+    if args.padding != PaddingName::None && !matches!(mode, Mode::Ecb | Mode::Cbc) {
+        return refuse("this mode takes data of any length; leave --padding out");
+    }
+    if args.section.is_some() && mode != Mode::CtrAcpkm {
+        return refuse("only CTR-ACPKM has sections; leave --section out");
+    }
+    if !legacy && (args.legacy.sbox.is_some() || args.legacy.meshing) {
+        return refuse(
+            "--sbox and --meshing are for --cipher gost28147; Magma has one S-box set and no meshing",
+        );
+    }
+    if args.legacy.meshing && !matches!(mode, Mode::Cfb | Mode::Cnt) {
+        return refuse("key meshing is there for CFB and CNT");
+    }
+    match (mode, legacy) {
+        (Mode::Ctr | Mode::CtrAcpkm, true) => {
+            refuse("CTR is a mode of Magma; the counter mode of GOST 28147-89 is --mode cnt")
+        }
+        (Mode::Cnt, false) => refuse("CNT is a mode of GOST 28147-89: add --cipher gost28147 --sbox NAME"),
+        _ => Ok(()),
+    }
+}
+
+/// A mode without threads.
+fn serial(mut stream: impl Stream + Send + 'static) -> Running {
+    Box::new(move |_, data| stream.apply(data))
+}
+
+/// The modes that both ciphers have.
+fn common<K: Keyed + Send + 'static>(key: K, mode: Mode, iv: &[u8], way: Way) -> Result<Running, Error> {
+    Ok(match (mode, way) {
+        (Mode::Cbc, Way::Encrypt) => serial(CbcEncryptor::new(key, iv)?),
+        (Mode::Cbc, Way::Decrypt) => {
+            let mut state = CbcDecryptor::new(key, iv)?;
+            Box::new(move |threads, data| state.apply_with(threads, data))
+        }
+        (Mode::Cfb, Way::Encrypt) => serial(CfbEncryptor::new(key, iv)?),
+        (Mode::Cfb, Way::Decrypt) => {
+            let mut state = CfbDecryptor::new(key, iv)?;
+            Box::new(move |threads, data| state.apply_with(threads, data))
+        }
+        (Mode::Ofb, _) => serial(Ofb::new(key, iv)?),
+        (Mode::Ecb, Way::Encrypt) => {
+            let mut state = EcbEncryptor::new(key);
+            Box::new(move |threads, data| state.apply_with(threads, data))
+        }
+        (Mode::Ecb, Way::Decrypt) => {
+            let mut state = EcbDecryptor::new(key);
+            Box::new(move |threads, data| state.apply_with(threads, data))
+        }
+        (Mode::Ctr | Mode::CtrAcpkm | Mode::Cnt, _) => {
+            return Err(Error::Parameter("a mode that this cipher does not have"));
+        }
+    })
+}
+
+/// The mode under its key.
+fn begin(key: &[u8; 32], mode: Mode, args: &RawArgs, way: Way, choice: Choice) -> Result<Running, Failure> {
+    let limits = limits(args.limit.key_limit);
+    let iv = args.iv.as_ref().map_or(&[][..], |Hex(bytes)| bytes);
+    // What is wrong here is wrong with the arguments.
+    let wrong = |e: Error| match e {
+        Error::NonceLength { .. } => Failure::input(format!("--iv: {e}")),
+        Error::Section(_) => Failure::input(format!("--section: {e}")),
+        _ => Failure::input(e),
+    };
+    if args.cipher == CipherName::Gost28147 {
+        let key = gost28147(key, &args.legacy, choice)?.with_limits(limits);
+        let meshing = meshing(&args.legacy);
+        return match (mode, way) {
+            (Mode::Cnt, _) => legacy::Cnt::new(&key, iv, meshing).map(serial),
+            (Mode::Cfb, Way::Encrypt) if args.legacy.meshing => {
+                legacy::CfbEncryptor::new(&key, iv, meshing).map(serial)
+            }
+            (Mode::Cfb, Way::Decrypt) if args.legacy.meshing => {
+                legacy::CfbDecryptor::new(&key, iv, meshing).map(serial)
+            }
+            _ => common(key, mode, iv, way),
+        }
+        .map_err(wrong);
+    }
+    let key = Magma::with(key, choice).with_limits(limits);
+    match mode {
+        Mode::Ctr => Ctr::new(key, iv)
+            .map(|mut state| -> Running { Box::new(move |threads, data| state.apply_with(threads, data)) }),
+        Mode::CtrAcpkm => {
+            let section = args.section.unwrap_or_else(|| limits.section());
+            CtrAcpkm::with_section(&key, iv, section).map(|mut state| -> Running {
+                Box::new(move |threads, data| state.apply_with(threads, data))
+            })
+        }
+        _ => common(key, mode, iv, way),
+    }
+    .map_err(wrong)
+}
+
+/// Appends what the last block lacks; the bytes with it.
+fn pad(padding: PaddingName, buffer: &mut [u8], length: usize) -> usize {
+    let padding = match padding {
+        PaddingName::None => return length,
+        PaddingName::One => Padding::Zeros,
+        PaddingName::Two => Padding::OneZeros,
+    };
+    let added = padding.bytes(length);
+    buffer[length..length + added].fill(0);
+    if padding == Padding::OneZeros {
+        buffer[length] = 0x80;
+    }
+    length + added
+}
+
+pub(super) fn run(
+    session: &Session,
+    way: Way,
+    secret: &SecretArgs,
+    args: RawArgs,
+    stream: &StreamArgs,
+) -> Result<Outcome, Failure> {
+    let (Some(mode), Some(key_path)) = (args.mode, secret.key_file.as_deref()) else {
+        return Err(Failure::input("the bare bytes of a mode need a key: --key-file FILE"));
+    };
+    check(mode, &args)?;
+    only_one_stream([key_path, &*stream.input])?;
+    if way == Way::Encrypt {
+        no_terminal(stream)?;
+    }
+    let mut source = Source::open(&stream.input)?;
+    let access = if way == Way::Encrypt { Access::Public } else { Access::Private };
+    let mut sink = Sink::create(target(stream.output.as_deref()), access, stream.force)?;
+    let choice = session.magma_choice("magma/ctr")?;
+    let key = secrets::key_file(key_path)?;
+    let running = Mutex::new(begin(&key, mode, &args, way, choice)?);
+    let threads = Threads::Own(stream.threads).count();
+    let pool = if threads > 1 { Some(Threads::pool(threads).map_err(Failure::unavailable)?) } else { None };
+    let inner = pool.as_ref().map_or(Threads::One, Threads::Pool);
+    let name = source.name().to_owned();
+    let bar = session
+        .progress_bytes(source.length(), if way == Way::Encrypt { "encrypting" } else { "decrypting" });
+    let totals = flow::run(
+        &mut source,
+        &mut sink,
+        Layout::whole(8),
+        // Reading, the mode itself and writing, side by side.
+        (if threads > 1 { 3 } else { 1 }, Order::InTurn),
+        &bar,
+        |_, _| Ok(()),
+        |job, ()| {
+            let mut length = job.length;
+            if way == Way::Encrypt && job.last {
+                length = pad(args.padding, job.buffer, length);
+            }
+            let data = &mut job.buffer[..length];
+            let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+            running(inner, data).map_err(|e| refused_or_input(&name, &e))?;
+            job.done = length;
+            if way == Way::Decrypt && job.last && args.padding == PaddingName::Two {
+                job.done = unpad_one_zeros(data).map_err(|_| {
+                    Failure::refused(format!(
+                        "{name}: it does not end in the padding of procedure 2: another key or IV, other data, or no padding"
+                    ))
+                })?;
+            }
+            Ok(())
+        },
+    )?;
+    sink.commit(stream.sync)?;
+    let what = serde_json::json!({ "format": format!("{mode:?}").to_lowercase(), "cipher": format!("{:?}", args.cipher).to_lowercase() });
+    report(session, target(stream.output.as_deref()), &streamed(stream, choice.name(), totals, what));
+    Ok(Outcome::Yes)
+}
