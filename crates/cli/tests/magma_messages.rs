@@ -14,7 +14,7 @@ fn key() -> [u8; 32] {
 }
 
 fn message(length: usize) -> Vec<u8> {
-    (0..length).map(|i| (i * 13 >> 2) as u8).collect()
+    (0..length).map(|i| ((i * 13) >> 2) as u8).collect()
 }
 
 fn place(text: &[u8]) -> Place {

@@ -24,7 +24,7 @@ fn passphrase(text: &str) -> Secret {
 }
 
 fn message(length: usize) -> Vec<u8> {
-    (0..length).map(|i| (i * i >> 3) as u8 ^ (i >> 11) as u8).collect()
+    (0..length).map(|i| ((i * i) >> 3) as u8 ^ (i >> 11) as u8).collect()
 }
 
 fn sealed(secret: &Secret, data: &[u8]) -> Vec<u8> {

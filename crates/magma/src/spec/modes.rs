@@ -145,6 +145,9 @@ pub fn ctr_acpkm(key: &[u8; 32], iv: &[u8], section: usize, data: &[u8]) -> Vec<
 }
 
 /// RFC 8645, 6.3.6.
+///
+/// # Panics
+/// If `section` or `frequency` is not a positive multiple of 8.
 #[must_use]
 pub fn omac_acpkm(key: &[u8; 32], section: usize, frequency: usize, data: &[u8]) -> Block {
     let sections = data.len().div_ceil(section).max(1);
@@ -221,6 +224,9 @@ pub fn cfb_meshing(key: &[u8; 32], sbox: Sbox, iv: &[u8], mesh: bool, data: &[u8
 }
 
 /// RFC 5830, 8: sixteen rounds, and what implementations add for messages of one block.
+///
+/// # Panics
+/// If the initialisation vector is not 8 bytes.
 #[must_use]
 pub fn imit(key: &[u8; 32], sbox: Sbox, iv: &[u8], mesh: bool, data: &[u8]) -> [u8; 4] {
     let mut message = data.to_vec();
