@@ -19,7 +19,7 @@ const TEXT: &str = "92def06b3c130a59db54c704f8189d204a98fb2e67a8024c8912409b17b5
 const RECORD: usize = 65_536 + 8;
 
 fn message(length: usize) -> Vec<u8> {
-    (0..length).map(|i| (i * i >> 5) as u8 ^ (i >> 15) as u8).collect()
+    (0..length).map(|i| ((i * i) >> 5) as u8 ^ (i >> 15) as u8).collect()
 }
 
 fn library_key() -> Secret {
