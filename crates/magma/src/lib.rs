@@ -5,6 +5,7 @@ pub mod batch;
 pub mod check;
 pub mod container;
 pub mod error;
+pub mod floor;
 pub mod kdf;
 pub mod kexp15;
 pub mod key;

@@ -1,0 +1,113 @@
+//! What the silicon allows: the least core cycles that a backend's bulk round takes for a byte, from counts of operations.
+//!
+//! A figure here is arithmetic and was never measured: operations of the round against what a core can start in a cycle,
+//! nothing else counted (no transposition, no load, no store, no call). The counts are those that each kernel's file derives.
+//! Beside a frequency, such as the laboratory's calibration finds, a floor is a rate that no run can exceed, and a
+//! measured rate has a share of it.
+#![forbid(unsafe_code)]
+
+/// What a core can start in a cycle, in registers of 256 and of 512 bits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ports {
+    /// The design.
+    pub name: &'static str,
+    /// Vector operations of any kind on 256 bits.
+    pub any256: f64,
+    /// Of these, shuffles, shifts and rotations.
+    pub shuffle256: f64,
+    /// Vector operations of any kind on 512 bits.
+    pub any512: f64,
+    /// Of these, shuffles, shifts and rotations.
+    pub shuffle512: f64,
+}
+
+/// AMD's fourth generation, which runs 512 bits as two halves.
+pub const ZEN4: Ports = Ports { name: "Zen 4", any256: 4.0, shuffle256: 2.0, any512: 2.0, shuffle512: 1.0 };
+
+/// AMD's fifth generation in servers and desktops, whose pipes are 512 bits wide.
+pub const ZEN5: Ports = Ports { name: "Zen 5", any256: 4.0, shuffle256: 2.0, any512: 4.0, shuffle512: 2.0 };
+
+impl Ports {
+    /// The ports of a CPU by its vendor, family and model, as CPUID gives them with the extended parts included; nothing for
+    /// designs whose ports are not written down here.
+    #[must_use]
+    pub fn of(vendor: &str, family: u8, model: u8) -> Option<Ports> {
+        match (vendor, family, model) {
+            ("AuthenticAMD", 25, 0x10..=0x1f | 0x60..=0xaf) => Some(ZEN4),
+            // The mobile parts 0x20 to 0x3f and 0x60 to 0x7f of this family have the narrow pipes of the fourth.
+            ("AuthenticAMD", 26, 0x00..=0x1f | 0x40..=0x4f) => Some(ZEN5),
+            _ => None,
+        }
+    }
+}
+
+/// One round of a backend's bulk kernel: operations for so many bytes of text.
+struct Round {
+    backend: &'static str,
+    wide: bool,
+    bytes: f64,
+    operations: f64,
+    shuffles: f64,
+}
+
+/// Rounds of a block.
+const ROUNDS: f64 = 32.0;
+
+/// By backend. `portable` has none: what its operations are is the compiler's choice.
+const BULK: [Round; 5] = [
+    // 12 operations a register, four registers for 32 blocks: 12 shuffles, 4 shifts, 2 saturating subtractions.
+    Round { backend: "avx2", wide: false, bytes: 256.0, operations: 48.0, shuffles: 18.0 },
+    // One operation in twelve less: GFNI parts the high nibble by one.
+    Round { backend: "avx2-gfni", wide: false, bytes: 256.0, operations: 44.0, shuffles: 18.0 },
+    // 12 operations for the addition, 20 for the look-ups and 8 for the sums.
+    Round { backend: "avx512bw", wide: true, bytes: 512.0, operations: 40.0, shuffles: 12.0 },
+    // 143 `vpternlog` for 512 blocks.
+    Round { backend: "avx512-bitslice", wide: true, bytes: 4096.0, operations: 143.0, shuffles: 0.0 },
+    // Eight operations for 16 blocks: rotation, shift and two permutations among them.
+    Round { backend: "avx512", wide: true, bytes: 128.0, operations: 8.0, shuffles: 4.0 },
+];
+
+/// The least core cycles for a byte in bulk, or nothing for a backend whose operations were not counted.
+#[must_use]
+pub fn cycles_per_byte(backend: &str, ports: &Ports) -> Option<f64> {
+    let round = BULK.iter().find(|round| round.backend == backend)?;
+    let (any, shuffle) =
+        if round.wide { (ports.any512, ports.shuffle512) } else { (ports.any256, ports.shuffle256) };
+    Some(ROUNDS * (round.operations / any).max(round.shuffles / shuffle) / round.bytes)
+}
+
+/// The most bytes a second at a frequency in GHz.
+#[must_use]
+pub fn bytes_per_second(backend: &str, ports: &Ports, ghz: f64) -> Option<f64> {
+    Some(ghz * 1e9 / cycles_per_byte(backend, ports)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: Option<f64>, b: f64) -> bool {
+        a.is_some_and(|a| (a - b).abs() < 1e-3 * b)
+    }
+
+    #[test]
+    fn floors_are_those_that_the_kernels_derive() {
+        assert!(close(cycles_per_byte("avx512", &ZEN5), 0.5));
+        assert!(close(cycles_per_byte("avx512", &ZEN4), 1.0));
+        assert!(close(cycles_per_byte("avx2", &ZEN5), 1.5));
+        assert!(close(cycles_per_byte("avx2", &ZEN4), 1.5));
+        assert!(close(cycles_per_byte("avx2-gfni", &ZEN4), 1.375));
+        assert!(close(cycles_per_byte("avx512bw", &ZEN4), 1.25));
+        assert!(close(cycles_per_byte("avx512-bitslice", &ZEN4), 0.5586));
+        assert_eq!(cycles_per_byte("portable", &ZEN4), None);
+        assert!(close(bytes_per_second("avx512", &ZEN5, 3.75), 7.5e9));
+    }
+
+    #[test]
+    fn cpus_are_told_apart_and_strangers_are_not_guessed() {
+        assert_eq!(Ports::of("AuthenticAMD", 25, 17), Some(ZEN4));
+        assert_eq!(Ports::of("AuthenticAMD", 26, 2), Some(ZEN5));
+        assert_eq!(Ports::of("AuthenticAMD", 25, 0x21), None);
+        assert_eq!(Ports::of("GenuineIntel", 6, 143), None);
+    }
+}
