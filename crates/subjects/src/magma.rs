@@ -17,6 +17,7 @@ use crate::{Context, Depth, missing, row, selects, skipped};
 mod ours;
 #[cfg(feature = "peers")]
 pub mod peers;
+mod traits;
 
 /// What races.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +172,7 @@ const HEADLINE: &[Case] = &[
 /// Every Magma subject.
 #[must_use]
 pub fn subjects(context: &Context) -> Vec<Subject> {
-    CASES.iter().map(|case| subject(context, *case)).collect()
+    CASES.iter().map(|case| subject(context, *case)).chain(traits::subjects(context)).collect()
 }
 
 /// CTR, MGM and a batch of OMACs.
@@ -183,15 +184,14 @@ pub fn headline(context: &Context) -> Vec<Subject> {
 /// One subject with all its variants; `portable` is the baseline.
 #[must_use]
 pub fn subject(context: &Context, case: Case) -> Subject {
-    let gate_context = context.clone();
-    let gate = Gate::new(move || Ok(gate_rows(&gate_context)));
     let mut variants = BACKENDS.iter().map(|b| {
         let (cpu, name) = (context.cpu, b.name());
         Variant::new(name, move || ours::prepare(choose(&cpu, Select::Named(name))?, case, None))
     });
     let first =
         variants.next().unwrap_or_else(|| Variant::new("none", || Err(Unavailable::because("no backend"))));
-    let mut subject = Subject::new(case.path(), gate, first).bytes((case.messages * case.bytes) as u64);
+    let mut subject =
+        Subject::new(case.path(), gate(context), first).bytes((case.messages * case.bytes) as u64);
     for v in variants {
         subject = subject.with(v);
     }
@@ -212,6 +212,12 @@ pub fn subject(context: &Context, case: Case) -> Subject {
         subject = subject.with(variant);
     }
     subject
+}
+
+/// The gate before every subject of Magma.
+fn gate(context: &Context) -> Gate {
+    let context = context.clone();
+    Gate::new(move || Ok(gate_rows(&context)))
 }
 
 fn choose(cpu: &Cpu, how: Select<'_>) -> Result<Choice, Unavailable> {
