@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use lanework_cpu::Threads;
 use lanework_lab::clock::Monotonic;
 use lanework_lab::machine::Machine;
-use lanework_mayo::backend::BACKENDS;
 
 use crate::outcome::{Failure, Outcome};
 use crate::profile;
@@ -67,13 +66,19 @@ pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
 
 pub(crate) fn inspect(session: &Session) -> Findings {
     let cpu = &session.context.cpu;
-    let engine = session.mayo_engine("");
-    let backends = BACKENDS
-        .iter()
-        .map(|b| {
-            let why = b.get(cpu).err().map(|u| u.why);
-            let chosen = engine.as_ref().is_ok_and(|e| e.name() == b.name());
-            ("mayo", b.name().to_owned(), b.summary().to_owned(), why, chosen)
+    let (engine, choice) = (session.mayo_engine(""), session.magma_choice(""));
+    let mayo = lanework_mayo::backend::BACKENDS.iter().map(|b| {
+        let chosen = engine.as_ref().is_ok_and(|e| e.name() == b.name());
+        ("mayo", b.name(), b.summary(), b.get(cpu).err(), chosen)
+    });
+    let magma = lanework_magma::backend::BACKENDS.iter().map(|b| {
+        let chosen = choice.as_ref().is_ok_and(|c| c.name() == b.name());
+        ("magma", b.name(), b.summary(), b.get(cpu).err(), chosen)
+    });
+    let backends = mayo
+        .chain(magma)
+        .map(|(primitive, name, summary, unavailable, chosen)| {
+            (primitive, name.to_owned(), summary.to_owned(), unavailable.map(|u| u.why), chosen)
         })
         .collect();
     Findings {
@@ -81,7 +86,7 @@ pub(crate) fn inspect(session: &Session) -> Findings {
         features: cpu.features().to_string(),
         masked: cpu.masked().to_string(),
         backends,
-        chosen_error: engine.err().map(|e| e.message().to_owned()),
+        chosen_error: engine.err().or(choice.err()).map(|e| e.message().to_owned()),
         peers: peers(session),
     }
 }
