@@ -221,14 +221,16 @@ pub(super) fn run(
             let data = &mut job.buffer[..length];
             let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
             running(inner, data).map_err(|e| refused_or_input(&name, &e))?;
-            job.done = length;
-            if way == Way::Decrypt && job.last && args.padding == PaddingName::Two {
-                job.done = unpad_one_zeros(data).map_err(|_| {
+            job.done = if way == Way::Decrypt && job.last && args.padding == PaddingName::Two {
+                unpad_one_zeros(data).map_err(|_| {
                     Failure::refused(format!(
-                        "{name}: it does not end in the padding of procedure 2: another key or IV, other data, or no padding"
+                        "{name}: it does not end in the padding of procedure 2: \
+                         another key or IV, other data, or no padding"
                     ))
-                })?;
-            }
+                })?
+            } else {
+                length
+            };
             Ok(())
         },
     )?;
