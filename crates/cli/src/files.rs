@@ -287,8 +287,20 @@ impl<'a> Sink<'a> {
 
 /// A file of our own for a descriptor: dropping it closes nothing of the process.
 fn own(descriptor: BorrowedFd<'_>) -> io::Result<fs::File> {
-    Ok(fs::File::from(descriptor.try_clone_to_owned()?))
+    let file = fs::File::from(descriptor.try_clone_to_owned()?);
+    widen(&file);
+    Ok(file)
 }
+
+/// Lets a pipe hold more, so that its two ends wait for each other less often.
+#[cfg(target_os = "linux")]
+fn widen(file: &fs::File) {
+    // What an ordinary user may have. Where it is refused, or this is no pipe, all works as it is.
+    let _ = rustix::pipe::fcntl_setpipe_size(file, 1 << 20);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn widen(_: &fs::File) {}
 
 fn regular(file: &fs::File) -> Option<u64> {
     file.metadata().ok().filter(fs::Metadata::is_file).map(|m| m.len())

@@ -23,8 +23,7 @@ const PIECE: usize = 256 * 1024;
 #[derive(Clone)]
 #[expect(clippy::large_enum_variant, reason = "there is one of it, on the stack")]
 enum Mac {
-    Omac(Omac<Magma>),
-    // Its keystream makes it the largest by far.
+    Omac(Box<Omac<Magma>>),
     OmacAcpkm(Box<OmacAcpkm>),
     Imit(Box<Imit>),
 }
@@ -47,7 +46,7 @@ impl Mac {
         let magma = Magma::with(&key, choice).with_limits(limits);
         let length = args.tag_length.unwrap_or(8);
         match args.algorithm {
-            MacName::Omac => Omac::new(magma, length).map(Mac::Omac).map_err(wrong),
+            MacName::Omac => Omac::new(magma, length).map(|mac| Mac::Omac(Box::new(mac))).map_err(wrong),
             MacName::OmacAcpkm => {
                 let (Some(section), Some(frequency)) = (args.section, args.frequency) else {
                     return Err(Failure::input(
