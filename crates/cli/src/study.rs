@@ -1,13 +1,12 @@
 //! `lanework study`: published questions, asked again on this machine.
 #![forbid(unsafe_code)]
 
-mod answers;
-mod measure;
-mod original;
-mod page;
-mod phases;
-mod workload;
+mod common;
+mod mayo;
 
+use std::path::Path;
+
+use lanework_lab::record::Record;
 use lanework_lab::study::{Study, render};
 use lanework_lab::table;
 
@@ -16,86 +15,91 @@ use crate::bench;
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
-use measure::{Measured, Runner};
-use original::Plan;
-use page::{Figures, Page};
+/// A study. Its files are also built in, so that the command works outside its repository.
+struct Entry {
+    name: &'static str,
+    toml: &'static str,
+    template: &'static str,
+    /// Measures all of it. (session, the question as data, whether for publishing)
+    run: fn(&Session, &Study, bool) -> Result<Found, Failure>,
+    /// One process of its workload.
+    workload: fn(&Session, &WorkloadArgs) -> Result<Outcome, Failure>,
+}
 
-/// The one study that there is; its files are also built in, so that the command works outside its repository.
-const NAME: &str = "mayo-simd-threads";
-const TOML: &str = include_str!("../../../studies/mayo-simd-threads/study.toml");
-const TEMPLATE: &str = include_str!("../../../studies/mayo-simd-threads/study.md");
+/// What a study found.
+struct Found {
+    record: Record,
+    /// What the template names.
+    page: serde_json::Value,
+    /// What `--json` adds to the record.
+    findings: serde_json::Value,
+}
 
-/// The rounds, the one that recommendations are decided on first.
-const ROUNDS: [&str; 2] = ["round2", "round1"];
-/// Whose phases are shown.
-const PROFILED: [&str; 3] = ["portable", "avx2", "avx512"];
+/// Every study there is.
+const STUDIES: [Entry; 1] = [mayo::ENTRY];
+
+impl Entry {
+    fn named(name: &str) -> Result<&'static Entry, Failure> {
+        STUDIES.iter().find(|entry| entry.name == name).ok_or_else(|| {
+            Failure::input(format!("there is no study '{name}'; `lanework study list` shows them"))
+        })
+    }
+
+    /// The question and the template as built in.
+    fn built_in(&self) -> Result<(Study, String), Failure> {
+        let study = Study::from_toml(self.name, self.toml).map_err(Failure::input)?;
+        Ok((study, self.template.to_owned()))
+    }
+
+    /// From the study's folder if it is there, else as built in.
+    fn load(&self, root: &Path) -> Result<(Study, String), Failure> {
+        let folder = root.join(self.name);
+        if folder.join("study.toml").is_file() {
+            Study::load(&folder).map_err(Failure::input)
+        } else {
+            self.built_in()
+        }
+    }
+}
+
+/// A page as the template takes it.
+fn document(page: impl serde::Serialize) -> Result<serde_json::Value, Failure> {
+    serde_json::to_value(page).map_err(Failure::input)
+}
 
 pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
     if args.name == "list" {
         return list(session, args);
     }
     bench::one_form(session, &args.output)?;
-    let (study, template) = load(args)?;
-    let plan = Plan::of(&study).map_err(Failure::input)?;
-    let runner = Runner::new(session, &plan, &study.name, args.full)?;
-    let found = runner.measure(&ROUNDS)?;
-    let profiles = phases::profile(&session.context.cpu, ROUNDS[0], &PROFILED)?;
-    let figures = Figures { plan: &plan, found: &found };
-    let page = page::page(&study.question, &figures, &profiles, &ROUNDS, args.full);
+    let entry = Entry::named(&args.name)?;
+    let (study, template) = entry.load(&args.studies)?;
+    let found = (entry.run)(session, &study, args.full)?;
     bench::save_and_show(session, &found.record, &args.output, || {
         if session.json {
-            println!("{}", as_json(&found, &page, &profiles)?);
+            println!("{}", as_json(&found)?);
         } else if args.output.csv {
             print!("{}", table::csv(&found.record.results));
         } else {
-            print!("{}", render(&template, &page).map_err(Failure::input)?);
+            print!("{}", render(&template, &found.page).map_err(Failure::input)?);
         }
         Ok(())
     })
 }
 
 /// The record, with the study's own findings beside it.
-fn as_json(
-    found: &Measured,
-    page: &Page,
-    profiles: &[phases::Profile],
-) -> Result<serde_json::Value, Failure> {
+fn as_json(found: &Found) -> Result<serde_json::Value, Failure> {
     let record = found.record.to_json().map_err(Failure::input)?;
     let mut value: serde_json::Value = serde_json::from_str(&record).map_err(Failure::input)?;
-    let seconds: Vec<_> = found
-        .seconds
-        .iter()
-        .map(|((set, configuration), s)| {
-            serde_json::json!({ "set": set, "configuration": configuration, "seconds": s.seconds })
-        })
-        .collect();
-    let ran: Vec<_> =
-        found.ran.iter().map(|(name, r)| serde_json::json!({ "configuration": name, "ran": r })).collect();
-    value["findings"] = serde_json::json!({
-        "seconds": seconds, "ran": ran, "phases": profiles, "recommendations": page.answers,
-    });
+    value["findings"] = found.findings.clone();
     Ok(value)
-}
-
-/// The study's question and template: from the folder if it is there, else as built in.
-fn load(args: &StudyArgs) -> Result<(Study, String), Failure> {
-    if args.name != NAME {
-        return Err(Failure::input(format!(
-            "there is no study '{}'; `lanework study list` shows them",
-            args.name
-        )));
-    }
-    match measure::folder(&args.studies, &args.name) {
-        Some(folder) => Study::load(&folder).map_err(Failure::input),
-        None => Ok((Study::from_toml(NAME, TOML).map_err(Failure::input)?, TEMPLATE.to_owned())),
-    }
 }
 
 fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
     let studies = if args.studies.is_dir() {
         Study::list(&args.studies).map_err(Failure::input)?
     } else {
-        vec![Study::from_toml(NAME, TOML).map_err(Failure::input)?]
+        STUDIES.iter().map(|entry| Ok(entry.built_in()?.0)).collect::<Result<_, Failure>>()?
     };
     if session.json {
         let rows: Vec<_> =
@@ -109,14 +113,8 @@ fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Yes)
 }
 
-/// One process of a study's workload: prints what ran. Exits 1 if a signature did not verify.
+/// One process of a study's workload: prints what ran.
 pub(crate) fn workload(session: &Session, args: &WorkloadArgs) -> Result<Outcome, Failure> {
-    if args.name != NAME {
-        return Err(Failure::input(format!("study '{}' has no workload", args.name)));
-    }
-    let set = workload::set(&args.subject)?;
-    let configuration = workload::Configuration::parse(&args.configuration)?;
-    let report = workload::run(&configuration, &session.context.cpu, set, args.count)?;
-    println!("{}", serde_json::to_string(&report).map_err(Failure::input)?);
-    Ok(Outcome::from_bool(report.valid == report.count))
+    let entry = Entry::named(&args.name)?;
+    (entry.workload)(session, args)
 }

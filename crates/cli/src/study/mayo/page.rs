@@ -5,6 +5,7 @@ use lanework_lab::record::ResultRow;
 use lanework_lab::table::{percent, time, times};
 use serde::Serialize;
 
+use super::super::common::{NONE, strings, table};
 use super::answers::{Answer, Findings, set_name};
 use super::measure::{Measured, shown, thread_counts, unoptimised};
 use super::original::{Evidence, Plan, SETS, improvement, mean};
@@ -44,44 +45,6 @@ struct RoundTables {
     avx2: String,
     threads: String,
 }
-
-/// A table in Markdown that is a table on a terminal too.
-pub(super) fn table(header: &[String], rows: &[Vec<String>]) -> String {
-    let width = |i: usize| {
-        rows.iter()
-            .chain([&header.to_vec()])
-            .filter_map(|r| r.get(i))
-            .map(|c| c.chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..header.len()).map(width).collect();
-    let line = |cells: &[String]| {
-        let cells: Vec<String> = widths
-            .iter()
-            .enumerate()
-            .map(|(i, &w)| {
-                let cell = cells.get(i).map_or("", String::as_str);
-                let gap = " ".repeat(w - cell.chars().count());
-                if i == 0 { format!("{cell}{gap}") } else { format!("{gap}{cell}") }
-            })
-            .collect();
-        format!("| {} |\n", cells.join(" | "))
-    };
-    let rule: Vec<String> = widths
-        .iter()
-        .enumerate()
-        .map(|(i, &w)| if i == 0 { "-".repeat(w + 2) } else { format!("{}:", "-".repeat(w + 1)) })
-        .collect();
-    let body: String = rows.iter().map(|r| line(r)).collect();
-    format!("{}|{}|\n{body}", line(header), rule.join("|"))
-}
-
-fn strings(cells: &[&str]) -> Vec<String> {
-    cells.iter().map(|c| (*c).to_owned()).collect()
-}
-
-const NONE: &str = "-";
 
 fn seconds(s: Option<f64>) -> String {
     s.map_or_else(|| NONE.to_owned(), |s| if s < 0.1 { format!("{s:.4}s") } else { format!("{s:.3}s") })
@@ -510,15 +473,6 @@ pub(super) fn page(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tables_line_up() {
-        let t = table(&strings(&["a", "bb"]), &[strings(&["×1.00", "2"]), strings(&["x", "333"])]);
-        let lines: Vec<usize> = t.lines().map(|l| l.chars().count()).collect();
-        assert_eq!(lines.len(), 4);
-        assert!(lines.iter().all(|&l| l == lines[0]), "{t}");
-        assert!(t.contains("| ×1.00 |   2 |"), "{t}");
-    }
 
     #[test]
     fn figures_are_written_as_the_report_does() {

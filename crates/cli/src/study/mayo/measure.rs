@@ -2,8 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 
 use lanework_lab::clock::Monotonic;
 use lanework_lab::gate::{Gate, GateRow, Passed};
@@ -12,6 +11,7 @@ use lanework_lab::pairing::{NotHere, Plan as Rules};
 use lanework_lab::process::{self, Program};
 use lanework_lab::record::Record;
 
+use super::super::common;
 use super::original::{Plan, Race, SETS};
 use super::workload::{Configuration, Report};
 use crate::outcome::Failure;
@@ -57,10 +57,7 @@ impl Measured {
 
 /// A build of this command without optimisation, where there is one beside this one.
 pub(super) fn unoptimised(level: u8) -> Option<PathBuf> {
-    let here = std::env::current_exe().ok()?;
-    let name = here.file_name()?;
-    let there = here.parent()?.parent()?.join(format!("study-o{level}")).join(name);
-    there.is_file().then_some(there)
+    common::other_build(&format!("study-o{level}"))
 }
 
 /// The thread counts that `*` stands for.
@@ -140,16 +137,7 @@ impl<'a> Runner<'a> {
     /// One run with its report.
     fn report(&self, configuration: &str, set: &str) -> Result<Report, String> {
         let program = self.program(configuration, set, GATE_COUNT).map_err(|e| e.message().to_owned())?;
-        let out = Command::new(&program.program)
-            .args(&program.args)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|e| format!("{}: {e}", program.program.display()))?;
-        if !out.status.success() {
-            let why = String::from_utf8_lossy(&out.stderr);
-            return Err(format!("{configuration} on {set}: {}: {}", out.status, why.trim()));
-        }
-        serde_json::from_slice(&out.stdout).map_err(|e| format!("{configuration} on {set}: {e}"))
+        common::answer(&program).map_err(|why| format!("{set}: {why}"))
     }
 
     /// Everything that must hold before anything is timed: each configuration makes portable's keys and signatures,
@@ -350,12 +338,6 @@ fn compare(name: &str, set: &str, expected: &Report, got: &Report) -> GateRow {
         skipped: 0,
         why,
     }
-}
-
-/// The study's folder, or nothing if the copy built into the command serves.
-pub(super) fn folder(root: &Path, name: &str) -> Option<PathBuf> {
-    let folder = root.join(name);
-    folder.join("study.toml").is_file().then_some(folder)
 }
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        Plan::of(&Study::from_toml("mayo-simd-threads", super::super::TOML).unwrap()).unwrap()
+        Plan::of(&Study::from_toml("mayo-simd-threads", super::super::ENTRY.toml).unwrap()).unwrap()
     }
 
     #[test]
