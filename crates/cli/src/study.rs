@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod common;
+mod magma;
 mod mayo;
 
 use std::path::Path;
@@ -36,7 +37,7 @@ struct Found {
 }
 
 /// Every study there is.
-const STUDIES: [Entry; 1] = [mayo::ENTRY];
+const STUDIES: [Entry; 2] = [magma::ENTRY, mayo::ENTRY];
 
 impl Entry {
     fn named(name: &str) -> Result<&'static Entry, Failure> {

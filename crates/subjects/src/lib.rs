@@ -13,6 +13,8 @@ use lanework_lab::subject::Subject;
 pub mod lanes;
 pub mod magma;
 pub mod mayo;
+#[cfg(feature = "study")]
+pub mod study;
 
 /// What every subject is built from: the processor as it may be used, and where the peers are.
 #[derive(Clone, Debug)]
@@ -109,10 +111,13 @@ pub fn matching(context: &Context, pattern: &str) -> Vec<Subject> {
     }
 }
 
-/// The subject of exactly this path.
+/// The subject of exactly this path, those that only a study races among them.
 #[must_use]
 pub fn find(context: &Context, path: &str) -> Option<Subject> {
-    all(context).into_iter().find(|s| s.path() == path)
+    let found = all(context).into_iter().find(|s| s.path() == path);
+    #[cfg(feature = "study")]
+    let found = found.or_else(|| study::subjects(context).into_iter().find(|s| s.path() == path));
+    found
 }
 
 /// Runs the checks of the primitives that `pattern` names (all of them for ""), telling `progress` of each row.

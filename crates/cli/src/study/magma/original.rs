@@ -1,0 +1,125 @@
+//! The published report's figures, and what is raced to ask them again.
+#![forbid(unsafe_code)]
+
+use lanework_lab::study::Study;
+use serde::Deserialize;
+
+/// `study.toml` behind its question.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Plan {
+    pub(super) original: Original,
+    pub(super) quick: Effort,
+    pub(super) full: Effort,
+    pub(super) race: Vec<Race>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Original {
+    pub(super) title: String,
+    pub(super) machine: String,
+    pub(super) compiler: String,
+    pub(super) bytes: u64,
+    pub(super) speedup: f64,
+    pub(super) claimed: f64,
+    pub(super) measures: [String; 4],
+    pub(super) scalar: Loop,
+    pub(super) vector: Loop,
+    pub(super) table: Table,
+}
+
+/// One of the report's two loops.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Loop {
+    pub(super) iterations: u64,
+    pub(super) blocks: u64,
+    pub(super) seconds: f64,
+    pub(super) gbit: f64,
+    pub(super) ns: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Table {
+    pub(super) sizes: [usize; 6],
+    pub(super) gost89: [f64; 6],
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Effort {
+    pub(super) seconds: f64,
+    pub(super) launches: u32,
+    pub(super) flags_ms: f64,
+    pub(super) pairs: usize,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Race {
+    pub(super) subject: String,
+    pub(super) baseline: Vec<String>,
+    pub(super) variants: Vec<String>,
+}
+
+impl Plan {
+    pub(super) fn of(study: &Study) -> Result<Plan, String> {
+        toml::Value::Table(study.table.clone())
+            .try_into()
+            .map_err(|e| format!("{}/study.toml: {e}", study.name))
+    }
+
+    /// The paths that a race stands for.
+    pub(super) fn paths(&self, race: &Race) -> Vec<String> {
+        match race.subject.strip_suffix("/N") {
+            Some(stem) => self.original.table.sizes.iter().map(|size| format!("{stem}/{size}")).collect(),
+            None => vec![race.subject.clone()],
+        }
+    }
+}
+
+/// Gigabits a second of blocks of 64 bits that take so many nanoseconds each.
+pub(super) fn gbit(ns_per_block: f64) -> f64 {
+    64.0 / ns_per_block
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) fn plan() -> Plan {
+        let entry = &super::super::ENTRY;
+        Plan::of(&Study::from_toml(entry.name, entry.toml).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_reports_figures_belong_together() {
+        let o = plan().original;
+        for l in [&o.scalar, &o.vector] {
+            assert_eq!(l.iterations * l.blocks * 8, o.bytes);
+            let ns = l.seconds * 1e9 / l.iterations as f64;
+            assert!((ns - l.ns).abs() < 0.05, "{ns}");
+            assert!((gbit(ns / l.blocks as f64) - l.gbit).abs() < 0.005, "{ns}");
+        }
+        assert!((o.scalar.seconds / o.vector.seconds - o.speedup).abs() < 1e-6);
+    }
+
+    #[test]
+    fn every_race_can_be_had() {
+        let plan = plan();
+        let context = lanework_subjects::Context::new(lanework_cpu::Settings::default());
+        let peers =
+            ["gost-engine", "gost-engine-head", "rustcrypto-native", "rustcrypto-generic", "libgcrypt"];
+        let mut count = 0;
+        for race in &plan.race {
+            for path in plan.paths(race) {
+                let subject = lanework_subjects::find(&context, &path).expect(&path);
+                for name in race.baseline.iter().chain(&race.variants) {
+                    let known =
+                        name == "*" || peers.contains(&name.as_str()) || subject.names().any(|n| n == name);
+                    // Off x86-64 there are no vector variants.
+                    assert!(known || !cfg!(target_arch = "x86_64"), "{path}: {name}");
+                }
+                count += 1;
+            }
+        }
+        assert!(count >= 20);
+        assert!(plan.quick.pairs >= lanework_lab::stats::least_pairs(0.01));
+    }
+}
