@@ -374,7 +374,7 @@ pub(super) fn page(question: &str, plan: &Plan, found: &Measured, full: bool) ->
         );
     }
     for n in &record.not_here {
-        let line = format!("{}: {}", n.variant, n.why);
+        let line = format!("{} in {}: {}", n.variant, n.subject, n.why);
         if !not_here.contains(&line) {
             not_here.push(line);
         }
@@ -407,5 +407,102 @@ pub(super) fn page(question: &str, plan: &Plan, found: &Measured, full: bool) ->
         shares,
         not_here,
         remarks: record.remarks.clone(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use lanework_lab::clock::Monotonic;
+    use lanework_lab::machine::Machine;
+    use lanework_lab::record::Record;
+    use lanework_lab::study::render;
+
+    use super::super::ENTRY;
+    use super::super::flags::Line;
+    use super::super::original::tests::plan;
+    use super::*;
+
+    /// A synthetic row: the baseline takes 100 ns a unit.
+    pub(in super::super) fn row(
+        subject: &str,
+        variant: &str,
+        baseline: &str,
+        ratio: f64,
+        verdict: &str,
+    ) -> ResultRow {
+        let ns = 100.0 / ratio;
+        serde_json::from_value(serde_json::json!({
+            "subject": subject, "variant": variant, "baseline": baseline, "ratio": ratio, "low": ratio, "high": ratio,
+            "noise": 0.001, "verdict": verdict, "unit": "ns", "median": ns, "mean": ns, "min": ns, "q1": ns, "q3": ns,
+            "ticks": null, "baseline_median": 100.0, "baseline_mean": 100.0, "baseline_min": 100.0, "margin": 0.005,
+            "detectable": 0.01, "backend": variant, "baseline_backend": baseline, "cores": 1, "iterations": [1, 1],
+            "launch_pairs": [8], "samples": [], "baseline_samples": [],
+        }))
+        .expect("a row")
+    }
+
+    pub(in super::super) fn found(rows: Vec<ResultRow>) -> Measured {
+        let mut record = Record::new(
+            ENTRY.name,
+            "lanework study magma-lanes",
+            Machine::inspect(&Monotonic::new(), Vec::new()),
+        );
+        record.results = rows;
+        let values = Values {
+            scalar_f: Some(REPORT_F.map(|p| p.1)),
+            vector_f: Some(REPORT_F.map(|p| p.1)),
+            scalar_block: Some(CIPHER),
+            vector_blocks: Some([CIPHER; 8]),
+        };
+        Measured { record, values, flags: Vec::new(), launches: 5, seconds: 1.0, peers: false }
+    }
+
+    #[test]
+    fn the_template_shows_the_reports_figures_and_ours() {
+        let mut found = found(vec![
+            row(CONSTANT, ALL, SCALAR, 4.0, "faster"),
+            row(CONSTANT, "avx512+blocks=128", SCALAR, 50.0, "faster"),
+            row(BUFFERS, ALL, SCALAR, 5.0, "faster"),
+            row("magma/lanes/gost89/16", "avx512", "gost-engine", 2.0, "faster"),
+            row(CTR, REPORT, "portable", 0.5, "slower"),
+            row(CTR, "gost-engine", "portable", 0.1, "slower"),
+        ]);
+        found.flags =
+            vec![Line { configuration: REPORT.to_owned(), build: "study-o0".to_owned(), ns: 4321.0 }];
+        let page = page("Which?", &plan(), &found, false);
+        let text = render(ENTRY.template, &page).expect("the template renders");
+        for part in [
+            "# Which?",
+            "Test 7: 0x9abcdef0\n  scalar f: 0xdf37e7d8\n  SIMD f:   0xdf37e7d8\n  report:   0xdf37e7d8\n  ✓ MATCH",
+            "SIMD ciphertext (first block): 85 65 c8 c0 cd 6f 1a ca\n✓ MATCH\nSIMD ciphertext, all lanes: 8 of 8",
+            // 25 ns a block are 200 ns an operation, 2.56 Gbit/s and two seconds for ten million operations.
+            "540.0         200.0",
+            "5.400076663         2.000",
+            "2.139166      4.000000",
+            "| gost89, report                 ",
+            "20867.32k",
+            // 16 bytes in 50 ns.
+            "320000.00k",
+            // Ten times as slow as portable, and the report's design five times as fast as it.
+            "×5.00",
+            "4321.0",
+            "**HOLDS, AND MORE**",
+            "peers: not asked for",
+            "cargo build --profile study-o0",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_is_marked() {
+        let mut values = found(Vec::new()).values;
+        assert!(!f_test(&values).contains('✗') && !block_test(&values).contains('✗'));
+        if let Some(f) = &mut values.vector_f {
+            f[3] ^= 1;
+        }
+        values.vector_blocks = Some(std::array::from_fn(|i| if i == 5 { [0; 8] } else { CIPHER }));
+        assert_eq!(f_test(&values).matches('✗').count(), 1);
+        assert!(block_test(&values).contains("7 of 8 lanes"));
     }
 }

@@ -130,11 +130,16 @@ fn flags_answer(claim: &str, found: &Measured) -> Answer {
     let (verdict, reason) = if parts.is_empty() {
         ("NOT HERE".to_owned(), "no build under other flags lies beside this one".to_owned())
     } else {
-        let native = found.row(&flags::subject(REPORT), &flags::label(REPORT, "study-native"), REPORT);
-        let verdict = native.map_or_else(
-            || "OPTIMISATION PAYS, OTHERS NOT HERE".to_owned(),
-            |row| format!("THIS CPU'S OWN FLAGS: {}", row.lane()),
-        );
+        let row = |profile| found.row(&flags::subject(REPORT), &flags::label(REPORT, profile), REPORT);
+        // Of a build without optimisation it is this build that may pay.
+        let verdict = match (row("study-native"), row("study-o0").or_else(|| row("study-o1"))) {
+            (Some(native), _) => format!("THIS CPU'S OWN FLAGS: {}", native.lane()),
+            (None, Some(plain)) if plain.verdict == Verdict::Slower => {
+                format!("OPTIMISATION PAYS {}", times(1.0 / plain.ratio))
+            }
+            (None, Some(plain)) => format!("OPTIMISATION: {}", plain.verdict),
+            (None, None) => "NOT HERE".to_owned(),
+        };
         (verdict, parts.join("; "))
     };
     Answer { claim: claim.to_owned(), verdict, reason }
@@ -177,6 +182,17 @@ pub(super) fn why(plan: &Plan, found: &Measured, shares: &[Share]) -> Vec<String
             ns(CONSTANT, "avx512+blocks=128").map_or_else(|| "-".to_owned(), |wide| times(wide / theirs))
         ));
     }
+    if let Some(here) = ns(CONSTANT, ALL) {
+        let there = plan.original.vector.ns;
+        lines.push(format!(
+            "An operation of the report's took {there} ns, which is {:.1} a round; this rebuilding of its design with byte \
+             shuffles takes {:.0}, or {:.1} a round. A core of its kind is not so much slower, so its f_simd is not this one; one look-up in memory \
+             for each lane (a gather) would take about as long as it did. Its source is not shown, and this remains an inference.",
+            there / 32.0,
+            here * 8.0,
+            here * 8.0 / 32.0
+        ));
+    }
     if let Some(scalar) = ns(CONSTANT, SCALAR) {
         let there = plan.original.scalar.ns;
         lines.push(format!(
@@ -196,4 +212,31 @@ pub(super) fn answers(plan: &Plan, found: &Measured) -> Vec<Answer> {
     let mut all = vec![speedup(plan, found)];
     all.extend(measures(plan, found));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::page::tests::{found, row};
+    use super::*;
+
+    fn decided(rows: Vec<lanework_lab::record::ResultRow>) -> Vec<String> {
+        let plan = super::super::original::tests::plan();
+        answers(&plan, &found(rows)).into_iter().map(|a| a.verdict).collect()
+    }
+
+    #[test]
+    fn words_follow_the_figures() {
+        let speedup = |ratio, verdict| decided(vec![row(CONSTANT, ALL, SCALAR, ratio, verdict)])[0].clone();
+        assert_eq!(speedup(2.2, "faster"), "HOLDS");
+        assert_eq!(speedup(5.0, "faster"), "HOLDS, AND MORE");
+        assert_eq!(speedup(1.4, "faster"), "HOLDS, BUT LESS");
+        assert_eq!(speedup(0.9, "slower"), "DOES NOT HOLD");
+        assert_eq!(speedup(1.0, "cannot tell"), "CANNOT TELL");
+        assert!(decided(Vec::new()).iter().all(|v| v == "NOT HERE"));
+        // Alignment pays when leaving it out is slower.
+        let aligned =
+            |ratio, verdict| decided(vec![row(BUFFERS, "report-avx2", ALL, ratio, verdict)])[3].clone();
+        assert_eq!(aligned(0.5, "slower"), "PAYS ×2.00");
+        assert!(aligned(1.0, "same").starts_with("DOES NOT PAY"));
+    }
 }
