@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::super::common::{self, NONE, strings, table};
 use super::flags;
-use super::floor::{Core, Share, ghz, shares};
+use super::floor::{Share, ghz, ports, shares};
 use super::measure::{Measured, SCALAR, Values};
 use super::original::{Loop, Plan, gbit};
 use super::verdict::{ALL, Answer, BUFFERS, CONSTANT, answers, why};
@@ -353,9 +353,10 @@ fn bounds(shares: &[Share]) -> String {
 /// Fills in everything.
 pub(super) fn page(question: &str, plan: &Plan, found: &Measured, full: bool) -> Page {
     let (record, original) = (&found.record, &plan.original);
-    let core = Core::here(&record.machine);
-    let shares = ghz(&record.machine)
-        .map(|ghz| shares(core, ghz, |name| found.ns(BUFFERS, name).map(|ns| ns / 8.0)))
+    let ports = ports(&record.machine);
+    let shares = ports
+        .zip(ghz(&record.machine))
+        .map(|(ports, ghz)| shares(&ports, ghz, |name| found.ns(BUFFERS, name).map(|ns| ns / 8.0)))
         .unwrap_or_default();
     let missing = flags::BUILDS.iter().filter(|b| common::other_build(b.0).is_none());
     let method = format!(
@@ -401,7 +402,10 @@ pub(super) fn page(question: &str, plan: &Plan, found: &Measured, full: bool) ->
         speed: speed(plan, found),
         peers: peers(found),
         bounds: bounds(&shares),
-        core: format!("{}{}", core.name, if core.known { "" } else { ", which is a guess for this CPU" }),
+        core: ports.map_or_else(
+            || "whose ports are not written down for this CPU, so that there is no bound".to_owned(),
+            |p| format!("{}: {} of 256 bits, {} of 512", p.name, p.any256, p.any512),
+        ),
         verdict: answers(plan, found),
         why: why(plan, found, &shares),
         shares,
