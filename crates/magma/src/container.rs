@@ -48,7 +48,7 @@ pub const LARGEST_CHUNK: usize = 1 << 16;
 /// The most chunks of one container: 1 TiB of the largest chunks. See `FORMAT.md` for what an attacker gains up to there.
 pub const MOST_CHUNKS: u64 = 1 << 24;
 
-/// The fewest iterations of PBKDF2 (RFC 9337, A.2 allows no fewer).
+/// The fewest iterations of PBKDF2 (RFC 9337, 7.1 allows no fewer).
 pub const FEWEST_ITERATIONS: u32 = 1000;
 
 /// The most iterations of PBKDF2: a header that asks for more is taken for an attempt to keep the reader busy.
