@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
-use std::sync::Arc;
 
 use inout::InOutBuf;
 use lanework_cpu::{Cpu, Select, Unavailable, select};
@@ -61,7 +60,7 @@ pub struct Core {
     pub(crate) encrypt: Schedule,
     pub(crate) decrypt: Schedule,
     pub(crate) choice: Choice,
-    pub(crate) budget: Arc<Budget>,
+    pub(crate) budget: Budget,
 }
 
 impl Drop for Core {
@@ -78,7 +77,7 @@ impl Core {
             encrypt: Schedule::encrypt(&words, sbox, order),
             decrypt: Schedule::decrypt(&words, sbox, order),
             choice,
-            budget: Arc::new(Budget::new(Limits::default(), 0)),
+            budget: Budget::new(Limits::default()),
         }
     }
 
@@ -89,9 +88,10 @@ impl Core {
         self.decrypt.rounds = Schedule::decrypt_rounds(&self.words);
     }
 
-    /// The same key under other limits; what it has processed still counts. Clones keep the limits that they had.
+    /// The same key under other limits; what it and its clones process still counts together. Clones keep the limits that they
+    /// had.
     pub(crate) fn limit(&mut self, limits: Limits) {
-        self.budget = Arc::new(Budget::new(limits, self.budget.used()));
+        self.budget.set_limits(limits);
     }
 
     /// Whole blocks, in place or not.
@@ -181,7 +181,8 @@ impl Sealed for Gost28147 {
 impl Keyed for Gost28147 {}
 
 impl Magma {
-    /// The key under other limits than [`Limits::default`]; what it has processed still counts.
+    /// The key under other limits than [`Limits::default`]. It goes on counting together with its clones, which keep the limits
+    /// that they had.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Magma {
         self.0.limit(limits);
@@ -210,7 +211,8 @@ impl Magma {
 }
 
 impl Gost28147 {
-    /// The key under other limits than [`Limits::default`]; what it has processed still counts.
+    /// The key under other limits than [`Limits::default`]. It goes on counting together with its clones, which keep the limits
+    /// that they had.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Gost28147 {
         self.0.limit(limits);

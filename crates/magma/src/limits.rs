@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 use crate::error::Error;
 
@@ -58,16 +59,22 @@ impl Limits {
     }
 }
 
-/// What a key and all its clones have processed together.
-#[derive(Debug)]
+/// What a key and all its clones have processed together, and how much this one of them may. A clone shares the count, so that
+/// other limits for it do not open a second account.
+#[derive(Clone, Debug)]
 pub(crate) struct Budget {
     limits: Limits,
-    used: AtomicU64,
+    used: Arc<AtomicU64>,
 }
 
 impl Budget {
-    pub(crate) fn new(limits: Limits, used: u64) -> Budget {
-        Budget { limits, used: AtomicU64::new(used) }
+    pub(crate) fn new(limits: Limits) -> Budget {
+        Budget { limits, used: Arc::default() }
+    }
+
+    /// Other limits on the same count.
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -105,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_budget_is_spent_to_the_byte_and_refuses_whole_pieces() {
-        let budget = Budget::new(Limits::Custom { bytes: 100, section: 8 }, 0);
+        let budget = Budget::new(Limits::Custom { bytes: 100, section: 8 });
         budget.spend(60).unwrap();
         assert_eq!(budget.spend(41), Err(Error::KeyExhausted { limit: 100 }));
         assert_eq!(budget.used(), 60);
@@ -116,9 +123,23 @@ mod tests {
 
     #[test]
     fn sums_that_overflow_are_refused_even_without_a_limit() {
-        let budget = Budget::new(Limits::Unlimited, u64::MAX - 1);
+        let budget = Budget::new(Limits::Unlimited);
+        budget.spend(u64::MAX - 1).unwrap();
         budget.spend(1).unwrap();
         assert!(budget.spend(1).is_err());
+    }
+
+    #[test]
+    fn other_limits_are_no_second_account() {
+        let first = Budget::new(Limits::Custom { bytes: 100, section: 8 });
+        let mut second = first.clone();
+        second.set_limits(Limits::Custom { bytes: 150, section: 8 });
+        first.spend(80).unwrap();
+        second.spend(60).unwrap();
+        assert_eq!((first.used(), second.used()), (140, 140));
+        assert_eq!(first.spend(1), Err(Error::KeyExhausted { limit: 100 }));
+        assert_eq!(second.spend(11), Err(Error::KeyExhausted { limit: 150 }));
+        second.spend(10).unwrap();
     }
 
     #[test]

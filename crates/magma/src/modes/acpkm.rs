@@ -1,8 +1,6 @@
 //! CTR-ACPKM, RFC 8645, 6.2: CTR that changes its key after every section.
 #![forbid(unsafe_code)]
 
-use std::sync::Arc;
-
 use inout::InOutBuf;
 use lanework_cpu::Threads;
 use lanework_cpu::memory::wipe;
@@ -75,7 +73,7 @@ impl SectionKey {
 /// beyond 2^31 blocks, and with [`Error::KeyExhausted`] what the key's limits do not allow.
 #[derive(Clone)]
 pub struct CtrAcpkm {
-    budget: Arc<Budget>,
+    budget: Budget,
     key: SectionKey,
     /// The section, counted from 0, that `key` is for.
     current: u64,
