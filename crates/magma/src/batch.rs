@@ -10,6 +10,9 @@
 //! the lanes that still run are the first ones. Refilling a lane as soon as it is free would save little over that (a group's
 //! cost is its sorted lengths' envelope) and would break the others' runs at every change.
 //!
+//! Every job counts against its key's [limits](crate::limits), in the order of the jobs, and is refused with
+//! [`Error::KeyExhausted`] where it goes beyond them; opening counts what was authentic.
+//!
 //! Lengths, S-boxes and the number of jobs are public; keys and data are not, and nothing here depends on them.
 #![forbid(unsafe_code)]
 
@@ -26,6 +29,8 @@ use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Schedule};
 
 pub mod hazmat;
+#[cfg(test)]
+mod limit_tests;
 mod mgm;
 mod omac;
 mod parallel;
@@ -79,7 +84,10 @@ impl<'t> Batch<'t> {
         jobs: &mut [J],
         task: impl for<'j> Fn(&mut Lanes, &mut [Ready<'j, J>]) + Sync,
     ) -> Result<Outcomes, PoolError> {
-        let mut outcomes: Outcomes = jobs.iter().map(Job::check).collect();
+        // The good jobs count against their keys' limits in their order: one that goes beyond is refused, and a shorter one
+        // after it may still be within.
+        let admit = |job: &J| job.check().and_then(|()| job.core().budget.spend(job.charge()));
+        let mut outcomes: Outcomes = jobs.iter().map(admit).collect();
         let mut ready: Vec<Ready<'_, J>> = Vec::with_capacity(jobs.len());
         let mut lanes = 0;
         for (job, outcome) in jobs.iter_mut().zip(&mut outcomes).filter(|(_, outcome)| outcome.is_ok()) {
@@ -146,6 +154,9 @@ trait Job: Send + Sync {
 
     /// What is wrong with it.
     fn check(&self) -> Result<(), Error>;
+
+    /// Bytes that the key's limits are charged for before the job is begun; none where only its success counts.
+    fn charge(&self) -> u64;
 
     /// What a job without faults asks for.
     fn shape(&self) -> Shape;

@@ -27,6 +27,10 @@ impl<C: Keyed + Sync> Job for EcbJob<'_, C> {
         if self.data.len().is_multiple_of(8) { Ok(()) } else { Err(Error::Unaligned(self.data.len())) }
     }
 
+    fn charge(&self) -> u64 {
+        self.data.len() as u64
+    }
+
     fn shape(&self) -> Shape {
         let steps = self.data.len() / 8;
         Shape { lanes: steps.min(1), steps, sbox: self.key.sbox() }
@@ -52,10 +56,10 @@ fn run<C: Keyed + Sync>(lanes: &mut Lanes, group: &mut [Ready<'_, EcbJob<'_, C>>
 
 /// Encrypts every block of every job by itself (ECB: GOST R 34.13-2015, 5.1).
 ///
-/// Of a job's errors there is [`Error::Unaligned`].
+/// Of a job's errors there are [`Error::Unaligned`] and [`Error::KeyExhausted`].
 ///
 /// # Errors
-/// [`PoolError`] when threads cannot be started; no job has been touched then.
+/// [`PoolError`] when threads cannot be started; no job has been touched then, though the keys count them.
 pub fn ecb_encrypt<C: Keyed + Sync>(
     batch: &Batch<'_>,
     jobs: &mut [EcbJob<'_, C>],

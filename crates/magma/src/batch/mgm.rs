@@ -139,6 +139,10 @@ impl Job for Sealing<'_, '_> {
         check(self.0.nonce, self.0.aad, self.0.data, self.0.tag.len(), self.1)
     }
 
+    fn charge(&self) -> u64 {
+        (self.0.aad.len() + self.0.data.len()) as u64
+    }
+
     fn shape(&self) -> Shape {
         shape(self.0.aad, self.0.data)
     }
@@ -151,6 +155,11 @@ impl Job for Opening<'_, '_> {
 
     fn check(&self) -> Result<(), Error> {
         check(self.0.nonce, self.0.aad, self.0.data, self.0.tag.len(), self.1)
+    }
+
+    /// Forgeries are not the key owner's traffic: what is authentic is charged when that is known.
+    fn charge(&self) -> u64 {
+        0
     }
 
     fn shape(&self) -> Shape {
@@ -299,6 +308,8 @@ fn judge(job: &mut OpenJob<'_>, tag: &[u8; 8], outcome: &mut Result<(), Error>) 
     if !tag[..job.tag.len()].ct_eq(job.tag).to_bool() {
         *outcome = Err(Error::Refused);
         wipe(job.data);
+    } else {
+        *outcome = key(job.key).budget.spend((job.aad.len() + job.data.len()) as u64);
     }
 }
 
@@ -331,10 +342,10 @@ impl Batch<'_> {
     /// MGM encryption of every message, with tags of `tag` bytes (4 to 8), which the protocol must fix once and for all.
     ///
     /// Of a job's errors there are [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::TagLength`],
-    /// [`Error::EmptyMessage`] and [`Error::TooLong`].
+    /// [`Error::EmptyMessage`], [`Error::TooLong`] and [`Error::KeyExhausted`].
     ///
     /// # Errors
-    /// [`PoolError`] when threads cannot be started; no job has been touched then.
+    /// [`PoolError`] when threads cannot be started; no job has been touched then, though the keys count them.
     pub fn mgm_seal(&self, tag: usize, jobs: &mut [SealJob<'_>]) -> Result<Outcomes, PoolError> {
         let mut jobs: Vec<Sealing<'_, '_>> = jobs.iter_mut().map(|job| Sealing(job, tag)).collect();
         self.drive(&mut jobs, seal)

@@ -29,6 +29,10 @@ impl<C: Keyed + Sync> Job for OmacJob<'_, C> {
         if (4..=8).contains(&self.mac.len()) { Ok(()) } else { Err(Error::TagLength(self.mac.len())) }
     }
 
+    fn charge(&self) -> u64 {
+        self.data.len() as u64
+    }
+
     fn shape(&self) -> Shape {
         Shape { lanes: 1, steps: self.data.len().div_ceil(8).max(1), sbox: self.key.sbox() }
     }
@@ -42,10 +46,10 @@ fn double(x: u64) -> u64 {
 impl Batch<'_> {
     /// The MAC of every message.
     ///
-    /// Of a job's errors there is [`Error::TagLength`].
+    /// Of a job's errors there are [`Error::TagLength`] and [`Error::KeyExhausted`].
     ///
     /// # Errors
-    /// [`PoolError`] when threads cannot be started; no job has been touched then.
+    /// [`PoolError`] when threads cannot be started; no job has been touched then, though the keys count them.
     pub fn omac<C: Keyed + Sync>(&self, jobs: &mut [OmacJob<'_, C>]) -> Result<Outcomes, PoolError> {
         self.drive(jobs, |lanes, group| {
             let n = group.len();

@@ -34,6 +34,10 @@ impl Job for CtrJob<'_> {
         if self.data.len() as u64 > 8 << 32 { Err(Error::CounterExhausted) } else { Ok(()) }
     }
 
+    fn charge(&self) -> u64 {
+        self.data.len() as u64
+    }
+
     fn shape(&self) -> Shape {
         let steps = self.data.len().div_ceil(8);
         Shape { lanes: steps.min(1), steps, sbox: Sbox::Z }
@@ -107,10 +111,10 @@ fn run(lanes: &mut Lanes, group: &mut [Ready<'_, CtrJob<'_>>]) {
 impl Batch<'_> {
     /// CTR over every message, which encrypts and decrypts.
     ///
-    /// Of a job's errors there are [`Error::NonceLength`] and [`Error::CounterExhausted`].
+    /// Of a job's errors there are [`Error::NonceLength`], [`Error::CounterExhausted`] and [`Error::KeyExhausted`].
     ///
     /// # Errors
-    /// [`PoolError`] when threads cannot be started; no job has been touched then.
+    /// [`PoolError`] when threads cannot be started; no job has been touched then, though the keys count them.
     pub fn ctr(&self, jobs: &mut [CtrJob<'_>]) -> Result<Outcomes, PoolError> {
         self.drive(jobs, run)
     }

@@ -47,6 +47,10 @@ impl<C: Keyed + Sync> Job for CbcJob<'_, C> {
         if self.data.len().is_multiple_of(8) { Ok(()) } else { Err(Error::Unaligned(self.data.len())) }
     }
 
+    fn charge(&self) -> u64 {
+        self.data.len() as u64
+    }
+
     fn shape(&self) -> Shape {
         shape(self.iv, self.data, self.key.sbox())
     }
@@ -59,6 +63,10 @@ impl<C: Keyed + Sync> Job for CfbJob<'_, C> {
 
     fn check(&self) -> Result<(), Error> {
         ways(self.iv).map(|_| ())
+    }
+
+    fn charge(&self) -> u64 {
+        self.data.len() as u64
     }
 
     fn shape(&self) -> Shape {
@@ -77,10 +85,10 @@ fn start(lanes: &mut Lanes, first: usize, shape: Shape, core: &Core, iv: &[u8]) 
 impl Batch<'_> {
     /// CBC encryption of every message.
     ///
-    /// Of a job's errors there are [`Error::NonceLength`] and [`Error::Unaligned`].
+    /// Of a job's errors there are [`Error::NonceLength`], [`Error::Unaligned`] and [`Error::KeyExhausted`].
     ///
     /// # Errors
-    /// [`PoolError`] when threads cannot be started; no job has been touched then.
+    /// [`PoolError`] when threads cannot be started; no job has been touched then, though the keys count them.
     pub fn cbc_encrypt<C: Keyed + Sync>(&self, jobs: &mut [CbcJob<'_, C>]) -> Result<Outcomes, PoolError> {
         self.drive(jobs, |lanes, group| {
             let mut strands = Strands::writing(lanes.table());
@@ -96,10 +104,10 @@ impl Batch<'_> {
 
     /// CFB encryption of every message, by whole blocks; the last block may be cut.
     ///
-    /// Of a job's errors there is [`Error::NonceLength`].
+    /// Of a job's errors there are [`Error::NonceLength`] and [`Error::KeyExhausted`].
     ///
     /// # Errors
-    /// [`PoolError`] when threads cannot be started; no job has been touched then.
+    /// [`PoolError`] when threads cannot be started; no job has been touched then, though the keys count them.
     pub fn cfb_encrypt<C: Keyed + Sync>(&self, jobs: &mut [CfbJob<'_, C>]) -> Result<Outcomes, PoolError> {
         self.drive(jobs, |lanes, group| {
             let mut strands = Strands::writing(lanes.table());

@@ -1,0 +1,93 @@
+//! Batches count against their keys' limits as the modes do one by one.
+#![forbid(unsafe_code)]
+
+use super::hazmat::{EcbJob, ecb_encrypt};
+use super::*;
+use crate::key::Magma;
+use crate::limits::Limits;
+use crate::mgm::Mgm;
+
+const LIMIT: u64 = 100;
+
+fn key() -> Magma {
+    Magma::new(&[7; 32]).with_limits(Limits::Custom { bytes: LIMIT, section: 1024 })
+}
+
+/// Of three messages of 48 bytes and one of 4 under a key for 100 bytes, the third is too much and the last fits again.
+fn outcomes(run: impl FnOnce(&Batch<'_>, &Magma, &mut [Vec<u8>]) -> Outcomes) {
+    let key = key();
+    let mut data = [vec![5; 48], vec![5; 48], vec![5; 48], vec![5; 4]];
+    let outcomes = run(&Batch::default(), &key, &mut data);
+    let exhausted = Err(Error::KeyExhausted { limit: LIMIT });
+    assert_eq!(outcomes, [Ok(()), Ok(()), exhausted, Ok(())]);
+    assert_eq!(key.used(), LIMIT);
+    assert_eq!(data[2], [5; 48], "a refused job is left as it was");
+}
+
+#[test]
+fn ciphers_charge_their_keys() {
+    outcomes(|batch, key, data| {
+        let mut jobs: Vec<_> = data.iter_mut().map(|data| CtrJob { key, iv: &[1; 4], data }).collect();
+        batch.ctr(&mut jobs).unwrap()
+    });
+    outcomes(|batch, key, data| {
+        let mut jobs: Vec<_> = data.iter_mut().map(|data| CfbJob { key, iv: &[1; 8], data }).collect();
+        batch.cfb_encrypt(&mut jobs).unwrap()
+    });
+}
+
+#[test]
+fn whole_blocks_charge_their_keys() {
+    let exhausted = || Err(Error::KeyExhausted { limit: LIMIT });
+    let (cbc, ecb) = (key(), key());
+    let mut data = [[5; 48]; 3];
+    let mut jobs: Vec<_> = data.iter_mut().map(|data| CbcJob { key: &cbc, iv: &[1; 8], data }).collect();
+    assert_eq!(Batch::default().cbc_encrypt(&mut jobs).unwrap(), [Ok(()), Ok(()), exhausted()]);
+    let mut jobs: Vec<_> = data.iter_mut().map(|data| EcbJob { key: &ecb, data }).collect();
+    assert_eq!(ecb_encrypt(&Batch::default(), &mut jobs).unwrap(), [Ok(()), Ok(()), exhausted()]);
+    assert_eq!((cbc.used(), ecb.used()), (96, 96));
+}
+
+#[test]
+fn macs_charge_their_keys() {
+    outcomes(|batch, key, data| {
+        let mut macs = [[0; 8]; 4];
+        let mut jobs: Vec<_> =
+            data.iter().zip(&mut macs).map(|(data, mac)| OmacJob { key, data, mac }).collect();
+        let outcomes = batch.omac(&mut jobs).unwrap();
+        assert_eq!(macs[2], [0; 8]);
+        outcomes
+    });
+}
+
+#[test]
+fn sealing_charges_all_and_opening_what_was_authentic() {
+    outcomes(|batch, key, data| {
+        let (mut tags, nonces) = ([[0; 8]; 4], [[1; 8], [2; 8], [3; 8], [4; 8]]);
+        let messages = data.iter_mut().zip(&mut tags).zip(&nonces);
+        let mut jobs: Vec<_> =
+            messages.map(|((data, tag), nonce)| SealJob { key, nonce, aad: &[], data, tag }).collect();
+        batch.mgm_seal(8, &mut jobs).unwrap()
+    });
+
+    let mgm = Mgm::new(&[7; 32]);
+    let (mut good, mut forged) = (vec![5; 60], vec![5; 90]);
+    let tag = mgm.seal(&[1; 8], &[], &mut good).unwrap();
+    let sealed = good.clone();
+    let key = key();
+    let open = |data: &mut [u8], tag: &[u8]| {
+        let mut jobs = [OpenJob { key: &key, nonce: &[1; 8], aad: &[], data, tag }];
+        Batch::default().mgm_open(8, &mut jobs).unwrap().remove(0)
+    };
+    // Forgeries cannot use the key up.
+    for _ in 0..3 {
+        assert_eq!(open(&mut forged, &[0; 8]), Err(Error::Refused));
+    }
+    assert_eq!(key.used(), 0);
+    assert_eq!(open(&mut good, tag.as_slice()), Ok(()));
+    assert_eq!((key.used(), &good), (60, &vec![5; 60]));
+    // Authentic, but too much: it stays encrypted.
+    good.copy_from_slice(&sealed);
+    assert_eq!(open(&mut good, tag.as_slice()), Err(Error::KeyExhausted { limit: LIMIT }));
+    assert_eq!((key.used(), &good), (60, &sealed));
+}
