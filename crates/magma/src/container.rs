@@ -112,6 +112,8 @@ pub enum Error {
     },
     /// An empty passphrase.
     EmptyPassphrase,
+    /// A place of another encryptor, or an end without a place.
+    NoPlace,
 }
 
 impl fmt::Display for Error {
@@ -150,6 +152,7 @@ impl fmt::Display for Error {
                 write!(f, "longer than the {limit} bytes that one container may hold")
             }
             Error::ChunkLength { chunk, got } => write!(f, "{got} bytes are no chunk for place {chunk}"),
+            Error::NoPlace => write!(f, "a place that this container has not given out"),
             Error::EmptyPassphrase => write!(f, "the passphrase is empty"),
         }
     }

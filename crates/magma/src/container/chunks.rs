@@ -1,6 +1,7 @@
 //! Chunks: sealing them into their places, and opening them again.
 #![forbid(unsafe_code)]
 
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lanework_cpu::memory::wipe;
@@ -18,9 +19,17 @@ fn nonce(chunk: u64, last: bool) -> [u8; 8] {
     (if last { chunk | LAST } else { chunk }).to_be_bytes()
 }
 
-/// The place of one chunk. It is used up by sealing, so that no two chunks ever share a key and a nonce.
+/// The number of an encryptor within this process: a place serves the one that gave it out, and no other.
+fn identity() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The place of one chunk. It is used up by sealing and serves no other encryptor than its own, so that no two chunks ever
+/// share a key and a nonce.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Place {
+    owner: u64,
     chunk: u64,
     last: bool,
 }
@@ -28,6 +37,7 @@ pub struct Place {
 /// Consecutive places.
 #[derive(Debug)]
 pub struct Places {
+    owner: u64,
     next: u64,
     end: u64,
     last: bool,
@@ -39,13 +49,14 @@ impl Iterator for Places {
     fn next(&mut self) -> Option<Place> {
         (self.next < self.end).then(|| {
             self.next += 1;
-            Place { chunk: self.next - 1, last: self.last && self.next == self.end }
+            Place { owner: self.owner, chunk: self.next - 1, last: self.last && self.next == self.end }
         })
     }
 }
 
 /// Makes a container: the header first, then the chunks, each followed by its tag.
 pub struct Encryptor {
+    identity: u64,
     keys: Keys,
     header: Header,
     bytes: [u8; HEADER],
@@ -67,7 +78,13 @@ impl Encryptor {
     ) -> Result<Encryptor, Error> {
         let start = HeaderStart::new(options, secret.is_passphrase(), salt)?;
         let (keys, header) = Keys::create(secret, start, choice)?;
-        Ok(Encryptor { keys, header, bytes: header.bytes(), next: Mutex::new((0, false)) })
+        Ok(Encryptor {
+            identity: identity(),
+            keys,
+            header,
+            bytes: header.bytes(),
+            next: Mutex::new((0, false)),
+        })
     }
 
     /// The header's bytes, which come first.
@@ -82,26 +99,34 @@ impl Encryptor {
         self.header.start.chunk()
     }
 
-    /// The next `count` places; with `last`, the last of them ends the container. A container has one place at least.
+    /// The next `count` places; with `last`, the last of them ends the container. A container has one place at least, and no
+    /// end without a place for it.
     ///
     /// # Errors
-    /// [`Error::TooLong`] for places beyond [`MOST_CHUNKS`], and where the end has been given out already.
+    /// [`Error::TooLong`] for places beyond [`MOST_CHUNKS`], and where the end has been given out already;
+    /// [`Error::NoPlace`] for an end of no places.
     pub fn places(&self, count: u64, last: bool) -> Result<Places, Error> {
+        if last && count == 0 {
+            return Err(Error::NoPlace);
+        }
         let mut given = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let (next, ended) = *given;
         let end = next.checked_add(count).filter(|&end| end <= MOST_CHUNKS && !ended);
         let Some(end) = end else { return Err(Error::TooLong { limit: self.header.start.limit() }) };
         *given = (end, last);
-        Ok(Places { next, end, last })
+        Ok(Places { owner: self.identity, next, end, last })
     }
 
     /// Seals a chunk in place and returns its tag. The chunk is whole, except in the last place, which takes from 1 byte to a
     /// whole chunk, and none at all in the last place that is also the first.
     ///
     /// # Errors
-    /// [`Error::ChunkLength`]; `data` is unchanged then.
+    /// [`Error::ChunkLength`]; [`Error::NoPlace`] for another encryptor's place. `data` is unchanged then.
     pub fn seal(&self, place: Place, data: &mut [u8]) -> Result<[u8; TAG], Error> {
-        let Place { chunk, last } = place;
+        let Place { owner, chunk, last } = place;
+        if owner != self.identity {
+            return Err(Error::NoPlace);
+        }
         let fits = fits(&self.header.start, chunk, last, data.len());
         // MGM's own limits lie beyond every chunk.
         let tag = if fits {

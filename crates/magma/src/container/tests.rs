@@ -291,6 +291,17 @@ fn places_are_given_once_and_take_what_belongs_there() {
 }
 
 #[test]
+fn a_place_serves_its_own_encryptor_only_and_an_end_needs_one() {
+    let [one, other] = [0, 1].map(|_| Encryptor::new(&key(), SMALL, SALT, Choice::default()).unwrap());
+    let place = one.places(1, true).unwrap().next().unwrap();
+    let mut data = message(100);
+    assert_eq!(other.seal(place, &mut data), Err(Error::NoPlace));
+    assert_eq!(data, message(100), "nothing was encrypted");
+    assert_eq!(other.places(0, true).err(), Some(Error::NoPlace));
+    assert!(other.places(1, true).is_ok(), "the end is still to be had");
+}
+
+#[test]
 fn a_decryptor_knows_the_limit_and_wipes_what_it_refuses() {
     let whole = sealed(&key(), &message(5000));
     let header = Header::parse(&whole).unwrap();
