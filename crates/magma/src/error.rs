@@ -20,7 +20,8 @@ pub enum Error {
     NonceTopBit,
     /// Data of this many bytes for a mode that takes whole blocks of 8 only.
     Unaligned(usize),
-    /// MGM with neither data nor associated data: the tag would be a forgery's stepping stone (RFC 9058, 6).
+    /// MGM with neither data nor associated data: the tag would be a forgery's stepping stone (RFC 9058, 6). Or IMIT's tag of an
+    /// empty message, which does not depend on the key.
     EmptyMessage,
     /// More data than the mode allows in one message; the limit in bytes.
     TooLong {

@@ -90,8 +90,12 @@ impl Imit {
     /// Whether `tag` is the message's, in constant time.
     ///
     /// # Errors
-    /// [`Error::TagLength`] where it has not 4 bytes; [`Error::Refused`] where it is another one.
+    /// [`Error::EmptyMessage`] for an empty message, whose tag anybody can name; [`Error::TagLength`] where it has not 4 bytes;
+    /// [`Error::Refused`] where it is another one.
     pub fn verify(self, tag: &[u8]) -> Result<(), Error> {
+        if self.len == 0 && !self.begun {
+            return Err(Error::EmptyMessage);
+        }
         self.finish().verify(tag)
     }
 
@@ -143,6 +147,18 @@ fn g(rows: &[u64; 8], x: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::spec;
+
+    #[test]
+    fn nobody_is_told_that_an_empty_message_is_authentic() {
+        let key = Gost28147::new(&[1; 32], Sbox::Z);
+        let empty = Imit::new(&key, Meshing::None);
+        assert_eq!(empty.clone().finish().as_ref(), [0; 4], "whatever the key is");
+        assert_eq!(empty.clone().verify(&[0; 4]), Err(Error::EmptyMessage));
+        let mut one = empty;
+        one.update(&[0]).unwrap();
+        let tag = one.clone().finish();
+        assert_eq!(one.verify(tag.as_ref()), Ok(()));
+    }
 
     #[test]
     fn the_round_is_the_specifications() {
