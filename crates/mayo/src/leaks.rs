@@ -14,17 +14,16 @@
 mod instrument;
 mod plants;
 
-use std::io::{ErrorKind, Write as _, stderr};
-use std::process::Command;
-
 use lanework_cpu::Settings;
+use lanework_leakage::memcheck::{make_secret, release, running, secret_bytes};
+use lanework_leakage::valgrind::{Section, judged};
+use lanework_leakage::{plants as leaking, valgrind};
 
 use crate::expanded::SigningKey;
 use crate::hazmat::{Signer, sign_with_randomizer};
 use crate::keys::{SecretKey, SignOptions};
 use crate::params::{Params, Round, Set};
 use crate::scheme::Engine;
-use crate::sys::memcheck::{complaints, make_secret, release, running, secret_bytes};
 use instrument::{Seen, instrument};
 use plants::Plant;
 
@@ -47,9 +46,6 @@ fn operations(params: &Params) -> &'static [&'static str] {
     &OPERATIONS[..OPERATIONS.len() - usize::from(!restarts)]
 }
 
-/// Set to 1 where a machine without valgrind is to count as a failure.
-const REQUIRE: &str = "LANEWORK_REQUIRE_VALGRIND";
-
 const MESSAGE: &[u8] = b"a message";
 
 /// A set, and a message whose first system has too small a rank under [`seed`] and [`randomizer`].
@@ -69,18 +65,10 @@ fn headline(tier: &str, params: &Params, operation: &str) -> String {
     format!("## {tier}, {}, {operation}", params.name())
 }
 
-/// The line that follows it.
-fn verdict(complaints: u64) -> String {
-    format!("## {complaints} complaints")
-}
-
 /// Does one operation between its two lines.
 fn observe(headline: &str, operation: impl FnOnce()) {
     Seen::take();
-    eprintln!("{headline}");
-    let before = complaints();
-    operation();
-    eprintln!("{}", verdict(complaints() - before));
+    valgrind::observe(headline, operation);
 }
 
 /// Signs `message`, by memcheck's eyes with secrets alone; returns the number of attempts.
@@ -177,80 +165,9 @@ fn engines() -> Vec<Engine> {
     engines
 }
 
-/// One test of this binary, under valgrind: what it and memcheck wrote, or nothing where there is no valgrind.
-fn under_valgrind(test: &str) -> Option<String> {
-    let output = Command::new("valgrind")
-        .args(["--quiet", "--leak-check=no", "--error-limit=no", "--error-exitcode=99", "--num-callers=12"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", &format!("leaks::{test}"), "--nocapture", "--test-threads=1"])
-        .output();
-    match output {
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            let code = output.status.code();
-            assert!(
-                matches!(code, Some(0 | 99)),
-                "under valgrind the test ended with {}:\n{said}{}",
-                output.status,
-                String::from_utf8_lossy(&output.stdout)
-            );
-            assert_eq!(
-                code == Some(99),
-                said.contains("=="),
-                "valgrind's status contradicts its words:\n{said}"
-            );
-            Some(said)
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            assert!(
-                std::env::var_os(REQUIRE).is_none_or(|v| v != "1"),
-                "{REQUIRE}=1, and there is no valgrind"
-            );
-            // Past libtest, which keeps what a passing test prints to itself.
-            let _ = writeln!(stderr(), "SKIPPED: leaks::{test}, since valgrind is not installed");
-            None
-        }
-        Err(error) => panic!("valgrind does not start: {error}"),
-    }
-}
-
-/// Of every complaint what it is about and the frames of this crate's kernels that it came from; the rest is the schedule.
-fn shortened(complaints: &str) -> String {
-    let mut lines = String::new();
-    for line in complaints.lines() {
-        let line = line.trim_start_matches(|c: char| c == '=' || c.is_ascii_digit()).trim_end();
-        let is_frame = line.contains(" at 0x") || line.contains(" by 0x");
-        if !line.is_empty() && (!is_frame || line.contains(" at 0x") || line.contains("::backend::")) {
-            lines += &format!("  {line}\n");
-        }
-    }
-    lines
-}
-
-/// What memcheck said to the operation with this headline, and its verdict line.
-fn section<'a>(said: &'a str, headline: &str) -> (&'a str, &'a str) {
-    let (_, rest) = said
-        .split_once(&format!("{headline}\n"))
-        .unwrap_or_else(|| panic!("not run under valgrind: {headline}\n{said}"));
-    let end = rest.find("## ").unwrap_or_else(|| panic!("not ended: {headline}\n{said}"));
-    (&rest[..end], rest[end..].lines().next().unwrap_or_default())
-}
-
-/// Whether this build is one to judge; says so if not.
-fn ships(test: &str) -> bool {
-    if cfg!(debug_assertions) {
-        // Past libtest, which keeps what a passing test prints to itself.
-        let _ = writeln!(
-            stderr(),
-            "SKIPPED: leaks::{test}, since debug assertions branch on secrets; judged in --release"
-        );
-    }
-    !cfg!(debug_assertions)
-}
-
 #[test]
 fn no_branch_and_no_address_depends_on_a_secret() {
-    const THIS: &str = "no_branch_and_no_address_depends_on_a_secret";
+    const THIS: &str = "leaks::no_branch_and_no_address_depends_on_a_secret";
     if running() {
         for plain in engines() {
             for params in Params::all() {
@@ -260,18 +177,18 @@ fn no_branch_and_no_address_depends_on_a_secret() {
         }
         return;
     }
-    if !ships(THIS) {
-        return;
-    }
-    let Some(said) = under_valgrind(THIS) else { return };
+    let Some(said) = judged(THIS) else { return };
     let (mut silent, mut leaking) = (0, Vec::new());
     for engine in engines() {
         for params in Params::all() {
             for operation in operations(params) {
                 let headline = headline(engine.name(), params, operation);
-                match section(&said, &headline) {
-                    (_, end) if end == verdict(0) => silent += 1,
-                    (complaints, end) => leaking.push(format!("{headline}\n{}{end}", shortened(complaints))),
+                let section = Section::of(&said, &headline);
+                if section.is_silent() {
+                    silent += 1;
+                } else {
+                    // The rest is the schedule.
+                    leaking.push(format!("{headline}\n{}", section.shortened("::backend::")));
                 }
             }
         }
@@ -297,7 +214,7 @@ fn planted(plant: &Plant) -> String {
 
 #[test]
 fn planted_leaks_are_found_and_named() {
-    const THIS: &str = "planted_leaks_are_found_and_named";
+    const THIS: &str = "leaks::planted_leaks_are_found_and_named";
     let plants = || engines().into_iter().flat_map(|engine| plants::of(engine.name()));
     let params = plants::params();
     if running() {
@@ -308,21 +225,17 @@ fn planted_leaks_are_found_and_named() {
         }
         return;
     }
-    if !ships(THIS) {
-        return;
-    }
-    let Some(said) = under_valgrind(THIS) else { return };
+    let Some(said) = judged(THIS) else { return };
     for plant in plants() {
         for operation in showing(&plant) {
             let headline = headline(&planted(&plant), params, operation);
-            let (complaints, end) = section(&said, &headline);
-            assert!(end != verdict(0), "nothing is said to {headline}");
-            // A complaint and its frames, innermost first; an empty line ends each.
-            let named = complaints.split("== \n").any(|complaint| {
-                let mut frames = complaint.lines().skip_while(|line| !line.contains(plant.complaint)).skip(1);
-                frames.any(|frame| frame.contains(plant.function) && frame.contains("plants.rs:"))
-            });
-            assert!(named, "{headline}\nis called otherwise:\n{complaints}");
+            let section = Section::of(&said, &headline);
+            assert!(!section.is_silent(), "nothing is said to {headline}");
+            assert!(
+                section.names(plant.complaint, plant.function, leaking::FILE),
+                "{headline}\nis called otherwise:\n{}",
+                section.words
+            );
         }
     }
 }

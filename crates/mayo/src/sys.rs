@@ -1,9 +1,6 @@
-//! The crate's one file that touches raw memory outside the kernels: for wiping the stack, and for the leak evidence.
+//! The crate's one file that touches raw memory outside the kernels: for wiping the stack.
 
 pub(crate) use lanework_cpu::memory::{Block, bytes, bytes_mut, wipe, wipe_blocks, wipe_vector_registers};
-
-#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
-pub(crate) mod memcheck;
 
 /// Overwrites the part of the stack below the caller that the kernels may have spilled secrets to, and the vector
 /// registers.

@@ -9,10 +9,11 @@
 use std::cell::Cell;
 use std::hint::black_box;
 
+use lanework_leakage::memcheck::{release, secret_bytes};
+
 use crate::backend::{Expand, Kernels, SetKernels};
 use crate::params::{Params, SEED_PK_BYTES};
 use crate::scheme::Engine;
-use crate::sys::memcheck::{release, secret_bytes};
 use crate::sys::{Block, bytes};
 
 thread_local! {

@@ -2,12 +2,12 @@
 //! that valgrind can run.
 #![forbid(unsafe_code)]
 
-use core::arch::x86_64::{_mm256_cmpeq_epi8, _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_setzero_si256};
-use core::hint::black_box;
+use lanework_leakage::plants::{
+    ADDRESS, BRANCH, branch_on_byte, branch_on_lanes, load_by_byte, load_by_lanes,
+};
 
 use crate::backend::{Expand, Kernels, SetKernels, avx2, portable};
 use crate::params::{Params, Round, Set};
-use crate::sys::memcheck::gather;
 use crate::sys::{Block, bytes};
 
 /// The set that leaks are planted in.
@@ -23,35 +23,12 @@ pub(super) const KERNELS: [&str; 7] =
 pub(super) struct Plant {
     pub(super) tier: &'static str,
     pub(super) kernel: &'static str,
-    /// The function that leaks, by its path from here.
+    /// The function that leaks.
     pub(super) function: &'static str,
     /// What memcheck says to it.
     pub(super) complaint: &'static str,
     pub(super) kernels: &'static Kernels,
 }
-
-const BRANCH: &str = "Conditional jump or move depends on uninitialised value(s)";
-const ADDRESS: &str = "Use of uninitialised value of size 8";
-
-static BYTES: [u8; 256] = {
-    let mut table = [0; 256];
-    let mut i = 0;
-    while i < 256 {
-        table[i] = (i * i / 3) as u8;
-        i += 1;
-    }
-    table
-};
-
-static WORDS: [i32; 256] = {
-    let mut table = [0; 256];
-    let mut i = 0;
-    while i < 256 {
-        table[i] = (i * i) as i32;
-        i += 1;
-    }
-    table
-};
 
 /// Stamps the planted kernels of one tier and one leak: each does what the true one does, then leaks of its output.
 macro_rules! planted {
@@ -150,37 +127,6 @@ macro_rules! planted {
             }
         }
     };
-}
-
-/// A jump.
-#[inline(never)]
-fn branch_on_byte(secret: &[u8]) {
-    if secret[0] & 1 == 0 {
-        black_box(());
-    }
-}
-
-/// A load.
-#[inline(never)]
-fn load_by_byte(secret: &[u8]) {
-    black_box(BYTES[usize::from(secret[0])]);
-}
-
-/// A jump on what a vector comparison says.
-#[inline(never)]
-#[target_feature(enable = "avx2")]
-fn branch_on_lanes(secret: &[u8]) {
-    let lanes = _mm256_set1_epi8(secret[0] as i8);
-    if _mm256_movemask_epi8(_mm256_cmpeq_epi8(lanes, _mm256_setzero_si256())) != 0 {
-        black_box(());
-    }
-}
-
-/// Eight loads at once.
-#[inline(never)]
-#[target_feature(enable = "avx2")]
-fn load_by_lanes(secret: &[u8]) {
-    black_box(gather(&WORDS, _mm256_set1_epi8(secret[0] as i8)));
 }
 
 planted!(portable_branch, portable::KERNELS, branch_on_byte);

@@ -4,26 +4,24 @@
 //! `cargo test -p lanework-mayo --test wiping -- --nocapture` prints stack and heap of every operation.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod heap;
 mod needles;
-mod probe;
 
 use std::arch::asm;
 use std::cell::RefCell;
 use std::hint::black_box;
 
 use lanework_cpu::{Settings, Threads};
+use lanework_leakage::residue::{Found, Needles, Watching, probe};
 use lanework_mayo::batch::{self, Signers};
 use lanework_mayo::hazmat::{sign_deterministic, sign_with_randomizer};
 use lanework_mayo::{
     Engine, Params, PublicKey, Round, SecretKey, Set, SignOptions, Signature, SigningKey, VerifyingKey,
 };
 
-use needles::Needles;
-use probe::{Found, probe};
+use needles::needles;
 
 #[global_allocator]
-static HEAP: heap::Watching = heap::Watching;
+static HEAP: Watching = Watching;
 
 const MESSAGE: &[u8] = b"what was signed";
 
@@ -64,7 +62,7 @@ impl Subject {
         let options = SignOptions::default();
         let signature = sign_with_randomizer(&(engine, &secret), MESSAGE, &randomizer, options).unwrap();
         let salt = &signature.as_bytes()[params.signature_bytes() - params.salt_bytes..];
-        let needles = Needles::new(engine, params, &seed, MESSAGE, salt);
+        let needles = needles(engine, params, &seed, MESSAGE, salt);
         Subject { engine, public: secret.public_key(engine), secret, randomizer, signature, needles }
     }
 

@@ -7,30 +7,14 @@ use std::hint::spin_loop;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use crate::heap;
-use crate::needles::{KINDS, Needles};
+use super::heap;
+use crate::residue::{Found, Needles};
 
 unsafe extern "C" {
     safe fn pthread_self() -> usize;
     fn pthread_getattr_np(thread: usize, attributes: *mut [u64; 16]) -> i32;
     fn pthread_attr_getstack(attributes: *const [u64; 16], low: *mut usize, size: *mut usize) -> i32;
     fn pthread_attr_destroy(attributes: *mut [u64; 16]) -> i32;
-}
-
-/// What an operation left behind, and how deep its stack went.
-#[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) stack: Option<&'static str>,
-    pub(crate) freed_heap: Option<&'static str>,
-    pub(crate) live_heap: Option<&'static str>,
-    pub(crate) registers: Option<&'static str>,
-    pub(crate) peak_stack: usize,
-}
-
-impl Found {
-    pub(crate) fn nothing(&self) -> bool {
-        self.stack.or(self.freed_heap).or(self.live_heap).or(self.registers).is_none()
-    }
 }
 
 const STACK: usize = 4 << 20;
@@ -142,7 +126,8 @@ impl Drop for Panicked {
 }
 
 /// Runs `operation` and looks for `needles` in what it leaves.
-pub(crate) fn probe(needles: &Needles, mut operation: impl FnMut() + Send) -> Found {
+/// One at a time: others wait.
+pub fn probe(needles: &Needles, mut operation: impl FnMut() + Send) -> Found {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     WIDTH.store(
         match (std::is_x86_feature_detected!("avx512f"), std::is_x86_feature_detected!("avx")) {
@@ -180,7 +165,7 @@ pub(crate) fn probe(needles: &Needles, mut operation: impl FnMut() + Send) -> Fo
         let untouched = stack.iter().take_while(|&&b| b == PAINT).count();
         // SAFETY: the thread has written its registers and stands still.
         let registers = unsafe { &*REGISTERS.0.get() };
-        let name = |kind: usize| KINDS[kind];
+        let name = |kind: usize| needles.kind(kind);
         let found = Found {
             stack: needles.find(stack).map(|(kind, _)| name(kind)),
             freed_heap: heap::in_freed().map(name),

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::SeqCst};
 
-use crate::needles::Needles;
+use crate::residue::Needles;
 
 unsafe extern "C" {
     safe fn pthread_self() -> usize;
@@ -21,7 +21,9 @@ static LOST_COUNT: AtomicUsize = AtomicUsize::new(0);
 static ADDRESS: [AtomicUsize; BLOCKS] = [const { AtomicUsize::new(0) }; BLOCKS];
 static LENGTH: [AtomicUsize; BLOCKS] = [const { AtomicUsize::new(0) }; BLOCKS];
 
-pub(crate) struct Watching;
+/// The system's allocator, which notes what a watched thread frees and keeps.
+#[derive(Debug)]
+pub struct Watching;
 
 fn watched() -> bool {
     WATCHED.load(SeqCst) == pthread_self()

@@ -1,0 +1,8 @@
+//! The crate's one place that touches raw memory: requests to valgrind, a planted leak's loads, and what looks at memory that
+//! operations leave behind.
+
+#[cfg(target_env = "gnu")]
+pub(crate) mod heap;
+pub(crate) mod memcheck;
+#[cfg(target_env = "gnu")]
+pub(crate) mod probe;

@@ -1,0 +1,133 @@
+//! Tests that run themselves under valgrind: in the child they do one operation after another, each between two lines; in
+//! the parent they read what memcheck said in between.
+//!
+//! Debug assertions check sums of secrets for overflow, by branches, so that only an optimised build without them, as it is
+//! shipped, can be judged: [`judged`].
+#![forbid(unsafe_code)]
+
+use std::io::{ErrorKind, Write as _, stderr};
+use std::process::Command;
+
+use crate::memcheck::complaints;
+
+/// Set to 1 where a machine without valgrind is to count as a failure.
+pub const REQUIRE: &str = "LANEWORK_REQUIRE_VALGRIND";
+
+/// Says something past libtest, which keeps what a passing test prints to itself.
+pub fn say(line: &str) {
+    let _ = writeln!(stderr(), "{line}");
+}
+
+fn verdict(complaints: u64) -> String {
+    format!("## {complaints} complaints")
+}
+
+/// In the child: does one operation between its two lines. Headlines begin with `## ` and are all different.
+pub fn observe(headline: &str, operation: impl FnOnce()) {
+    eprintln!("{headline}");
+    let before = complaints();
+    operation();
+    eprintln!("{}", verdict(complaints() - before));
+}
+
+/// In the parent: what the test of this path and memcheck wrote under valgrind. Nothing where the build is not one to judge
+/// or there is no valgrind, which is said.
+///
+/// # Panics
+/// If the test fails in the child, or there is no valgrind and [`REQUIRE`] asks for it.
+#[must_use]
+pub fn judged(test: &str) -> Option<String> {
+    if cfg!(debug_assertions) {
+        say(&format!("SKIPPED: {test}, since debug assertions branch on secrets; judged in --release"));
+        return None;
+    }
+    let output = Command::new("valgrind")
+        .args(["--quiet", "--leak-check=no", "--error-limit=no", "--error-exitcode=99", "--num-callers=12"])
+        .arg(std::env::current_exe().expect("a test knows its own file"))
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .output();
+    match output {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let code = output.status.code();
+            assert!(
+                matches!(code, Some(0 | 99)),
+                "under valgrind the test ended with {}:\n{said}{}",
+                output.status,
+                String::from_utf8_lossy(&output.stdout)
+            );
+            assert_eq!(
+                code == Some(99),
+                said.contains("=="),
+                "valgrind's status contradicts its words:\n{said}"
+            );
+            Some(said)
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            assert!(
+                std::env::var_os(REQUIRE).is_none_or(|v| v != "1"),
+                "{REQUIRE}=1, and there is no valgrind"
+            );
+            say(&format!("SKIPPED: {test}, since valgrind is not installed"));
+            None
+        }
+        Err(error) => panic!("valgrind does not start: {error}"),
+    }
+}
+
+/// What memcheck said to one operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Section<'a> {
+    /// Its words. A complaint that was made before, from the same functions, is counted and not said again.
+    pub words: &'a str,
+    verdict: &'a str,
+}
+
+impl<'a> Section<'a> {
+    /// The operation with this headline.
+    ///
+    /// # Panics
+    /// If it has not been done from beginning to end: what was not run is not innocent.
+    #[must_use]
+    pub fn of(said: &'a str, headline: &str) -> Section<'a> {
+        let (_, rest) = said
+            .split_once(&format!("{headline}\n"))
+            .unwrap_or_else(|| panic!("not run under valgrind: {headline}\n{said}"));
+        let end = rest.find("## ").unwrap_or_else(|| panic!("not ended: {headline}\n{said}"));
+        Section { words: &rest[..end], verdict: rest[end..].lines().next().unwrap_or_default() }
+    }
+
+    /// Whether there was no complaint.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.verdict == verdict(0)
+    }
+
+    /// The complaints, each with its frames, innermost first.
+    pub fn complaints(&self) -> impl Iterator<Item = &'a str> {
+        self.words.split("== \n").filter(|complaint| complaint.contains(" at 0x"))
+    }
+
+    /// Whether there is a complaint of these words that comes out of a function in a file.
+    #[must_use]
+    pub fn names(&self, words: &str, function: &str, file: &str) -> bool {
+        self.complaints().any(|complaint| {
+            let mut frames = complaint.lines().skip_while(|line| !line.contains(words)).skip(1);
+            frames.any(|frame| frame.contains(function) && frame.contains(file))
+        })
+    }
+
+    /// Of every complaint what it is about, where it is, and the frames that name `path`; and how many there were.
+    #[must_use]
+    pub fn shortened(&self, path: &str) -> String {
+        let mut lines = String::new();
+        for line in self.words.lines() {
+            let line = line.trim_start_matches(|c: char| c == '=' || c.is_ascii_digit()).trim_end();
+            let is_frame = line.contains(" at 0x") || line.contains(" by 0x");
+            if !line.is_empty() && (!is_frame || line.contains(" at 0x") || line.contains(path)) {
+                lines += &format!("  {line}\n");
+            }
+        }
+        lines + self.verdict
+    }
+}
