@@ -22,8 +22,10 @@ pub(crate) mod avx512;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512bw;
 pub(crate) mod chain;
+#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
+pub(crate) mod leaky;
 pub(crate) mod portable;
-#[cfg(feature = "study")]
+#[cfg(any(test, feature = "study"))]
 pub(crate) mod study;
 #[cfg(test)]
 mod tests;

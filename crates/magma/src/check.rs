@@ -16,7 +16,7 @@ pub use lanework_cpu::check::{Depth, Row};
 mod batches;
 mod kernels;
 mod refusals;
-mod streams;
+pub(crate) mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -26,10 +26,10 @@ pub use refusals::{damage, refusals};
 pub use streams::{aead, codes, pieces, streams};
 
 /// Numbers that look random and are the same every time. Every check has its own, the same on every backend.
-struct Numbers(u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         // SplitMix64 (Steele, Lea and Flood, 2014).
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -38,11 +38,11 @@ impl Numbers {
         z ^ z >> 31
     }
 
-    fn bytes(&mut self, n: usize) -> Vec<u8> {
+    pub(crate) fn bytes(&mut self, n: usize) -> Vec<u8> {
         (0..n).map(|_| self.next() as u8).collect()
     }
 
-    fn array<const N: usize>(&mut self) -> [u8; N] {
+    pub(crate) fn array<const N: usize>(&mut self) -> [u8; N] {
         core::array::from_fn(|_| self.next() as u8)
     }
 

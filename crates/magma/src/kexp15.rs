@@ -6,12 +6,12 @@
 
 use core::fmt;
 
-use ctutils::CtEq;
 use zeroize::Zeroizing;
 
 use crate::error::Error;
 use crate::key::{Choice, Keyed, Magma};
 use crate::modes::{Ctr, Omac, Stream};
+use crate::release::equal;
 
 /// Bytes of an IV.
 pub const IV: usize = 4;
@@ -35,7 +35,7 @@ impl Kexp15 {
     /// # Errors
     /// [`Error::Parameter`] if the two keys are the same.
     pub fn new(mac: &[u8; 32], encrypt: &[u8; 32], choice: Choice) -> Result<Kexp15, Error> {
-        if mac.ct_eq(encrypt).to_bool() {
+        if equal(mac, encrypt) {
             return Err(Error::Parameter("KExp15 takes two independent keys, but they are the same"));
         }
         Ok(Kexp15 { mac: Magma::with(mac, choice), encrypt: Magma::with(encrypt, choice) })

@@ -10,13 +10,16 @@ pub mod kdf;
 pub mod kexp15;
 pub mod key;
 pub mod known;
+#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
+mod leaks;
 pub mod limits;
 pub mod mgm;
 pub mod modes;
+mod release;
 pub mod sbox;
 mod schedule;
 pub mod spec;
-#[cfg(feature = "study")]
+#[cfg(any(test, feature = "study"))]
 pub mod study;
 mod sys;
 pub mod tlstree;

@@ -15,13 +15,13 @@
 
 use core::fmt;
 
-use ctutils::CtEq;
 use inout::InOutBuf;
 use lanework_cpu::Threads;
 use lanework_cpu::memory::wipe;
 
 use crate::error::Error;
 use crate::key::{Choice, Core, Keyed, Magma, Sealed};
+use crate::release::equal;
 
 mod field;
 mod spread;
@@ -299,7 +299,7 @@ impl Mgm {
 
     /// In constant time.
     fn equal(&self, computed: &[u8; 8], tag: &[u8]) -> bool {
-        computed[..self.tag].ct_eq(tag).to_bool()
+        equal(&computed[..self.tag], tag)
     }
 }
 

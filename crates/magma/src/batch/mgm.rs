@@ -5,7 +5,6 @@
 //! its multipliers are taken row by row from where the lanes leave them.
 #![forbid(unsafe_code)]
 
-use ctutils::CtEq;
 use lanework_cpu::PoolError;
 use lanework_cpu::memory::wipe;
 
@@ -15,6 +14,7 @@ use crate::backend::Kernels;
 use crate::backend::chain::{Half, Scratch, Step, Strands};
 use crate::error::Error;
 use crate::key::{Core, Magma};
+use crate::release::equal;
 use crate::sbox::Sbox;
 use crate::schedule::Counter;
 
@@ -305,7 +305,7 @@ fn seal(lanes: &mut Lanes, group: &mut [Ready<'_, Sealing<'_, '_>>]) {
 }
 
 fn judge(job: &mut OpenJob<'_>, tag: &[u8; 8], outcome: &mut Result<(), Error>) {
-    if !tag[..job.tag.len()].ct_eq(job.tag).to_bool() {
+    if !equal(&tag[..job.tag.len()], job.tag) {
         *outcome = Err(Error::Refused);
         wipe(job.data);
     } else {

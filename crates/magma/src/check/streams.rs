@@ -17,7 +17,7 @@ use crate::sbox::Sbox;
 use crate::spec::modes as plain;
 
 /// The keys of one round of cases; everything below borrows them.
-pub(super) struct Keys {
+pub(crate) struct Keys {
     bytes: [u8; 32],
     iv: [u8; 24],
     sbox: Sbox,
@@ -28,9 +28,14 @@ pub(super) struct Keys {
 impl Keys {
     pub(super) fn new(numbers: &mut Numbers, choice: Choice, sbox: Sbox) -> Keys {
         let bytes = numbers.array();
+        Keys::of(bytes, numbers.array(), choice, sbox)
+    }
+
+    /// The keys of these bytes.
+    pub(crate) fn of(bytes: [u8; 32], iv: [u8; 24], choice: Choice, sbox: Sbox) -> Keys {
         Keys {
             bytes,
-            iv: numbers.array(),
+            iv,
             sbox,
             magma: Magma::with(&bytes, choice).with_limits(Limits::Unlimited),
             gost: Gost28147::with(&bytes, sbox, choice).with_limits(Limits::Unlimited),
@@ -41,13 +46,13 @@ impl Keys {
 type Made<'k> = Result<Box<dyn Stream + 'k>, Error>;
 
 /// A mode: new states for both directions, and what the specification makes of a message.
-pub(super) struct Mode<'k> {
-    pub(super) name: &'static str,
+pub(crate) struct Mode<'k> {
+    pub(crate) name: &'static str,
     /// Lengths that it takes are multiples of this.
-    pub(super) granule: usize,
-    pub(super) forth: Box<dyn Fn() -> Made<'k> + 'k>,
-    pub(super) back: Box<dyn Fn() -> Made<'k> + 'k>,
-    plain: Box<dyn Fn(&[u8]) -> Vec<u8> + 'k>,
+    pub(crate) granule: usize,
+    pub(crate) forth: Box<dyn Fn() -> Made<'k> + 'k>,
+    pub(crate) back: Box<dyn Fn() -> Made<'k> + 'k>,
+    pub(crate) plain: Box<dyn Fn(&[u8]) -> Vec<u8> + 'k>,
 }
 
 fn mode<'k, F: Stream + 'k, B: Stream + 'k>(
@@ -76,7 +81,7 @@ fn own_inverse<'k, S: Stream + 'k>(
 }
 
 /// All modes that encrypt.
-pub(super) fn modes(k: &Keys) -> Vec<Mode<'_>> {
+pub(crate) fn modes(k: &Keys) -> Vec<Mode<'_>> {
     let (magma, gost, iv) = (&k.magma, &k.gost, &k.iv);
     let m = || plain::Cipher::magma(&k.bytes);
     let g = || plain::Cipher::gost28147(&k.bytes, k.sbox);

@@ -8,7 +8,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ctutils::CtEq;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::Error;
@@ -17,6 +16,7 @@ use super::header::{Header, HeaderStart, Source};
 use crate::kdf;
 use crate::key::{Choice, Magma, Sealed};
 use crate::mgm::Mgm;
+use crate::release::equal;
 use crate::schedule::Counter;
 
 /// The label of the file's key and its commitment.
@@ -100,11 +100,7 @@ impl Keys {
     /// The keys of a container that there is, if the secret is the one that its header commits to.
     pub(super) fn check(secret: &Secret, header: &Header, choice: Choice) -> Result<Keys, Error> {
         let (keys, commitment) = Keys::derive(secret, &header.start, choice)?;
-        if commitment.as_slice().ct_eq(&header.commitment).to_bool() {
-            Ok(keys)
-        } else {
-            Err(Error::WrongKey)
-        }
+        if equal(commitment.as_slice(), &header.commitment) { Ok(keys) } else { Err(Error::WrongKey) }
     }
 
     fn derive(

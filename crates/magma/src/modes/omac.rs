@@ -3,12 +3,12 @@
 
 use core::fmt;
 
-use ctutils::CtEq;
 use lanework_cpu::memory::{wipe, wipe_vector_registers};
 
 use super::{BLOCK, xor_into};
 use crate::error::Error;
 use crate::key::{Core, Keyed};
+use crate::release::equal;
 
 /// A MAC's value: the first s bytes of the last block.
 ///
@@ -30,7 +30,7 @@ impl Tag {
         if tag.len() != self.len {
             return Err(Error::TagLength(tag.len()));
         }
-        if self.as_ref().ct_eq(tag).to_bool() { Ok(()) } else { Err(Error::Refused) }
+        if equal(self.as_ref(), tag) { Ok(()) } else { Err(Error::Refused) }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::{BLOCK, whole_blocks};
 use crate::error::Error;
+use crate::release;
 
 /// How a message becomes whole blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +65,7 @@ pub fn unpad_one_zeros(padded: &[u8]) -> Result<usize, Error> {
         searching &= zero;
     }
     // The answer itself, and the message's length with it, is the only thing that a branch depends on.
-    if core::hint::black_box(found) == 0 {
+    if !release::bit((found & 1) as u8) {
         return Err(Error::Refused);
     }
     Ok(padded.len() - BLOCK + at as usize)
@@ -80,7 +81,7 @@ pub fn unpad_zeros(padded: &[u8], len: usize) -> Result<usize, Error> {
         return Err(Error::Parameter("the message's length before it was padded"));
     }
     let rest = padded[len..].iter().fold(0, |all, byte| all | byte);
-    if core::hint::black_box(rest) == 0 { Ok(len) } else { Err(Error::Refused) }
+    if release::bit((mask_of_zero(u32::from(rest)) & 1) as u8) { Ok(len) } else { Err(Error::Refused) }
 }
 
 /// All ones for 0 and zero for 1 to 2^31.

@@ -1,0 +1,200 @@
+//! Backends with planted leaks, for the tests of `leaks`: every kernel, leaking by a branch, by an address and by the turns of
+//! a loop, in every tier that valgrind can run; and the cipher by tables, as everybody else has it.
+
+use core::ops::Range;
+
+use lanework_cpu::memory::Block;
+use lanework_leakage::plants::{
+    ADDRESS, BRANCH, FILE, branch_on_byte, branch_on_lanes, load_by_byte, load_by_lanes, loop_over_bits,
+    loop_over_lanes,
+};
+
+use super::chain::{Places, Scratch, Step};
+use super::{Kernels, LaneBlocks, avx2, portable, study};
+use crate::sbox::Sbox;
+use crate::schedule::{ByteOrder, Counter, Schedule};
+
+/// All kernels, by the names of the operations that use them.
+pub(crate) const KERNELS: [&str; 7] =
+    ["blocks", "counter", "keystream", "set_lane", "lanes", "chain", "products"];
+
+/// A backend with one leak.
+pub(crate) struct Plant {
+    pub(crate) tier: &'static str,
+    pub(crate) kernel: &'static str,
+    /// The function that leaks, and the beginning of its place.
+    pub(crate) function: &'static str,
+    pub(crate) file: &'static str,
+    /// What memcheck says to it.
+    pub(crate) complaint: &'static str,
+    pub(crate) kernels: &'static Kernels,
+}
+
+/// Stamps the planted kernels of one tier and one leak: each does what the true one does, then leaks of its output; the one
+/// that takes a key leaks of that.
+macro_rules! planted {
+    ($name:ident, $sound:path, $leak:path, #[$feature:meta]) => {
+        mod $name {
+            use super::*;
+
+            /// # Safety
+            /// As for the kernel, here and below; and the tier's features.
+            #[$feature]
+            unsafe fn blocks(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
+                // SAFETY: the caller's promise, here and below.
+                unsafe { ($sound.blocks)(s, input, output, n) };
+                if n > 0 {
+                    // SAFETY: 8n bytes were just written.
+                    $leak(unsafe { core::slice::from_raw_parts(output, 8 * n) });
+                }
+            }
+
+            #[$feature]
+            unsafe fn counter(s: &Schedule, counter: Counter, input: *const u8, output: *mut u8, n: usize) {
+                // SAFETY: as above.
+                unsafe { ($sound.counter)(s, counter, input, output, n) };
+                if n > 0 {
+                    // SAFETY: n bytes were just written.
+                    $leak(unsafe { core::slice::from_raw_parts(output, n) });
+                }
+            }
+
+            #[$feature]
+            unsafe fn keystream(s: &Schedule, counter: Counter, output: *mut u8, n: usize) {
+                // SAFETY: as above.
+                unsafe { ($sound.keystream)(s, counter, output, n) };
+                if n > 0 {
+                    // SAFETY: 8n bytes were just written.
+                    $leak(unsafe { core::slice::from_raw_parts(output, 8 * n) });
+                }
+            }
+
+            #[$feature]
+            unsafe fn set_lane(keys: &mut [Block], lane: usize, words: &[u32; 8]) {
+                // SAFETY: as above.
+                unsafe { ($sound.set_lane)(keys, lane, words) };
+                $leak(&words[0].to_le_bytes());
+            }
+
+            #[$feature]
+            unsafe fn lanes(keys: &[Block], sbox: Sbox, order: ByteOrder, data: &mut LaneBlocks, n: usize) {
+                // SAFETY: as above.
+                unsafe { ($sound.lanes)(keys, sbox, order, data, n) };
+                $leak(&data[0]);
+            }
+
+            #[$feature]
+            unsafe fn chain(
+                kernels: &Kernels,
+                keys: &[Block],
+                sbox: Sbox,
+                order: ByteOrder,
+                step: Step,
+                places: &Places,
+                n: usize,
+                steps: Range<usize>,
+                scratch: &mut Scratch,
+            ) {
+                // SAFETY: as above.
+                unsafe { ($sound.chain)(kernels, keys, sbox, order, step, places, n, steps, scratch) };
+                $leak(&scratch.states[0]);
+            }
+
+            #[$feature]
+            unsafe fn products(h: *const u8, x: *const u8, n: usize, sum: &mut [u64; 2]) {
+                // SAFETY: as above.
+                unsafe { ($sound.products)(h, x, n, sum) };
+                $leak(&sum[0].to_le_bytes());
+            }
+
+            pub(super) fn plant(kernel: &str) -> &'static Kernels {
+                let mut kernels = Kernels { ..$sound };
+                match kernel {
+                    "blocks" => kernels.blocks = blocks,
+                    "counter" => kernels.counter = counter,
+                    "keystream" => kernels.keystream = keystream,
+                    "set_lane" => kernels.set_lane = set_lane,
+                    "lanes" => kernels.lanes = lanes,
+                    "chain" => kernels.chain = chain,
+                    "products" => kernels.products = products,
+                    other => panic!("no leak is planted in {other}"),
+                }
+                Box::leak(Box::new(kernels))
+            }
+        }
+    };
+}
+
+planted!(portable_branch, portable::KERNELS, branch_on_byte, #[target_feature(enable = "sse2")]);
+planted!(portable_load, portable::KERNELS, load_by_byte, #[target_feature(enable = "sse2")]);
+planted!(portable_loop, portable::KERNELS, loop_over_bits, #[target_feature(enable = "sse2")]);
+planted!(avx2_branch, avx2::KERNELS, branch_on_lanes, #[target_feature(enable = "avx2")]);
+planted!(avx2_load, avx2::KERNELS, load_by_lanes, #[target_feature(enable = "avx2")]);
+planted!(avx2_loop, avx2::KERNELS, loop_over_lanes, #[target_feature(enable = "avx2")]);
+
+/// The study's tables as the portable tier's kernel. Each tier has a function of its own, so that memcheck, which says the
+/// same only once, speaks of each.
+///
+/// # Safety
+/// As for the kernel.
+#[inline(never)]
+unsafe fn portable_tables(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { study::table::blocks::<false>(s, input, output, n) }
+}
+
+/// The same for AVX2.
+///
+/// # Safety
+/// As for the kernel; AVX2.
+#[inline(never)]
+#[target_feature(enable = "avx2")]
+unsafe fn avx2_tables(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { study::table::blocks::<false>(s, input, output, n) }
+}
+
+/// Every plant of a tier but the tables.
+pub(crate) fn of(tier: &'static str) -> Vec<Plant> {
+    type Planting = fn(&str) -> &'static Kernels;
+    let kinds: [(&str, &str, Planting); 3] = match tier {
+        "portable" => [
+            ("branch_on_byte", BRANCH, portable_branch::plant),
+            ("load_by_byte", ADDRESS, portable_load::plant),
+            ("loop_over_bits", BRANCH, portable_loop::plant),
+        ],
+        "avx2" => [
+            ("branch_on_lanes", BRANCH, avx2_branch::plant),
+            ("load_by_lanes", ADDRESS, avx2_load::plant),
+            ("loop_over_lanes", BRANCH, avx2_loop::plant),
+        ],
+        other => panic!("no leak is planted in {other}"),
+    };
+    let plant = |(function, complaint, plant): (_, _, Planting)| {
+        KERNELS.map(|kernel| Plant { tier, kernel, function, file: FILE, complaint, kernels: plant(kernel) })
+    };
+    kinds.into_iter().flat_map(plant).collect()
+}
+
+/// A tier that encrypts by tables.
+pub(crate) fn by_tables(tier: &'static str) -> Plant {
+    let kernels = match tier {
+        "portable" => Kernels { blocks: portable_tables, ..portable::KERNELS },
+        "avx2" => Kernels { blocks: avx2_tables, ..avx2::KERNELS },
+        other => panic!("no tables in {other}"),
+    };
+    let kernels = Box::leak(Box::new(kernels));
+    let (kernel, function, file) = ("blocks", "blocks", "table.rs:");
+    Plant { tier, kernel, function, file, complaint: ADDRESS, kernels }
+}
+
+/// Compares by vectors, and leaks.
+pub(crate) fn compare_lanes(x: &[u8], y: &[u8]) -> bool {
+    #[target_feature(enable = "avx2")]
+    fn compare(x: &[u8], y: &[u8]) -> bool {
+        lanework_leakage::plants::compare_lanes_until_different(x, y)
+    }
+    assert!(std::arch::is_x86_feature_detected!("avx2"), "a tier with AVX2");
+    // SAFETY: AVX2 is there.
+    unsafe { compare(x, y) }
+}

@@ -1,0 +1,40 @@
+//! Secrets as memcheck sees them, and what is asked of everything that comes out of them.
+#![forbid(unsafe_code)]
+
+use std::hint::black_box;
+
+use lanework_leakage::memcheck::{make_secret, release, secret_bytes};
+
+use crate::check::Numbers;
+
+/// These bytes in memory of their own, secret from now on.
+pub(super) fn secret(bytes: &[u8]) -> Vec<u8> {
+    // The compiler must not know what is in there: it would compute with the values that it knows.
+    let bytes = black_box(bytes.to_vec());
+    make_secret(&bytes);
+    black_box(bytes)
+}
+
+/// A secret array of the next numbers, and the same in the open.
+pub(super) fn both<const N: usize>(numbers: &mut Numbers) -> ([u8; N], [u8; N]) {
+    let open = numbers.array::<N>();
+    (secret(&open).try_into().expect("as long as it was"), open)
+}
+
+/// Shows that all of these bytes are secret, where silence would otherwise mean that memcheck has lost track of them, and
+/// that they are what they shall be; they are released for that.
+pub(super) fn came_out(what: &str, got: &[u8], want: &[u8]) {
+    assert_eq!(secret_bytes(got), got.len(), "{what}: memcheck has lost track of secrets");
+    is_right(what, got, want);
+}
+
+/// The second half of [`came_out`].
+pub(super) fn is_right(what: &str, got: &[u8], want: &[u8]) {
+    release(got);
+    assert!(got == want, "{what} gives something else under valgrind");
+}
+
+/// Releases what an answer holds and takes it: errors and verdicts are public already.
+pub(super) fn done<T>(what: &str, result: Result<T, crate::Error>) -> T {
+    result.unwrap_or_else(|error| panic!("{what}: {error}"))
+}
