@@ -37,9 +37,9 @@ use secrets::{both, done, secret};
 /// Backends that valgrind must be able to run.
 const TIERS: [&str; 2] = ["portable", "avx2"];
 
-/// In the frames of the one known leak: the crate `streebog` looks its S-box up in tables, at addresses that derive from the
+/// Where the one known leak is: the function that the crate `streebog` looks its S-box up in, at addresses that derive from the
 /// keys that go through `kdf`, `tlstree` and a container's head. Whoever shares a cache with these may learn of them.
-const STREEBOG: &str = "streebog::";
+const STREEBOG: &str = ": lps (block_api.rs:";
 
 /// Operations made of kernels.
 const OPERATIONS: [(&str, fn(Choice)); 9] = [
