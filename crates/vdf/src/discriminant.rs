@@ -1,0 +1,131 @@
+//! Discriminants: which class group the chain runs in.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use lanework_integer::Int;
+
+use crate::form::LIMBS;
+use crate::form::num::Num;
+use crate::prime;
+
+/// The longest discriminant, in bits.
+pub const MAX_BITS: usize = 2048;
+
+/// A negative number that is 1 modulo 4, of at most [`MAX_BITS`] bits, and what the group's operations need of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Discriminant {
+    number: Num,
+    fourth_root: Num,
+}
+
+/// Why a number is no discriminant here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DiscriminantError {
+    /// The number is 0 or positive.
+    NotNegative,
+    /// The number is not 1 modulo 4.
+    NotOneModuloFour,
+    /// The number is longer than allowed.
+    TooLong {
+        /// The bits asked for.
+        bits: usize,
+        /// The most there may be.
+        most: usize,
+    },
+    /// The length asked for is 0 or not a multiple of 8.
+    OddLength {
+        /// The bits asked for.
+        bits: usize,
+    },
+    /// The challenge is empty.
+    EmptySeed,
+}
+
+impl fmt::Display for DiscriminantError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DiscriminantError::NotNegative => f.write_str("the discriminant is not negative"),
+            DiscriminantError::NotOneModuloFour => f.write_str("the discriminant is not 1 modulo 4"),
+            DiscriminantError::TooLong { bits, most } => {
+                write!(f, "a discriminant of {bits} bits; at most {most} are allowed")
+            }
+            DiscriminantError::OddLength { bits } => {
+                write!(f, "a discriminant of {bits} bits; the length must be a positive multiple of 8")
+            }
+            DiscriminantError::EmptySeed => f.write_str("the challenge is empty"),
+        }
+    }
+}
+
+impl core::error::Error for DiscriminantError {}
+
+impl Discriminant {
+    /// Checks and takes a number.
+    ///
+    /// # Errors
+    /// What is wrong with it. Whether it is prime is not asked: the group exists either way.
+    pub fn new(d: &Int<LIMBS>) -> Result<Discriminant, DiscriminantError> {
+        if !d.is_negative() {
+            return Err(DiscriminantError::NotNegative);
+        }
+        if d.bits() > MAX_BITS {
+            return Err(DiscriminantError::TooLong { bits: d.bits(), most: MAX_BITS });
+        }
+        // -|D| = 1 modulo 4.
+        if d.magnitude().limbs()[0] & 3 != 3 {
+            return Err(DiscriminantError::NotOneModuloFour);
+        }
+        Ok(Discriminant::from_magnitude(&Num::from_int(d)))
+    }
+
+    fn from_magnitude(d: &Num) -> Discriminant {
+        Discriminant { number: d.abs().neg(), fourth_root: d.abs().root().root() }
+    }
+
+    /// The discriminant that a challenge stands for: the negative of the first prime, 7 modulo 8, in the stream of
+    /// SHA-256 values that the challenge starts (chiavdf's `CreateDiscriminant`).
+    ///
+    /// # Errors
+    /// An empty challenge, or a length that is not a multiple of 8 from 8 to [`MAX_BITS`]. Chia itself stops at 1,024.
+    pub fn from_seed(seed: &[u8], bits: usize) -> Result<Discriminant, DiscriminantError> {
+        if seed.is_empty() {
+            return Err(DiscriminantError::EmptySeed);
+        }
+        if bits == 0 || !bits.is_multiple_of(8) {
+            return Err(DiscriminantError::OddLength { bits });
+        }
+        if bits > MAX_BITS {
+            return Err(DiscriminantError::TooLong { bits, most: MAX_BITS });
+        }
+        Ok(Discriminant::from_magnitude(&prime::hash_prime(seed, bits, &[0, 1, 2, bits - 1])))
+    }
+
+    /// D.
+    #[must_use]
+    pub fn value(&self) -> Int<LIMBS> {
+        self.number.to_int().expect("a discriminant fits")
+    }
+
+    /// Bits of |D|.
+    #[must_use]
+    pub fn bits(&self) -> usize {
+        self.number.bits()
+    }
+
+    pub(crate) fn number(&self) -> &Num {
+        &self.number
+    }
+
+    /// |D|^(1/4), rounded down: where partial runs of Euclid's algorithm stop.
+    pub(crate) fn fourth_root(&self) -> &Num {
+        &self.fourth_root
+    }
+}
+
+impl fmt::Debug for Discriminant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Discriminant({:?})", self.value())
+    }
+}
