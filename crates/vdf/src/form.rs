@@ -7,6 +7,7 @@
 mod compose;
 pub(crate) mod euclid;
 pub(crate) mod num;
+pub(crate) mod power;
 
 use core::fmt;
 

@@ -5,7 +5,13 @@
 pub mod discriminant;
 pub mod form;
 pub mod prime;
+pub mod proof;
+pub mod serial;
 pub mod spec;
+pub mod verify;
 
 pub use discriminant::{Discriminant, DiscriminantError};
 pub use form::{Form, FormError};
+pub use proof::{Challenge, Compact, Proof, ProofError, prove, prove_segments};
+pub use serial::{DecodeError, Lenient, Mode, Strict};
+pub use verify::{Limits, Malformed, Question, Refused, VerifyError, verify, verify_challenge};

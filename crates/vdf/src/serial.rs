@@ -1,0 +1,278 @@
+//! Forms as bytes.
+//!
+//! Up to 1,024 bits of discriminant a form is written as Chia writes it: 100 bytes, in which b is replaced by the cofactor t of a
+//! run of Euclid's algorithm on (a, |b|) that stops at √a, since b t is then a small root of t² D modulo a. Byte 0 holds flags
+//! (sign of b, sign of t, identity, generator), byte 1 the length of g less 1; then, lowest byte first, a / g, t / g,
+//! g = gcd(a, t) and b0 = |b| g / a rounded down. Above that size there is a plain form of this crate's own: the version (1), the
+//! length of what follows in two bytes, the sign of b, and a and |b| in equally many bytes, highest byte first.
+//!
+//! One form has one encoding under [`Strict`]. Chia's nodes have accepted a few more so far, and a network has to go on agreeing:
+//! [`Lenient`] is what they accept. The two are types, so that a program cannot mix them by accident.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use crate::discriminant::Discriminant;
+use crate::form::euclid::{euclid, gcd_inverse};
+use crate::form::num::Num;
+use crate::form::{Form, FormError};
+
+/// The longest discriminant with an encoding of Chia's.
+pub const CHIA_BITS: usize = 1024;
+/// Bytes of Chia's encoding.
+pub const CHIA_BYTES: usize = 100;
+/// The version of the encoding for longer discriminants.
+pub const LONG_VERSION: u8 = 1;
+
+const B_NEGATIVE: u8 = 1;
+const T_NEGATIVE: u8 = 2;
+const IDENTITY: u8 = 4;
+const GENERATOR: u8 = 8;
+
+/// Which encodings count: [`Strict`] or [`Lenient`].
+pub trait Mode: sealed::Sealed + Copy + Default + fmt::Debug + Send + Sync + 'static {
+    /// The name that commands and reports use.
+    const NAME: &'static str;
+    /// Whether a form has one encoding only.
+    const STRICT: bool;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Strict {}
+    impl Sealed for super::Lenient {}
+}
+
+/// One encoding for each form: what chiavdf 1.2.2 accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Strict;
+
+/// What Chia's nodes accept by consensus as of 2026: also anything after the flags of identity and generator, and forms that are
+/// not reduced if they say so consistently (b0 raised by multiples of twice g).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lenient;
+
+impl Mode for Strict {
+    const NAME: &'static str = "strict";
+    const STRICT: bool = true;
+}
+
+impl Mode for Lenient {
+    const NAME: &'static str = "lenient";
+    const STRICT: bool = false;
+}
+
+/// Why bytes are no form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The wrong number of bytes.
+    Length {
+        /// Bytes of a form of this discriminant.
+        expected: usize,
+        /// Bytes given.
+        got: usize,
+    },
+    /// The length of g leaves no room for t.
+    SizeOfG {
+        /// Byte 1, the length of g less 1.
+        got: u8,
+    },
+    /// a / g is 0.
+    NoA,
+    /// t and a / g have a common divisor, so that t does not determine b.
+    CommonDivisor,
+    /// t² D modulo a / g is no square: no b belongs to this t.
+    NoRoot,
+    /// The numbers are no form of this discriminant, or none that is reduced.
+    Form(FormError),
+    /// The form has another encoding, which is the one that counts.
+    NotCanonical,
+    /// The encoding has another version.
+    Version {
+        /// The version found.
+        got: u8,
+    },
+    /// A sign that is neither 0 nor 1, or a length that is not the discriminant's.
+    Header,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DecodeError::Length { expected, got } => {
+                write!(f, "a form of {got} bytes; it must have {expected}")
+            }
+            DecodeError::SizeOfG { got } => {
+                write!(f, "g of {} bytes leaves no room for t", u16::from(*got) + 1)
+            }
+            DecodeError::NoA => f.write_str("a is 0"),
+            DecodeError::CommonDivisor => f.write_str("t and a have a common divisor"),
+            DecodeError::NoRoot => f.write_str("no b belongs to t: t² D is no square modulo a"),
+            DecodeError::Form(e) => e.fmt(f),
+            DecodeError::NotCanonical => f.write_str("the form has another encoding, which is the valid one"),
+            DecodeError::Version { got } => {
+                write!(f, "version {got} of the encoding; version {LONG_VERSION} is known")
+            }
+            DecodeError::Header => f.write_str("the sign or the length in front of the form is wrong"),
+        }
+    }
+}
+
+impl core::error::Error for DecodeError {}
+
+impl From<FormError> for DecodeError {
+    fn from(e: FormError) -> DecodeError {
+        DecodeError::Form(e)
+    }
+}
+
+/// Bytes of one coefficient in the encoding for long discriminants.
+fn coefficient_bytes(d: &Discriminant) -> usize {
+    d.bits().div_ceil(16)
+}
+
+/// Bytes of any form of the discriminant.
+#[must_use]
+pub fn form_bytes(d: &Discriminant) -> usize {
+    if d.bits() <= CHIA_BITS { CHIA_BYTES } else { 4 + 2 * coefficient_bytes(d) }
+}
+
+/// Lengths of a / g, t / g and g (also b0's) for a g of `g_size` + 1 bytes; nothing if t has no room.
+fn layout(d: &Discriminant, g_size: usize) -> Option<[usize; 3]> {
+    let units = d.bits().div_ceil(32);
+    (g_size < units).then(|| [2 * units - g_size, units - g_size, g_size + 1])
+}
+
+/// Writes a form, reduced or not; nothing if a number does not fit its field, which happens only to forms not reduced.
+fn write(a: &Num, b: &Num, d: &Discriminant) -> Option<Vec<u8>> {
+    let mut out = vec![0; form_bytes(d)];
+    if d.bits() > CHIA_BITS {
+        let width = coefficient_bytes(d);
+        out[0] = LONG_VERSION;
+        out[1..3].copy_from_slice(&u16::try_from(1 + 2 * width).ok()?.to_be_bytes());
+        out[3] = u8::from(b.is_negative());
+        let (first, second) = out[4..].split_at_mut(width);
+        for (number, field) in [(a, first), (b, second)] {
+            if !number.write_le_bytes(field) {
+                return None;
+            }
+            field.reverse();
+        }
+        return Some(out);
+    }
+    if b.is_one() && (a.is_one() || *a == Num::from_u64(2)) {
+        out[0] = if a.is_one() { IDENTITY } else { GENERATOR };
+        return Some(out);
+    }
+    let (mut first, mut t, mut g, mut b0) = (*a, Num::ZERO, Num::ZERO, Num::ZERO);
+    if a != b {
+        out[0] = if b.is_negative() { B_NEGATIVE } else { 0 };
+        t = euclid(a, &b.abs(), &a.root(), false).cofactor();
+        g = gcd_inverse(&t.modulo(a), a).0;
+        if !g.is_one() {
+            first = a.div_exact(&g);
+            t = t.div_exact(&g);
+            b0 = b.abs().div_rem(&first).0;
+        }
+    }
+    if t.is_negative() {
+        out[0] |= T_NEGATIVE;
+    }
+    let g_size = g.bits().max(1).div_ceil(8) - 1;
+    out[1] = u8::try_from(g_size).ok()?;
+    let [a_bytes, t_bytes, g_bytes] = layout(d, g_size)?;
+    let mut at = 2;
+    for (number, bytes) in [(first, a_bytes), (t, t_bytes), (g, g_bytes), (b0, g_bytes)] {
+        if !number.write_le_bytes(&mut out[at..at + bytes]) {
+            return None;
+        }
+        at += bytes;
+    }
+    Some(out)
+}
+
+/// a and b from Chia's encoding; whether they are a form of the discriminant is not asked here.
+fn read_chia(d: &Discriminant, bytes: &[u8]) -> Result<(Num, Num), DecodeError> {
+    let flags = bytes[0];
+    if flags & (IDENTITY | GENERATOR) != 0 {
+        let a = if flags & GENERATOR != 0 { 2 } else { 1 };
+        return Ok((Num::from_u64(a), Num::from_u64(1)));
+    }
+    let lengths = layout(d, usize::from(bytes[1])).ok_or(DecodeError::SizeOfG { got: bytes[1] })?;
+    let [a_bytes, t_bytes, g_bytes] = lengths;
+    let mut at = 2;
+    let [first, t, g, b0] = [a_bytes, t_bytes, g_bytes, g_bytes].map(|length| {
+        at += length;
+        Num::from_le_bytes(&bytes[at - length..at])
+    });
+    if first.is_zero() {
+        return Err(DecodeError::NoA);
+    }
+    if t.is_zero() {
+        return Ok((first, first));
+    }
+    let t = t.neg_if(flags & T_NEGATIVE != 0).modulo(&first);
+    let (divisor, inverse) = gcd_inverse(&t, &first);
+    if !divisor.is_one() {
+        return Err(DecodeError::CommonDivisor);
+    }
+    let square = t.square().modulo(&first).mul(&d.number().modulo(&first)).modulo(&first);
+    let root = square.root();
+    if root.square() != square {
+        return Err(DecodeError::NoRoot);
+    }
+    let b = root.mul(&inverse.modulo(&first)).modulo(&first);
+    let a = if g.bits() > 1 { first.mul(&g) } else { first };
+    let b = b.add(&first.mul(&b0)).neg_if(flags & B_NEGATIVE != 0);
+    Ok((a, b))
+}
+
+/// a and b from the encoding for long discriminants.
+fn read_long(d: &Discriminant, bytes: &[u8]) -> Result<(Num, Num), DecodeError> {
+    if bytes[0] != LONG_VERSION {
+        return Err(DecodeError::Version { got: bytes[0] });
+    }
+    let width = coefficient_bytes(d);
+    if usize::from(u16::from_be_bytes([bytes[1], bytes[2]])) != 1 + 2 * width || bytes[3] > 1 {
+        return Err(DecodeError::Header);
+    }
+    let number = |from: &[u8]| Num::from_le_bytes(&from.iter().rev().copied().collect::<Vec<u8>>());
+    let (a, b) = bytes[4..].split_at(width);
+    Ok((number(a), number(b).neg_if(bytes[3] == 1)))
+}
+
+impl Form {
+    /// The form as bytes: [`form_bytes`] of them.
+    #[must_use]
+    pub fn to_bytes(&self, d: &Discriminant) -> Vec<u8> {
+        write(&self.a, &self.b, d).expect("a reduced form fits its encoding")
+    }
+
+    /// The form that the bytes stand for, checked to be of this discriminant.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes. The work is bounded by the discriminant's length, whatever they hold.
+    pub fn from_bytes<M: Mode>(_: M, d: &Discriminant, bytes: &[u8]) -> Result<Form, DecodeError> {
+        if bytes.len() != form_bytes(d) {
+            return Err(DecodeError::Length { expected: form_bytes(d), got: bytes.len() });
+        }
+        let long = d.bits() > CHIA_BITS;
+        let (a, b) = if long { read_long(d, bytes)? } else { read_chia(d, bytes)? };
+        // That 4a divides b² - D comes before everything that takes its time from the numbers' shape.
+        let mut form = Form::unreduced(d, &a, &b)?;
+        if M::STRICT || long {
+            if !form.is_reduced() {
+                return Err(FormError::NotReduced.into());
+            }
+        } else if bytes[0] & (IDENTITY | GENERATOR) != 0 {
+            form.reduce();
+            return Ok(form);
+        }
+        if write(&a, &b, d).as_deref() != Some(bytes) {
+            return Err(DecodeError::NotCanonical);
+        }
+        form.reduce();
+        Ok(form)
+    }
+}

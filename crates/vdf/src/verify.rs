@@ -1,0 +1,317 @@
+//! Verification. What it may cost is known before it starts: the bytes' number and the caller's limits bound the segments, and a
+//! segment costs a power of 264 bits whatever its iterations.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use crate::discriminant::{Discriminant, DiscriminantError};
+use crate::form::Form;
+use crate::form::power::product_of_powers;
+use crate::prime::power_of_two;
+use crate::proof::{B_BITS, Challenge, Compact, Part, Proof, ProofError, Segment};
+use crate::serial::{DecodeError, Mode};
+
+/// What a caller is willing to verify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Segments before the last. Chia allows 63.
+    pub depth: u64,
+    /// Squarings altogether.
+    pub iterations: u64,
+    /// Bits of the discriminant.
+    pub bits: usize,
+}
+
+impl Default for Limits {
+    /// Chia's depth, 2^48 squarings (thirty years at the fastest known rate), and 2,048 bits.
+    fn default() -> Limits {
+        Limits { depth: 63, iterations: 1 << 48, bits: crate::discriminant::MAX_BITS }
+    }
+}
+
+/// Why a proof was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// The question makes no sense as asked.
+    Malformed(Malformed),
+    /// The proof is well formed and proves something else, or nothing.
+    Refused(Refused),
+}
+
+/// What is wrong with the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// No discriminant.
+    Discriminant(DiscriminantError),
+    /// The form that the chain starts from.
+    Input(DecodeError),
+    /// The proof's bytes.
+    Proof(ProofError),
+    /// No squarings (a policy: [`crate::serial::Lenient`] lets them pass, as Chia does, if nothing has changed).
+    NoIterations,
+    /// More squarings than the limit allows.
+    Iterations {
+        /// The limit.
+        most: u64,
+        /// What the question names.
+        got: u64,
+    },
+    /// A discriminant longer than the limit allows.
+    Bits {
+        /// The limit.
+        most: usize,
+        /// The discriminant's.
+        got: usize,
+    },
+}
+
+/// Why a well-formed proof is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The segments are longer than the whole chain.
+    SegmentIterations {
+        /// The first that is too long, counted from the chain's start.
+        segment: usize,
+    },
+    /// A segment's B is 0, even, or too short: no hash gives it.
+    NotAPrime {
+        /// Which.
+        part: Part,
+    },
+    /// What a segment's proof leads to does not hash to its B.
+    WrongChallenge {
+        /// Which.
+        part: Part,
+    },
+    /// The last segment's proof does not lead to the result.
+    WrongResult,
+}
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VerifyError::Malformed(e) => e.fmt(f),
+            VerifyError::Refused(e) => e.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Malformed::Discriminant(e) => e.fmt(f),
+            Malformed::Input(e) => write!(f, "the input: {e}"),
+            Malformed::Proof(e) => e.fmt(f),
+            Malformed::NoIterations => f.write_str("a proof of no squarings"),
+            Malformed::Iterations { most, got } => write!(f, "{got} squarings; at most {most} are allowed"),
+            Malformed::Bits { most, got } => {
+                write!(f, "a discriminant of {got} bits; at most {most} are allowed")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::SegmentIterations { segment } => {
+                write!(f, "segment {segment}: more squarings than are left of the chain")
+            }
+            Refused::NotAPrime { part } => write!(f, "{part}: B is no prime of {B_BITS} bits"),
+            Refused::WrongChallenge { part } => write!(f, "{part}: the proof is not one for its B"),
+            Refused::WrongResult => f.write_str("the proof does not lead to the result"),
+        }
+    }
+}
+
+impl core::error::Error for VerifyError {}
+impl core::error::Error for Malformed {}
+impl core::error::Error for Refused {}
+
+impl From<Refused> for VerifyError {
+    fn from(e: Refused) -> VerifyError {
+        VerifyError::Refused(e)
+    }
+}
+
+impl From<Malformed> for VerifyError {
+    fn from(e: Malformed) -> VerifyError {
+        VerifyError::Malformed(e)
+    }
+}
+
+impl From<ProofError> for VerifyError {
+    fn from(e: ProofError) -> VerifyError {
+        VerifyError::Malformed(Malformed::Proof(e))
+    }
+}
+
+impl From<DiscriminantError> for VerifyError {
+    fn from(e: DiscriminantError) -> VerifyError {
+        VerifyError::Malformed(Malformed::Discriminant(e))
+    }
+}
+
+impl VerifyError {
+    /// Whether the question made no sense, rather than the answer being no.
+    #[must_use]
+    pub fn is_malformed(&self) -> bool {
+        matches!(self, VerifyError::Malformed(_))
+    }
+}
+
+/// A question as it arrives, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The form that the chain starts from.
+    pub x: &'a [u8],
+    /// The proof.
+    pub proof: &'a [u8],
+    /// Squarings altogether.
+    pub iterations: u64,
+    /// Segments before the last: Chia's witness type.
+    pub depth: u64,
+}
+
+fn ready<M: Mode>(
+    mode: M,
+    d: &Discriminant,
+    question: &Question<'_>,
+    limits: &Limits,
+) -> Result<Form, Malformed> {
+    if d.bits() > limits.bits {
+        return Err(Malformed::Bits { most: limits.bits, got: d.bits() });
+    }
+    if question.iterations > limits.iterations {
+        return Err(Malformed::Iterations { most: limits.iterations, got: question.iterations });
+    }
+    if M::STRICT && question.iterations == 0 {
+        return Err(Malformed::NoIterations);
+    }
+    Form::from_bytes(mode, d, question.x).map_err(Malformed::Input)
+}
+
+/// Whether the proof shows that its result is x squared so many times.
+///
+/// # Errors
+/// Why not: the question is malformed, or the proof is refused.
+pub fn verify<M: Mode>(
+    mode: M,
+    d: &Discriminant,
+    question: &Question<'_>,
+    limits: &Limits,
+) -> Result<(), VerifyError> {
+    let x = ready(mode, d, question, limits)?;
+    let proof = Proof::from_bytes(mode, d, question.proof, question.depth, limits.depth)?;
+    Ok(verify_proof(d, &x, &proof, question.iterations)?)
+}
+
+/// [`verify`] for the discriminant that a challenge stands for.
+///
+/// # Errors
+/// As [`verify`], and where the challenge stands for no discriminant.
+pub fn verify_challenge<M: Mode>(
+    mode: M,
+    seed: &[u8],
+    bits: usize,
+    question: &Question<'_>,
+    limits: &Limits,
+) -> Result<(), VerifyError> {
+    if bits > limits.bits {
+        return Err(Malformed::Bits { most: limits.bits, got: bits }.into());
+    }
+    verify(mode, &Discriminant::from_seed(seed, bits)?, question, limits)
+}
+
+/// The result that a compact proof leads to, given the last segment's B; the proof in `question` has no result in it.
+///
+/// # Errors
+/// The question is malformed, or the proof is not one for these primes.
+pub fn verify_compact<M: Mode>(
+    mode: M,
+    d: &Discriminant,
+    b: &Challenge,
+    question: &Question<'_>,
+    limits: &Limits,
+) -> Result<Form, VerifyError> {
+    let x = ready(mode, d, question, limits)?;
+    let proof = Compact::from_bytes(mode, d, question.proof, question.depth, limits.depth)?;
+    let (x, iterations) = walk(d, &x, &proof.segments, question.iterations)?;
+    Ok(step(d, &x, iterations, b, &proof.pi, Part::Pi)?)
+}
+
+/// The B that a proof's last segment was made for, without verifying anything: what a compact proof is stored with.
+///
+/// # Errors
+/// The question is malformed, or its segments are longer than the chain.
+pub fn challenge_of_proof<M: Mode>(
+    mode: M,
+    d: &Discriminant,
+    question: &Question<'_>,
+    limits: &Limits,
+) -> Result<Challenge, VerifyError> {
+    let mut x = ready(mode, d, question, limits)?;
+    let proof = Proof::from_bytes(mode, d, question.proof, question.depth, limits.depth)?;
+    check_segments(&proof.segments, question.iterations)?;
+    for segment in &proof.segments {
+        x = end(d, &x, segment.iterations, &segment.b, &segment.pi);
+    }
+    Ok(Challenge::of(d, &x, &proof.y))
+}
+
+/// Whether a proof already read shows that its result is x squared so many times. All forms must have the discriminant d.
+///
+/// # Errors
+/// Why it is refused.
+pub fn verify_proof(d: &Discriminant, x: &Form, proof: &Proof, iterations: u64) -> Result<(), Refused> {
+    let (x, iterations) = walk(d, x, &proof.segments, iterations)?;
+    let b = Challenge::of(d, &x, &proof.y);
+    if end(d, &x, iterations, &b, &proof.pi) == proof.y { Ok(()) } else { Err(Refused::WrongResult) }
+}
+
+/// Everything about the segments that costs nothing to check. Gives the iterations left for the last.
+fn check_segments(segments: &[Segment], mut iterations: u64) -> Result<u64, Refused> {
+    for (i, segment) in segments.iter().enumerate() {
+        iterations =
+            iterations.checked_sub(segment.iterations).ok_or(Refused::SegmentIterations { segment: i })?;
+        check_challenge(&segment.b, Part::Segment(i))?;
+    }
+    Ok(iterations)
+}
+
+fn check_challenge(b: &Challenge, part: Part) -> Result<(), Refused> {
+    if b.0.bits() == B_BITS && b.0.is_odd() { Ok(()) } else { Err(Refused::NotAPrime { part }) }
+}
+
+/// Verifies the segments before the last; gives where they end and the iterations that are left.
+fn walk(d: &Discriminant, x: &Form, segments: &[Segment], iterations: u64) -> Result<(Form, u64), Refused> {
+    let left = check_segments(segments, iterations)?;
+    let mut x = x.clone();
+    for (i, segment) in segments.iter().enumerate() {
+        x = step(d, &x, segment.iterations, &segment.b, &segment.pi, Part::Segment(i))?;
+    }
+    Ok((x, left))
+}
+
+/// The end of a segment, if it hashes to the segment's B.
+fn step(
+    d: &Discriminant,
+    x: &Form,
+    iterations: u64,
+    b: &Challenge,
+    pi: &Form,
+    part: Part,
+) -> Result<Form, Refused> {
+    check_challenge(b, part)?;
+    let y = end(d, x, iterations, b, pi);
+    if Challenge::of(d, x, &y) == *b { Ok(y) } else { Err(Refused::WrongChallenge { part }) }
+}
+
+/// pi^B x^r, r = 2^T modulo B: where a segment ends if pi is its proof.
+fn end(d: &Discriminant, x: &Form, iterations: u64, b: &Challenge, pi: &Form) -> Form {
+    let r = power_of_two(iterations, &b.0);
+    product_of_powers(&[(pi, &b.0), (x, &r)], d)
+}
