@@ -2,8 +2,10 @@
 //!
 #![doc = include_str!("../README.md")]
 
+pub mod check;
 pub mod discriminant;
 pub mod form;
+pub mod known;
 pub mod prime;
 pub mod proof;
 pub mod serial;

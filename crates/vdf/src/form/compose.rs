@@ -57,8 +57,8 @@ impl Form {
     /// The product of two classes. Both forms must have the discriminant d.
     #[must_use]
     pub fn compose(&self, other: &Form, d: &Discriminant) -> Form {
-        // v1 should be the longer one: it is what the partial run shortens.
-        let (f1, f2) = if self.a.compare_magnitude(&other.a).is_ge() { (self, other) } else { (other, self) };
+        // a2 must be the longer one: then c2 is so short that no product with it is longer than D.
+        let (f1, f2) = if self.a.compare_magnitude(&other.a).is_le() { (self, other) } else { (other, self) };
         let s = f1.b.add(&f2.b).half();
         let m = f1.b.sub(&f2.b).half();
         let (g1, y) = gcd_inverse(&f2.a.modulo(&f1.a), &f1.a);
@@ -89,6 +89,7 @@ impl Form {
             let (m, s) = (Num::ZERO, &self.b);
             Composition { v1: v, v2: v, k, b1: s, m: &m, s, gc2: gc, bound: d.fourth_root() }.finish()
         };
+        // U c must fit the store, also where a is short and c therefore long.
         let c = if self.c.len() > self.a.len() + 1 { self.c.modulo(&self.a) } else { self.c };
         if g.is_one() {
             let k = u.mul(&c).modulo(&self.a);

@@ -37,12 +37,6 @@ impl Num {
         out
     }
 
-    pub(crate) fn from_i64(x: i64) -> Num {
-        let mut out = Num::from_u64(x.unsigned_abs());
-        out.negative = x < 0;
-        out
-    }
-
     /// From limbs, lowest first. They must fit the store.
     pub(crate) fn from_limbs(negative: bool, from: &[u64]) -> Num {
         let len = limbs::significant(from);

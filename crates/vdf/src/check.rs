@@ -1,0 +1,273 @@
+//! The checks, as functions: the tests, the command and the laboratory call the same ones. Each gives a [`Row`].
+#![forbid(unsafe_code)]
+
+mod refusals;
+
+use crate::discriminant::Discriminant;
+use crate::form::Form;
+use crate::known::{self, Record};
+use crate::proof::{self, Chain, Plain, Proof};
+use crate::serial::{Lenient, Mode, Strict};
+use crate::spec;
+use crate::verify::{self, Limits, Question};
+
+pub use lanework_cpu::check::{Depth, Row};
+pub use refusals::{malleability, refusals};
+
+/// The name of the backend that these checks run on.
+const BACKEND: &str = "portable";
+
+fn question(record: &Record) -> Question<'_> {
+    Question { x: &record.x, proof: &record.proof, iterations: record.iterations, depth: record.depth }
+}
+
+/// Published proofs that cover every depth: each verifies, in both modes.
+#[must_use]
+pub fn published_proofs(depth: Depth) -> Row {
+    let mut row = Row::new("chiavdf's published proofs", BACKEND);
+    let mut seen = Vec::new();
+    for (i, record) in known::records().enumerate() {
+        if depth == Depth::Quick && seen.contains(&record.depth) {
+            continue;
+        }
+        seen.push(record.depth);
+        let d = match Discriminant::from_seed(&record.challenge, record.bits) {
+            Ok(d) => d,
+            Err(e) => {
+                row.case(false, || format!("record {i}: {e}"));
+                continue;
+            }
+        };
+        let strict = verify::verify(Strict, &d, &question(&record), &Limits::default());
+        row.case(strict.is_ok(), || format!("record {i}, strict: {strict:?}"));
+        if depth == Depth::Full {
+            let lenient = verify::verify(Lenient, &d, &question(&record), &Limits::default());
+            row.case(lenient.is_ok(), || format!("record {i}, lenient: {lenient:?}"));
+            // What the proof says about itself survives reading and writing, with and without its result.
+            let again = compact_and_back(&d, &record);
+            row.case(again == Ok(true), || format!("record {i}, compact: {again:?}"));
+        }
+    }
+    row
+}
+
+fn compact_and_back(d: &Discriminant, record: &Record) -> Result<bool, verify::VerifyError> {
+    let limits = Limits::default();
+    let proof = Proof::from_bytes(Strict, d, &record.proof, record.depth, limits.depth)?;
+    let b = verify::challenge_of_proof(Strict, d, &question(record), &limits)?;
+    let compact = proof.compact().to_bytes(d);
+    let y =
+        verify::verify_compact(Strict, d, &b, &Question { proof: &compact, ..question(record) }, &limits)?;
+    Ok(y == proof.y && proof.to_bytes(d) == record.proof)
+}
+
+/// Published proofs with one byte changed, every byte in turn: each is refused, in both modes.
+#[must_use]
+pub fn corruptions(depth: Depth) -> Row {
+    let mut row = Row::new("every byte of a proof counts", BACKEND);
+    let wanted: &[u64] = if depth == Depth::Full { &[0, 2, 4] } else { &[0] };
+    for &wanted in wanted {
+        let Some(record) = known::records().find(|record| record.depth == wanted) else {
+            row.case(false, || format!("there is no record of depth {wanted}"));
+            continue;
+        };
+        let Ok(d) = Discriminant::from_seed(&record.challenge, record.bits) else {
+            row.case(false, || "the record has no discriminant".to_owned());
+            continue;
+        };
+        for at in 0..record.proof.len() {
+            let mut bad = record.clone();
+            bad.proof[at] ^= 1 << (at % 8);
+            let verdict = verify::verify(Strict, &d, &question(&bad), &Limits::default());
+            row.case(verdict.is_err(), || format!("depth {wanted}, byte {at} of the proof, strict"));
+            if depth == Depth::Full {
+                let verdict = verify::verify(Lenient, &d, &question(&bad), &Limits::default());
+                row.case(verdict.is_err(), || format!("depth {wanted}, byte {at} of the proof, lenient"));
+            }
+        }
+        for at in 0..record.x.len() {
+            let mut bad = record.clone();
+            bad.x[at] ^= 1 << (at % 8);
+            let verdict = verify::verify(Strict, &d, &question(&bad), &Limits::default());
+            row.case(verdict.is_err(), || format!("depth {wanted}, byte {at} of the input"));
+        }
+        for iterations in [record.iterations - 1, record.iterations + 1, record.iterations * 2] {
+            let bad = Record { iterations, ..record.clone() };
+            let verdict = verify::verify(Strict, &d, &question(&bad), &Limits::default());
+            row.case(verdict.is_err(), || format!("depth {wanted}, {iterations} squarings"));
+        }
+    }
+    row
+}
+
+/// Challenges whose discriminants are known.
+#[must_use]
+pub fn discriminants() -> Row {
+    let mut row = Row::new("chiavdf's discriminants", BACKEND);
+    for (seed, magnitude) in known::DISCRIMINANTS {
+        let d = known::bytes(seed).and_then(|seed| Discriminant::from_seed(&seed, 512).ok());
+        row.case(d.map(|d| -d.value()) == Some(known::number(magnitude)), || format!("challenge {seed}"));
+    }
+    row
+}
+
+/// The generator squared 1,000 times, and in full 100,000 times, on a chain made by `chain`.
+#[must_use]
+pub fn squarings<C: Chain>(
+    backend: &str,
+    depth: Depth,
+    chain: impl FnOnce(&Discriminant, &Form) -> C,
+) -> Row {
+    let mut row = Row::new("chiavdf's forms after many squarings", backend);
+    let d = Discriminant::new(&known::number(known::SQUARINGS_D));
+    let start = d.as_ref().ok().and_then(|d| Some((d, Form::generator(d)?)));
+    let Some((d, x)) = start else {
+        row.case(false, || "the chain has no start".to_owned());
+        return row;
+    };
+    let mut chain = chain(d, &x);
+    let mut done = 0;
+    for (count, a, b) in known::SQUARINGS {
+        if count > if depth == Depth::Full { 100_000 } else { 1000 } {
+            break;
+        }
+        chain.advance(count - done);
+        done = count;
+        let form = chain.form();
+        row.case(form.a() == known::number(a) && form.b() == known::number(b), || format!("after {count}"));
+    }
+    row
+}
+
+/// [`squarings`] on the chain that proving uses by default.
+#[must_use]
+pub fn plain_squarings(depth: Depth) -> Row {
+    let d = Discriminant::new(&known::number(known::SQUARINGS_D));
+    match d {
+        Ok(d) => squarings(BACKEND, depth, |_, x| Plain::new(&d, x)),
+        Err(e) => {
+            let mut row = Row::new("chiavdf's forms after many squarings", BACKEND);
+            row.case(false, || e.to_string());
+            row
+        }
+    }
+}
+
+/// Products, squares and powers against the books' composition, on all sizes of discriminant.
+#[must_use]
+pub fn group_law(depth: Depth) -> Row {
+    let mut row = Row::new("the group against the books", BACKEND);
+    let count = if depth == Depth::Full { 200 } else { 10 };
+    for bits in [64usize, 256, 512, 1024, 1536, 2048] {
+        let d = Discriminant::from_seed(&bits.to_be_bytes(), bits);
+        let Some((d, mut x)) = d.ok().and_then(|d| Form::generator(&d).map(|x| (d, x))) else {
+            row.case(false, || format!("no group of {bits} bits"));
+            continue;
+        };
+        let mut y = x.power(0x1234_5678_9abc_def1, &d);
+        for i in 0..count {
+            let z = x.compose(&y, &d);
+            row.case(spec::compose(&x, &y, &d).as_ref() == Ok(&z), || format!("{bits} bits, product {i}"));
+            let w = z.square(&d);
+            row.case(spec::square(&z, &d).as_ref() == Ok(&w), || format!("{bits} bits, square {i}"));
+            (x, y) = (y, w.inverse());
+        }
+        let power = x.power(1021, &d);
+        let stepwise = (1..1021).fold(x.clone(), |product, _| product.compose(&x, &d));
+        row.case(power == stepwise, || format!("{bits} bits, a power"));
+    }
+    row
+}
+
+/// Chains proved here: the proof verifies, has chiavdf's bytes where those are known, and its bytes read back the same.
+#[must_use]
+pub fn proving(depth: Depth) -> Row {
+    let mut row = Row::new("proofs made here", BACKEND);
+    let chains: &[(usize, u64, &[u64])] = &[
+        (256, 1, &[]),
+        (256, 7, &[1, 2]),
+        (512, 1000, &[]),
+        (1024, 1500, &[100, 700]),
+        (1024, 2047, &[1024, 1, 1]),
+        (1064, 500, &[200]),
+        (2048, 300, &[]),
+    ];
+    for &(bits, iterations, lengths) in chains {
+        let case = || format!("{bits} bits, {iterations} squarings in {} segments", lengths.len() + 1);
+        let d = Discriminant::from_seed(b"proving", bits);
+        let Some((d, x)) = d.ok().and_then(|d| Form::generator(&d).map(|x| (d, x))) else {
+            row.case(false, case);
+            continue;
+        };
+        let Ok(proof) = proof::prove_segments(&d, &x, iterations, lengths) else {
+            row.case(false, case);
+            continue;
+        };
+        let bytes = proof.to_bytes(&d);
+        let question =
+            Question { x: &x.to_bytes(&d), proof: &bytes, iterations, depth: lengths.len() as u64 };
+        row.case(verify::verify(Strict, &d, &question, &Limits::default()).is_ok(), case);
+        let mut slow = Plain::new(&d, &x);
+        slow.advance(iterations);
+        row.case(slow.form() == proof.y, case);
+    }
+    if depth == Depth::Full {
+        let (challenge, expected) = known::MILLION;
+        row.case(chia_proof(challenge, 1024, None, 1_000_000) == known::bytes(expected), || {
+            "a million squarings have another proof than chiavdf's".to_owned()
+        });
+        let (challenge, x) = known::OVERFLOWED;
+        row.case(chia_proof(challenge, 512, Some(x), 90_909).is_some(), || "90,909 squarings".to_owned());
+    }
+    row
+}
+
+fn chia_proof(challenge: &str, bits: usize, x: Option<&str>, iterations: u64) -> Option<Vec<u8>> {
+    let d = Discriminant::from_seed(&known::bytes(challenge)?, bits).ok()?;
+    let x = match x {
+        Some(x) => Form::from_bytes(Strict, &d, &known::bytes(x)?).ok()?,
+        None => Form::generator(&d)?,
+    };
+    proof::prove(&d, &x, iterations).ok().map(|proof| proof.to_bytes(&d))
+}
+
+/// Every form of a chain is written and read back, in all sizes and both modes, and so are forms with common divisors of a and t.
+#[must_use]
+pub fn encodings(depth: Depth) -> Row {
+    let mut row = Row::new("forms as bytes and back", BACKEND);
+    let count = if depth == Depth::Full { 3000 } else { 200 };
+    for bits in [32usize, 64, 256, 504, 512, 1016, 1024, 1032, 2048] {
+        let d = Discriminant::from_seed(b"encodings", bits);
+        let Some((d, mut x)) = d.ok().and_then(|d| Form::generator(&d).map(|x| (d, x))) else {
+            row.case(false, || format!("no group of {bits} bits"));
+            continue;
+        };
+        row.case(back(Strict, &d, &Form::identity(&d)), || format!("{bits} bits, the identity"));
+        for i in 0..count {
+            row.case(back(Strict, &d, &x) && back(Lenient, &d, &x), || format!("{bits} bits, form {i}"));
+            row.case(back(Strict, &d, &x.inverse()), || format!("{bits} bits, inverse of form {i}"));
+            x = x.square(&d);
+        }
+    }
+    row
+}
+
+fn back<M: Mode>(mode: M, d: &Discriminant, x: &Form) -> bool {
+    Form::from_bytes(mode, d, &x.to_bytes(d)).as_ref() == Ok(x)
+}
+
+/// All checks of this crate.
+#[must_use]
+pub fn all(depth: Depth) -> Vec<Row> {
+    vec![
+        group_law(depth),
+        discriminants(),
+        plain_squarings(depth),
+        encodings(depth),
+        malleability(),
+        refusals(),
+        published_proofs(depth),
+        corruptions(depth),
+        proving(depth),
+    ]
+}
