@@ -105,7 +105,7 @@ impl Discriminant {
     /// D.
     #[must_use]
     pub fn value(&self) -> Int<LIMBS> {
-        self.number.to_int().expect("a discriminant fits")
+        self.number.to_int()
     }
 
     /// Bits of |D|.

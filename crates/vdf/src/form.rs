@@ -59,7 +59,8 @@ impl Form {
     #[must_use]
     pub fn identity(d: &Discriminant) -> Form {
         let (a, b) = (Num::from_u64(1), Num::from_u64(1));
-        let c = last(d, &a, &b).expect("D is 1 modulo 4");
+        // D is 1 modulo 4, so that nothing is left of this division.
+        let c = a.sub(d.number()).div_exact(&Num::from_u64(4));
         Form { a, b, c }
     }
 
@@ -113,19 +114,19 @@ impl Form {
     /// The first coefficient, from 1 to √(|D| / 3).
     #[must_use]
     pub fn a(&self) -> Int<LIMBS> {
-        self.a.to_int().expect("coefficients have at most as many bits as the discriminant")
+        self.a.to_int()
     }
 
     /// The middle coefficient, from -a to a.
     #[must_use]
     pub fn b(&self) -> Int<LIMBS> {
-        self.b.to_int().expect("coefficients have at most as many bits as the discriminant")
+        self.b.to_int()
     }
 
     /// The last coefficient, (b² - D) / 4a.
     #[must_use]
     pub fn c(&self) -> Int<LIMBS> {
-        self.c.to_int().expect("coefficients have at most as many bits as the discriminant")
+        self.c.to_int()
     }
 
     /// Whether b² - 4 a c is D.

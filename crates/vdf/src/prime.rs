@@ -243,7 +243,7 @@ mod checks {
     use super::*;
 
     fn plain(n: u64) -> bool {
-        n > 1 && (2..).take_while(|p| p * p <= n).all(|p| n % p != 0)
+        n > 1 && (2..).take_while(|p| p * p <= n).all(|p| !n.is_multiple_of(p))
     }
 
     #[test]

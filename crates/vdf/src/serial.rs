@@ -244,6 +244,9 @@ fn read_long(d: &Discriminant, bytes: &[u8]) -> Result<(Num, Num), DecodeError> 
 
 impl Form {
     /// The form as bytes: [`form_bytes`] of them.
+    ///
+    /// # Panics
+    /// If the form is one of a longer discriminant.
     #[must_use]
     pub fn to_bytes(&self, d: &Discriminant) -> Vec<u8> {
         write(&self.a, &self.b, d).expect("a reduced form fits its encoding")

@@ -56,10 +56,12 @@ impl Num {
         Num::from_limbs(x.is_negative(), x.magnitude().limbs())
     }
 
-    /// As a number of fixed width; nothing if it does not fit.
-    pub(crate) fn to_int<const N: usize>(self) -> Option<Int<N>> {
-        let magnitude: Uint<CAPACITY> = Uint::from_limbs(self.limbs);
-        Some(Int::new(self.negative, magnitude.try_resize()?))
+    /// As a number of fixed width, which the caller knows to hold it.
+    pub(crate) fn to_int<const N: usize>(self) -> Int<N> {
+        debug_assert!(self.len <= N, "the number fits");
+        let mut magnitude = Uint::ZERO;
+        magnitude.limbs_mut().copy_from_slice(&self.limbs[..N]);
+        Int::new(self.negative, magnitude)
     }
 
     /// Writes the magnitude, lowest byte first; false if it does not fit.

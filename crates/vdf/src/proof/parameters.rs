@@ -14,6 +14,8 @@ impl Parameters {
     /// The k that costs the fewest products for T squarings and 2^23.25 forms of memory, as chiavdf approximates it
     /// (`ApproximateParameters`); k = 1 for the T too small for the approximation. The proof does not depend on the choice.
     #[must_use]
+    // The approximation's own digits: with more of them k could come out another.
+    #[allow(clippy::approx_constant)]
     pub fn approximate(iterations: u64) -> Parameters {
         let log_memory = 23.253_496_66_f64;
         let l = if (iterations.max(1) as f64).log2() - log_memory > 0.000_001 {

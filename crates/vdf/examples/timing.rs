@@ -1,0 +1,45 @@
+//! Prints what the group's operations and verification cost here.
+#![forbid(unsafe_code)]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use lanework_vdf::{Discriminant, Form, Limits, Question, Strict, known, verify};
+
+fn best<T>(times: u32, runs: u32, mut f: impl FnMut() -> T) -> f64 {
+    (0..runs)
+        .map(|_| {
+            let start = Instant::now();
+            for _ in 0..times {
+                black_box(f());
+            }
+            start.elapsed().as_secs_f64() / f64::from(times)
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
+fn main() {
+    let record = known::records().next().expect("the records are not empty");
+    let d = Discriminant::from_seed(&record.challenge, record.bits).expect("the record has a discriminant");
+    let mut x = Form::generator(&d).expect("D is 1 modulo 8").power(u64::MAX, &d).power(u64::MAX, &d);
+    let y = x.power(12345, &d);
+    println!("square        {:9.3} us", 1e6 * best(1000, 10, || x = x.square(&d)));
+    println!("compose       {:9.3} us", 1e6 * best(1000, 10, || x = x.compose(&y, &d)));
+    let bytes = x.to_bytes(&d);
+    println!("encode        {:9.3} us", 1e6 * best(100, 10, || x.to_bytes(&d)));
+    println!("decode        {:9.3} us", 1e6 * best(100, 10, || Form::from_bytes(Strict, &d, &bytes)));
+    println!("challenge     {:9.3} us", 1e6 * best(20, 5, || lanework_vdf::Challenge::of(&d, &x, &y)));
+    let question =
+        Question { x: &record.x, proof: &record.proof, iterations: record.iterations, depth: record.depth };
+    println!(
+        "verify        {:9.3} us",
+        1e6 * best(10, 10, || verify(Strict, &d, &question, &Limits::default()))
+    );
+    let seeds: Vec<_> = known::records().map(|record| record.challenge).take(40).collect();
+    let all = best(1, 1, || {
+        seeds.iter().for_each(|seed| {
+            black_box(Discriminant::from_seed(seed, 1024).is_ok());
+        });
+    });
+    println!("discriminant  {:9.3} us", 1e6 * all / seeds.len() as f64);
+}
