@@ -23,18 +23,20 @@ fn main() {
     let d = Discriminant::from_seed(&record.challenge, record.bits).expect("the record has a discriminant");
     let mut x = Form::generator(&d).expect("D is 1 modulo 8").power(u64::MAX, &d).power(u64::MAX, &d);
     let y = x.power(12345, &d);
-    println!("square        {:9.3} us", 1e6 * best(1000, 10, || x = x.square(&d)));
-    println!("compose       {:9.3} us", 1e6 * best(1000, 10, || x = x.compose(&y, &d)));
+    println!("square        {:9.3} us", 1e6 * best(50, 300, || x = x.square(&d)));
+    println!("compose       {:9.3} us", 1e6 * best(50, 300, || x = x.compose(&y, &d)));
     let bytes = x.to_bytes(&d);
     println!("encode        {:9.3} us", 1e6 * best(100, 10, || x.to_bytes(&d)));
     println!("decode        {:9.3} us", 1e6 * best(100, 10, || Form::from_bytes(Strict, &d, &bytes)));
-    println!("challenge     {:9.3} us", 1e6 * best(20, 5, || lanework_vdf::Challenge::of(&d, &x, &y)));
+    println!("challenge     {:9.3} us", 1e6 * best(1, 200, || lanework_vdf::Challenge::of(&d, &x, &y)));
     let question =
         Question { x: &record.x, proof: &record.proof, iterations: record.iterations, depth: record.depth };
     println!(
         "verify        {:9.3} us",
-        1e6 * best(10, 10, || verify(Strict, &d, &question, &Limits::default()))
+        1e6 * best(1, 100, || verify(Strict, &d, &question, &Limits::default()))
     );
+    let prime = *d.value().magnitude();
+    println!("prime test    {:9.3} us", 1e6 * best(1, 100, || lanework_vdf::prime::is_prime(prime.limbs())));
     let seeds: Vec<_> = known::records().map(|record| record.challenge).take(40).collect();
     let all = best(1, 1, || {
         seeds.iter().for_each(|seed| {

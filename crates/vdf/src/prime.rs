@@ -135,7 +135,7 @@ fn strong<const N: usize>(field: &Montgomery<N>, n: &Num) -> bool {
     // 2^d for the odd part d of n - 1: the bits of n above its lowest ones, from the highest down.
     let mut x = field.one;
     for i in (twos..n.bits()).rev() {
-        x = field.mul(&x, &x);
+        x = field.square(&x);
         if n.bit(i) {
             x = field.double(&x);
         }
@@ -145,7 +145,7 @@ fn strong<const N: usize>(field: &Montgomery<N>, n: &Num) -> bool {
         return true;
     }
     (1..twos).any(|_| {
-        x = field.mul(&x, &x);
+        x = field.square(&x);
         x == minus_one
     })
 }
@@ -190,23 +190,24 @@ fn lucas<const N: usize>(field: &Montgomery<N>, n: &Num) -> bool {
         (5..1000i64).step_by(2).map(|d| if d % 4 == 1 { d } else { -d }).find(|&d| jacobi(d, n) == -1);
     let Some(d) = found else { return false };
     let (p, q) = if d == 5 { (5, 5) } else { (1, (1 - d) / 4) };
-    let small = |x: i64| field.small(x);
-    let (p, q) = (small(p), small(q));
+    let plain = p == 1;
+    let (p, q) = (field.small(p), field.small(q));
     let two = field.double(&field.one);
     // V(k), V(k+1) and Q^k from k = 0 along the bits of n + 1.
     let (mut v, mut next, mut power) = (two, p, field.one);
     let e = n.add(&Num::from_u64(1));
     for i in (0..e.bits()).rev() {
-        let middle = field.sub(&field.mul(&v, &next), &field.mul(&power, &p));
+        let shared = if plain { power } else { field.mul(&power, &p) };
+        let middle = field.sub(&field.mul(&v, &next), &shared);
         if e.bit(i) {
             let above = field.mul(&power, &q);
-            next = field.sub(&field.mul(&next, &next), &field.double(&above));
+            next = field.sub(&field.square(&next), &field.double(&above));
             v = middle;
-            power = field.mul(&field.mul(&power, &power), &q);
+            power = field.mul(&field.square(&power), &q);
         } else {
-            v = field.sub(&field.mul(&v, &v), &field.double(&power));
+            v = field.sub(&field.square(&v), &field.double(&power));
             next = middle;
-            power = field.mul(&power, &power);
+            power = field.square(&power);
         }
     }
     v == field.double(&q)
@@ -223,7 +224,7 @@ pub(crate) fn power_of_two(e: u64, n: &Num) -> Num {
         let field = Montgomery::<5>::new(limbs);
         let mut x = field.one;
         for i in (0..u64::BITS - e.leading_zeros()).rev() {
-            x = field.mul(&x, &x);
+            x = field.square(&x);
             if e >> i & 1 == 1 {
                 x = field.double(&x);
             }

@@ -179,13 +179,27 @@ fn check_length(
     depth: u64,
     most: u64,
 ) -> Result<(), ProofError> {
+    length_fits(serial::form_bytes(d), forms, bytes, depth, most)
+}
+
+/// The same for a discriminant of so many bits that does not exist yet, and a proof with its result.
+pub(crate) fn check_length_for_bits(
+    bits: usize,
+    bytes: &[u8],
+    depth: u64,
+    most: u64,
+) -> Result<(), ProofError> {
+    length_fits(serial::form_bytes_for(bits), 2, bytes, depth, most)
+}
+
+fn length_fits(form: usize, forms: usize, bytes: &[u8], depth: u64, most: u64) -> Result<(), ProofError> {
     if depth > most {
         return Err(ProofError::Depth { most, got: depth });
     }
     let expected = usize::try_from(depth)
         .ok()
-        .and_then(|depth| depth.checked_mul(segment_bytes(d)))
-        .and_then(|bytes| bytes.checked_add(forms * serial::form_bytes(d)));
+        .and_then(|depth| depth.checked_mul(8 + B_BYTES + form))
+        .and_then(|bytes| bytes.checked_add(forms * form));
     if expected == Some(bytes.len()) {
         Ok(())
     } else {

@@ -128,14 +128,20 @@ impl From<FormError> for DecodeError {
 }
 
 /// Bytes of one coefficient in the encoding for long discriminants.
-fn coefficient_bytes(d: &Discriminant) -> usize {
-    d.bits().div_ceil(16)
+fn coefficient_bytes(bits: usize) -> usize {
+    bits.div_ceil(16)
 }
 
 /// Bytes of any form of the discriminant.
 #[must_use]
 pub fn form_bytes(d: &Discriminant) -> usize {
-    if d.bits() <= CHIA_BITS { CHIA_BYTES } else { 4 + 2 * coefficient_bytes(d) }
+    form_bytes_for(d.bits())
+}
+
+/// Bytes of any form of a discriminant of so many bits.
+#[must_use]
+pub fn form_bytes_for(bits: usize) -> usize {
+    if bits <= CHIA_BITS { CHIA_BYTES } else { 4 + 2 * coefficient_bytes(bits) }
 }
 
 /// Lengths of a / g, t / g and g (also b0's) for a g of `g_size` + 1 bytes; nothing if t has no room.
@@ -148,7 +154,7 @@ fn layout(d: &Discriminant, g_size: usize) -> Option<[usize; 3]> {
 fn write(a: &Num, b: &Num, d: &Discriminant) -> Option<Vec<u8>> {
     let mut out = vec![0; form_bytes(d)];
     if d.bits() > CHIA_BITS {
-        let width = coefficient_bytes(d);
+        let width = coefficient_bytes(d.bits());
         out[0] = LONG_VERSION;
         out[1..3].copy_from_slice(&u16::try_from(1 + 2 * width).ok()?.to_be_bytes());
         out[3] = u8::from(b.is_negative());
@@ -233,7 +239,7 @@ fn read_long(d: &Discriminant, bytes: &[u8]) -> Result<(Num, Num), DecodeError> 
     if bytes[0] != LONG_VERSION {
         return Err(DecodeError::Version { got: bytes[0] });
     }
-    let width = coefficient_bytes(d);
+    let width = coefficient_bytes(d.bits());
     if usize::from(u16::from_be_bytes([bytes[1], bytes[2]])) != 1 + 2 * width || bytes[3] > 1 {
         return Err(DecodeError::Header);
     }

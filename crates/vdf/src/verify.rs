@@ -8,7 +8,7 @@ use crate::discriminant::{Discriminant, DiscriminantError};
 use crate::form::Form;
 use crate::form::power::product_of_powers;
 use crate::prime::power_of_two;
-use crate::proof::{B_BITS, Challenge, Compact, Part, Proof, ProofError, Segment};
+use crate::proof::{self, B_BITS, Challenge, Compact, Part, Proof, ProofError, Segment};
 use crate::serial::{DecodeError, Mode};
 
 /// What a caller is willing to verify.
@@ -223,6 +223,8 @@ pub fn verify_challenge<M: Mode>(
     if bits > limits.bits {
         return Err(Malformed::Bits { most: limits.bits, got: bits }.into());
     }
+    // The bytes' number costs nothing to check; the search for the discriminant does.
+    proof::check_length_for_bits(bits, question.proof, question.depth, limits.depth)?;
     verify(mode, &Discriminant::from_seed(seed, bits)?, question, limits)
 }
 

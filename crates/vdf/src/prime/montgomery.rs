@@ -5,6 +5,39 @@ use lanework_integer::limbs;
 
 use crate::form::num::Num;
 
+/// A sum of products, of three limbs.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    low: u128,
+    high: u64,
+}
+
+impl Sum {
+    #[inline(always)]
+    fn add(&mut self, x: u64, y: u64) {
+        let (low, carry) = self.low.overflowing_add(u128::from(x) * u128::from(y));
+        self.low = low;
+        self.high += u64::from(carry);
+    }
+
+    /// Adds twice another sum.
+    #[inline(always)]
+    fn add_twice(&mut self, other: &Sum) {
+        let (low, carry) = self.low.overflowing_add(other.low << 1);
+        self.low = low;
+        self.high += (other.high << 1 | (other.low >> 127) as u64) + u64::from(carry);
+    }
+
+    /// The lowest limb; the others move down.
+    #[inline(always)]
+    fn take(&mut self) -> u64 {
+        let out = self.low as u64;
+        self.low = self.low >> 64 | u128::from(self.high) << 64;
+        self.high = 0;
+        out
+    }
+}
+
 pub(crate) struct Montgomery<const N: usize> {
     n: [u64; N],
     /// -1 / n modulo 2^64.
@@ -37,25 +70,51 @@ impl<const N: usize> Montgomery<N> {
         x
     }
 
-    /// The product.
+    /// The product. Limb by limb of the result, lowest first: all products that meet there are summed in one three-limb number,
+    /// which costs fewer carries than row by row.
     #[inline]
     pub(crate) fn mul(&self, x: &[u64; N], y: &[u64; N]) -> [u64; N] {
-        let mut out = [0u64; N];
-        let mut top = false;
-        for &factor in y {
-            let (mut a, mut b) = (0u64, 0u64);
-            let (low, high) = x[0].carrying_mul_add(factor, out[0], 0);
-            a = a.wrapping_add(high);
-            let quotient = low.wrapping_mul(self.inverse);
-            (_, b) = self.n[0].carrying_mul_add(quotient, low, b);
-            for i in 1..N {
-                let sum;
-                (sum, a) = x[i].carrying_mul_add(factor, out[i], a);
-                (out[i - 1], b) = self.n[i].carrying_mul_add(quotient, sum, b);
+        self.reduce(
+            |i, sum| x[..=i].iter().zip(y[..=i].iter().rev()).for_each(|(&x, &y)| sum.add(x, y)),
+            |i, sum| x[i..].iter().zip(y[i..].iter().rev()).for_each(|(&x, &y)| sum.add(x, y)),
+        )
+    }
+
+    /// The square: each product of two different limbs is computed once.
+    #[inline]
+    pub(crate) fn square(&self, x: &[u64; N]) -> [u64; N] {
+        let twice = |x: &[u64], sum: &mut Sum| {
+            let mut pairs = Sum::default();
+            let (low, high) = x.split_at(x.len() / 2);
+            low.iter().zip(high.iter().rev()).for_each(|(&x, &y)| pairs.add(x, y));
+            sum.add_twice(&pairs);
+            if x.len() % 2 == 1 {
+                sum.add(high[0], high[0]);
             }
-            (out[N - 1], top) = a.carrying_add(b, top);
+        };
+        self.reduce(|i, sum| twice(&x[..=i], sum), |i, sum| twice(&x[i..], sum))
+    }
+
+    /// Montgomery's reduction of a product given by its columns: `low` adds column i, `high` column N - 1 + i.
+    #[inline(always)]
+    fn reduce(&self, low: impl Fn(usize, &mut Sum), high: impl Fn(usize, &mut Sum)) -> [u64; N] {
+        let (mut out, mut quotients) = ([0u64; N], [0u64; N]);
+        let mut sum = Sum::default();
+        for i in 0..N {
+            low(i, &mut sum);
+            quotients[..i].iter().zip(self.n[1..=i].iter().rev()).for_each(|(&q, &n)| sum.add(q, n));
+            let quotient = (sum.low as u64).wrapping_mul(self.inverse);
+            quotients[i] = quotient;
+            sum.add(quotient, self.n[0]);
+            sum.take();
         }
-        self.settle(out, top)
+        for i in 1..N {
+            high(i, &mut sum);
+            quotients[i..].iter().zip(self.n[i..].iter().rev()).for_each(|(&q, &n)| sum.add(q, n));
+            out[i - 1] = sum.take();
+        }
+        out[N - 1] = sum.take();
+        self.settle(out, sum.low != 0)
     }
 
     /// Twice the number.
