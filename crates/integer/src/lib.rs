@@ -2,7 +2,12 @@
 //!
 #![doc = include_str!("../README.md")]
 
+#[cfg(target_arch = "x86_64")]
+#[path = "backend/adx_lane.rs"]
+mod adx_lane;
+pub mod gcd;
 mod int;
+pub mod kernels;
 pub mod limbs;
 mod uint;
 

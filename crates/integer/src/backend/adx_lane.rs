@@ -1,0 +1,83 @@
+//! The lane operations for CPUs with BMI2 and ADX: the loops whose branches and moves a compiler gets wrong.
+//!
+//! Floors, in cycles of latency on Zen 4 and 5: a step of Euclid is a division with small quotient (10) and its use; a step
+//! of the binary algorithm is subtract, count zeros, shift: 4.
+
+use core::arch::asm;
+
+use crate::kernels::Lane;
+
+/// Proof that BMI1, BMI2, LZCNT and ADX are there.
+#[derive(Clone, Copy, Debug)]
+pub struct Adx(());
+
+impl Adx {
+    /// The proof.
+    ///
+    /// # Safety
+    /// The CPU must have BMI1, BMI2, LZCNT and ADX, and the caller must be compiled for them.
+    #[inline(always)]
+    #[must_use]
+    pub const unsafe fn assume() -> Adx {
+        Adx(())
+    }
+}
+
+impl Lane for Adx {
+    #[inline(always)]
+    fn div(self, a: u64, b: u64) -> (u64, u64) {
+        let (quotient, rest);
+        // SAFETY: the high half of the dividend is 0 and b is not, by contract; were it 0, the CPU would trap.
+        unsafe {
+            asm!("div {b}", b = in(reg) b, inout("rax") a => quotient, inout("rdx") 0u64 => rest,
+                options(pure, nomem, nostack));
+        }
+        (quotient, rest)
+    }
+
+    #[inline(always)]
+    fn halve31(self, mut a: u64, b: u64) -> (u64, u64) {
+        let (mut m0, mut m1, mut guard) = (1u64, 1u64 << 32, 1u64 << 31);
+        let z = (a | guard).trailing_zeros();
+        a >>= z;
+        m1 <<= z;
+        guard >>= z;
+        // SAFETY: BMI1 and BMI2 are there, by this type; registers only. A step is the plain definition's, with moves on the
+        // carry of a - b in place of masks.
+        unsafe {
+            asm!(
+                "cmp {g}, 1",
+                "jbe 3f",
+                ".p2align 4",
+                "2:",
+                "mov {t}, {b}",
+                "sub {t}, {a}",
+                "mov {z}, {t}",
+                "or {z}, {g}",
+                "tzcnt {z}, {z}",
+                "mov {r}, {m0}",
+                "sub {r}, {m1}",
+                "mov {n}, {m1}",
+                "sub {n}, {m0}",
+                "mov {d}, {a}",
+                "sub {d}, {b}",
+                "cmovc {b}, {a}",
+                "cmovc {d}, {t}",
+                "cmovc {m1}, {m0}",
+                "cmovc {r}, {n}",
+                "shrx {a}, {d}, {z}",
+                "shlx {m1}, {m1}, {z}",
+                "mov {m0}, {r}",
+                "shrx {g}, {g}, {z}",
+                "cmp {g}, 1",
+                "ja 2b",
+                "3:",
+                a = inout(reg) a => _, b = inout(reg) b => _, m0 = inout(reg) m0, m1 = inout(reg) m1,
+                g = inout(reg) guard => _, t = out(reg) _, z = out(reg) _, r = out(reg) _, n = out(reg) _,
+                d = out(reg) _,
+                options(pure, nomem, nostack)
+            );
+        }
+        (m0, m1)
+    }
+}

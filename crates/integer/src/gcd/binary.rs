@@ -1,0 +1,209 @@
+//! The algorithm that shifts from the bottom, for inverses modulo an odd number.
+//!
+//! A window works on words of 33 high and 31 low bits: the low bits decide exactly what is even, the high bits decide,
+//! now and then wrongly, which number is the larger. A wrong decision makes a number negative, which is turned around.
+#![forbid(unsafe_code)]
+
+use super::euclid::minus;
+use crate::kernels::{Lane, unpack};
+
+const LOW: u64 = (1 << 31) - 1;
+
+/// Rows (f0, g0) and (f1, g1), to be divided by 2^shift. Absolute values of a row add up to 2^shift at most.
+struct Matrix {
+    f0: i64,
+    g0: i64,
+    f1: i64,
+    g1: i64,
+    shift: u32,
+}
+
+/// Both windows of 31 shifts on numbers whose highest 64 bits and lowest limbs are given; b is odd.
+#[inline(always)]
+fn window<L: Lane>(lane: L, high: (u64, u64), low: (u64, u64)) -> Matrix {
+    let word = |high: u64, low: u64| high & !LOW | low & LOW;
+    let (m0, m1) = lane.halve31(word(high.0, low.0), word(high.1, low.1));
+    let ((f0, g0), (f1, g1)) = (unpack(m0), unpack(m1));
+    let apply = |f: i64, g: i64| {
+        let top = (i128::from(f) * i128::from(high.0)).wrapping_add(i128::from(g) * i128::from(high.1)) >> 31;
+        let bottom = (f as u64).wrapping_mul(low.0).wrapping_add((g as u64).wrapping_mul(low.1)) >> 31;
+        (top, bottom)
+    };
+    let ((x0, y0), (x1, y1)) = (apply(f0, g0), apply(f1, g1));
+    // A number that turned negative, or a pair too short to go on: the caller mends it before the next window.
+    if x0 | x1 < 0 || x0 | x1 == 0 {
+        return Matrix { f0, g0, f1, g1, shift: 31 };
+    }
+    let (x0, x1) = (x0 as u64, x1 as u64);
+    let shift = (x0 | x1).leading_zeros();
+    let (m0, m1) = lane.halve31(word(x0 << shift, y0), word(x1 << shift, y1));
+    let ((h0, k0), (h1, k1)) = (unpack(m0), unpack(m1));
+    Matrix {
+        f0: h0 * f0 + k0 * f1,
+        g0: h0 * g0 + k0 * g1,
+        f1: h1 * f0 + k1 * f1,
+        g1: h1 * g0 + k1 * g1,
+        shift: 62,
+    }
+}
+
+/// f a + g b of factors of opposite signs, as a difference of products.
+#[inline(always)]
+fn combine<const K: usize>(a: &[u64; K], b: &[u64; K], f: i64, g: i64) -> ([u64; K], u64) {
+    let (p, q) = (f.unsigned_abs(), g.unsigned_abs());
+    let turned = f < 0 || g > 0;
+    let (x, y, p, q) = if turned { (b, a, q, p) } else { (a, b, p, q) };
+    minus(x, y, p, q)
+}
+
+/// One row of the pair: the exact quotient by 2^shift as a magnitude, and whether it was negative.
+#[inline(always)]
+fn row<const K: usize>(a: &[u64; K], b: &[u64; K], f: i64, g: i64, shift: u32) -> ([u64; K], bool) {
+    let (mut x, mut high) = combine(a, b, f, g);
+    let negative = (high as i64) < 0;
+    if negative {
+        high = !high;
+        let mut carry = true;
+        for limb in &mut x {
+            (*limb, carry) = (!*limb).overflowing_add(u64::from(carry));
+        }
+        high = high.wrapping_add(u64::from(carry));
+    }
+    let mut out = [0; K];
+    for i in 0..K {
+        let above = if i + 1 < K { x[i + 1] } else { high };
+        out[i] = x[i] >> shift | above << (64 - shift);
+    }
+    (out, negative)
+}
+
+#[inline(always)]
+fn pair<const N: usize, const K: usize>(a: &mut [u64; N], b: &mut [u64; N], m: &Matrix) -> (bool, bool) {
+    let x: [u64; K] = *a.first_chunk().expect("K limbs of N");
+    let y: [u64; K] = *b.first_chunk().expect("K limbs of N");
+    let (z, n0) = row(&x, &y, m.f0, m.g0, m.shift);
+    let (w, n1) = row(&x, &y, m.f1, m.g1, m.shift);
+    a[..K].copy_from_slice(&z);
+    b[..K].copy_from_slice(&w);
+    (n0, n1)
+}
+
+#[inline(always)]
+fn cofactors<const M: usize, const K: usize>(u: &mut [u64; M], v: &mut [u64; M], m: &Matrix) {
+    let x: [u64; K] = *u.first_chunk().expect("K limbs of M");
+    let y: [u64; K] = *v.first_chunk().expect("K limbs of M");
+    let (z, _) = combine(&x, &y, m.f0, m.g0);
+    let (w, _) = combine(&x, &y, m.f1, m.g1);
+    u[..K].copy_from_slice(&z);
+    v[..K].copy_from_slice(&w);
+}
+
+/// Calls `$f` with a length known when compiling, where there is one for `$n`.
+macro_rules! by_length {
+    ($n:expr, $size:ident, $f:ident, $args:tt, $($k:literal)*) => {
+        match $n {
+            $($k if $k <= $size => by_length!(@call $f, $size, $k, $args),)*
+            _ => by_length!(@call $f, $size, $size, $args),
+        }
+    };
+    (@call $f:ident, $size:ident, $k:tt, ($($arg:expr),*)) => {
+        $f::<$size, $k>($($arg),*)
+    };
+}
+
+fn negate(x: &mut [u64]) {
+    let mut carry = true;
+    for limb in x {
+        (*limb, carry) = (!*limb).overflowing_add(u64::from(carry));
+    }
+}
+
+/// Limbs that the cofactors need in window `w`, counted from 0, and a whole one above them: they grow by 43 bits a window,
+/// give or take a few.
+const fn room(w: usize) -> usize {
+    match w {
+        0 => 1,
+        1 => 2,
+        _ => (43 * w + 25).div_ceil(64) + 1,
+    }
+}
+
+/// v with v a = 2^shift modulo b, of either sign: the result of [`invert`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inverse<const M: usize> {
+    /// |v|, lowest limb first.
+    pub magnitude: [u64; M],
+    /// Limbs of the magnitude that may not be 0.
+    pub limbs: usize,
+    /// Whether v is negative.
+    pub negative: bool,
+    /// The power of two.
+    pub shift: u32,
+}
+
+/// The inverse of a modulo an odd b > 0, times a power of two that is about 1.45 times as long as b.
+///
+/// Nothing if they have a divisor in common, or (a few times in 10^9) if the cofactors grow faster than expected. M must be
+/// N + 5 at least.
+#[inline(always)]
+#[must_use]
+pub fn invert<L: Lane, const N: usize, const M: usize>(
+    lane: L,
+    a: &[u64; N],
+    b: &[u64; N],
+) -> Option<Inverse<M>> {
+    let (mut a, mut b) = (*a, *b);
+    if b[0] & 1 == 0 {
+        return None;
+    }
+    let (mut u, mut v) = ([0u64; M], [0u64; M]);
+    u[0] = 1;
+    let (mut n, mut w, mut k, mut shift, mut ok) = (N, 0, 1, 0, true);
+    loop {
+        while a[n - 1] | b[n - 1] == 0 {
+            // b is odd, never 0.
+            n -= 1;
+        }
+        if n == 1 && a[0] == 0 {
+            break;
+        }
+        let zeros = (a[n - 1] | b[n - 1]).leading_zeros();
+        let top = |x: &[u64; N]| {
+            let below = if n > 1 { x[n - 2] } else { 0 };
+            x[n - 1] << zeros | below >> 1 >> (63 - zeros)
+        };
+        let m = window(lane, (top(&a), top(&b)), (a[0], b[0]));
+        let (n0, n1) = by_length!(n, N, pair, (&mut a, &mut b, &m), 1 2 3 4 5 6 7 8);
+        // Room for the cofactors: a whole limb of sign above them.
+        let sign = |x: u64| 0u64.wrapping_sub(x >> 63);
+        let more = room(w);
+        if more > M {
+            return None;
+        }
+        if more > k {
+            for i in k..more {
+                (u[i], v[i]) = (sign(u[i - 1]), sign(v[i - 1]));
+            }
+            k = more;
+        } else if k > 1 {
+            ok &= u[k - 1] == sign(u[k - 2]) && v[k - 1] == sign(v[k - 2]);
+        }
+        by_length!(k, M, cofactors, (&mut u, &mut v, &m), 1 2 3 4 5 6 7 8 9 10 11 12 13);
+        if n0 {
+            negate(&mut u[..k]);
+        }
+        if n1 {
+            negate(&mut v[..k]);
+        }
+        shift += m.shift;
+        w += 1;
+    }
+    if !ok || b[0] != 1 || b[1..].iter().any(|&x| x != 0) {
+        return None;
+    }
+    let negative = v[k - 1] >> 63 != 0;
+    if negative {
+        negate(&mut v[..k]);
+    }
+    Some(Inverse { magnitude: v, limbs: k, negative, shift })
+}

@@ -1,0 +1,169 @@
+//! Greatest common divisors against a general-purpose library, on skewed bit patterns.
+
+use lanework_integer::gcd::{binary, euclid};
+use lanework_integer::kernels::{Adx, Lane, Portable};
+use num_bigint::{BigInt, BigUint, Sign};
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// Runs of ones and zeros, or uniform bits, of a length that is often short.
+    fn limbs<const N: usize>(&mut self) -> [u64; N] {
+        let mut x = [0; N];
+        let bits = if self.next() & 3 == 0 { self.next() as usize % (64 * N + 1) } else { 64 * N };
+        if self.next() & 1 == 0 {
+            x.fill_with(|| self.next());
+        } else {
+            let (mut at, mut one) = (0, self.next() & 1 != 0);
+            while at < 64 * N {
+                let run = 1 + self.next() as usize % 90;
+                if one {
+                    (at..(at + run).min(64 * N)).for_each(|i| x[i / 64] |= 1 << (i % 64));
+                }
+                (at, one) = (at + run, !one);
+            }
+        }
+        (bits..64 * N).for_each(|i| x[i / 64] &= !(1 << (i % 64)));
+        x
+    }
+}
+
+fn big(x: &[u64]) -> BigInt {
+    let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_le_bytes()).collect();
+    BigInt::from_biguint(Sign::Plus, BigUint::from_bytes_le(&bytes))
+}
+
+fn gcd(a: &BigInt, b: &BigInt) -> BigInt {
+    let (mut a, mut b) = (a.clone(), b.clone());
+    while b != BigInt::ZERO {
+        (a, b) = (b.clone(), a % b);
+    }
+    a
+}
+
+/// What is not as it must be, of Lehmer's reduction to `stop` bits; the second value says whether it gave up.
+fn partial_fault<L: Lane, const N: usize>(
+    lane: L,
+    a: &[u64; N],
+    b: &[u64; N],
+    stop: usize,
+) -> (Option<String>, bool) {
+    let (mut x0, mut x1) = (*a, *b);
+    // Rows of factors of a and b, signed.
+    let mut rows = [[BigInt::from(1), BigInt::ZERO], [BigInt::ZERO, BigInt::from(1)]];
+    let outcome = euclid::reduce(lane, &mut x0, &mut x1, stop, |m| {
+        let sign = if m.odd { -1 } else { 1 };
+        let f = |k: u64, s: i32| BigInt::from(k) * s * sign;
+        let (p, q, r, t) = (f(m.p, 1), f(m.q, -1), f(m.r, -1), f(m.t, 1));
+        let [y, z] = rows.clone();
+        rows = [
+            [&p * &y[0] + &q * &z[0], &p * &y[1] + &q * &z[1]],
+            [&r * &y[0] + &t * &z[0], &r * &y[1] + &t * &z[1]],
+        ];
+    });
+    let (a, b) = (big(a), big(b));
+    let (y0, y1) = (big(&x0), big(&x1));
+    if outcome == Err(euclid::Rare::Negative) {
+        return (None, true);
+    }
+    let fault = if &rows[0][0] * &a + &rows[0][1] * &b != y0 || &rows[1][0] * &a + &rows[1][1] * &b != y1 {
+        Some("the rows do not make the numbers".to_owned())
+    } else if outcome.is_ok() && y1.bits() > stop as u64 {
+        Some(format!("stopped at {} bits", y1.bits()))
+    } else if &rows[0][0] * &rows[1][1] - &rows[0][1] * &rows[1][0]
+        != BigInt::from(if rows_odd(&rows) { -1 } else { 1 })
+    {
+        Some("not unimodular".to_owned())
+    } else {
+        None
+    };
+    (fault, outcome.is_err())
+}
+
+fn rows_odd(rows: &[[BigInt; 2]; 2]) -> bool {
+    // Of an even number of steps the first row's factor of a is not negative.
+    &rows[0][0] * &rows[1][1] < &rows[0][1] * &rows[1][0]
+}
+
+fn inverse_fault<L: Lane, const N: usize, const M: usize>(
+    lane: L,
+    a: &[u64; N],
+    b: &[u64; N],
+) -> (Option<&'static str>, bool) {
+    let (x, y) = (big(a), big(b));
+    let Some(inverse) = binary::invert::<L, N, M>(lane, a, b) else {
+        return (None, gcd(&x, &y) == BigInt::from(1));
+    };
+    let v = big(&inverse.magnitude) * if inverse.negative { -1 } else { 1 };
+    let rest = v * &x - (BigInt::from(1) << inverse.shift as usize);
+    ((rest % y != BigInt::ZERO).then_some("not the inverse"), false)
+}
+
+fn adx() -> Option<Adx> {
+    let there = is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("adx")
+        && is_x86_feature_detected!("bmi1");
+    // SAFETY: just looked at.
+    there.then(|| unsafe { Adx::assume() })
+}
+
+fn run<L: Lane>(lane: L, seed: u64, count: usize) {
+    let mut random = Random(seed);
+    let (mut gave_up, mut gave_up_inverse) = (0, 0);
+    for i in 0..count {
+        let (mut a, mut b) = (random.limbs::<8>(), random.limbs::<8>());
+        if big(&a) < big(&b) {
+            core::mem::swap(&mut a, &mut b);
+        }
+        if b == [0; 8] {
+            continue;
+        }
+        let stop = if i % 2 == 0 { 257 } else { random.next() as usize % 512 };
+        let (fault, up) = partial_fault(lane, &a, &b, stop);
+        assert!(fault.is_none(), "{} of {:x?} and {:x?} to {stop} bits", fault.unwrap(), a, b);
+        gave_up += usize::from(up && a[7] != 0 && b[7] != 0);
+        b[0] |= 1;
+        let (fault, up) = inverse_fault::<L, 8, 13>(lane, &a, &b);
+        assert!(fault.is_none(), "{} of {:x?} modulo {:x?}", fault.unwrap(), a, b);
+        gave_up_inverse += usize::from(up && a[7] != 0 && b[7] != 0);
+    }
+    // Giving up is allowed, but on full-length numbers it is rare even with these patterns.
+    assert!(
+        gave_up < count / 50 && gave_up_inverse < count / 50,
+        "{gave_up} and {gave_up_inverse} of {count}"
+    );
+}
+
+#[test]
+fn portable_lanes_agree_with_a_library() {
+    run(Portable, 1, 20_000);
+}
+
+#[test]
+fn adx_lanes_agree_with_a_library() {
+    if let Some(lane) = adx() {
+        run(lane, 2, 20_000);
+    }
+}
+
+#[test]
+fn lanes_agree_on_every_operation() {
+    let Some(lane) = adx() else { return };
+    let mut random = Random(3);
+    for _ in 0..1_000_000 {
+        let [a, b] = random.limbs::<2>();
+        assert_eq!(lane.halve31(a, b | 1), Portable.halve31(a, b | 1), "{a:x} {b:x}");
+        if b != 0 {
+            assert_eq!(lane.div(a, b), Portable.div(a, b), "{a:x} {b:x}");
+        }
+    }
+}
