@@ -2,6 +2,8 @@
 //!
 #![doc = include_str!("../README.md")]
 
+pub mod backend;
+pub mod chain;
 pub mod check;
 pub mod discriminant;
 pub mod form;

@@ -1,0 +1,69 @@
+//! The contract that every backend of the squaring chain fulfils, and the table of backends.
+
+use lanework_cpu::{Backend, Feature, Features};
+
+use generic::nudupl::State;
+
+#[cfg(target_arch = "x86_64")]
+mod adx;
+pub(crate) mod generic;
+mod portable;
+
+/// Forms of discriminants of up to 512, 1,024 and 2,048 bits.
+pub(crate) type Narrow = State<4, 5>;
+pub(crate) type Middle = State<8, 9>;
+pub(crate) type Broad = State<16, 17>;
+
+/// The chain's kernels: each squares a form up to n times and gives how often it did. It stops early, with the form as it was
+/// before, where a squaring needs the general code. The middle argument is a quarter of the discriminant's length in bits,
+/// and a little. All values are public.
+#[derive(Debug)]
+pub struct Kernels {
+    pub(crate) narrow: unsafe fn(&mut Narrow, usize, u64) -> u64,
+    pub(crate) middle: unsafe fn(&mut Middle, usize, u64) -> u64,
+    pub(crate) broad: unsafe fn(&mut Broad, usize, u64) -> u64,
+}
+
+/// Every backend, from the plainest, which needs nothing, to the fastest.
+pub static BACKENDS: &[Backend<Kernels>] = &[
+    Backend::new("portable", "plain Rust on 64-bit limbs", Features::NONE, &portable::KERNELS),
+    #[cfg(target_arch = "x86_64")]
+    Backend::new(
+        "adx",
+        "64-bit limbs with MULX, and a binary inverse of moves",
+        Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Adx]),
+        &adx::KERNELS,
+    ),
+];
+
+/// The loop that every kernel is.
+macro_rules! chain_kernel {
+    ($lane:expr, $form:ident, $stop:ident, $n:ident, $($sizes:literal)*) => {{
+        let mut done = 0;
+        while done < $n {
+            if !crate::backend::generic::nudupl::square::<_, $($sizes),*>($lane, $form, $stop) {
+                break;
+            }
+            done += 1;
+        }
+        done
+    }};
+}
+pub(crate) use chain_kernel;
+
+impl Kernels {
+    pub(crate) fn narrow(&self, form: &mut Narrow, stop: usize, n: u64) -> u64 {
+        // SAFETY: this value is reachable only through a backend whose features were checked.
+        unsafe { (self.narrow)(form, stop, n) }
+    }
+
+    pub(crate) fn middle(&self, form: &mut Middle, stop: usize, n: u64) -> u64 {
+        // SAFETY: as above.
+        unsafe { (self.middle)(form, stop, n) }
+    }
+
+    pub(crate) fn broad(&self, form: &mut Broad, stop: usize, n: u64) -> u64 {
+        // SAFETY: as above.
+        unsafe { (self.broad)(form, stop, n) }
+    }
+}

@@ -1,0 +1,6 @@
+//! Squaring, written once over the lane operations of `lanework_integer::kernels`.
+#![forbid(unsafe_code)]
+
+pub(crate) mod compose;
+pub(crate) mod general;
+pub(crate) mod nudupl;

@@ -1,0 +1,191 @@
+//! From short rows to a form, and its reduction.
+#![forbid(unsafe_code)]
+
+use lanework_integer::limbs;
+
+use super::nudupl::State;
+
+/// Rows (x, v, e) of `nudupl`: x and |v| as they are, e times the determinant and in two's complement. v0 is not above 0 and v1
+/// not below if the determinant is 1 (not `odd`), else the other way around.
+pub(crate) struct Rows<const H: usize> {
+    pub(crate) x: [[u64; H]; 2],
+    pub(crate) v: [[u64; H]; 2],
+    pub(crate) e: [[u64; H]; 2],
+    pub(crate) odd: bool,
+}
+
+/// The low R limbs of x y.
+#[inline(always)]
+pub(crate) fn mul_low<const A: usize, const B: usize, const R: usize>(
+    x: &[u64; A],
+    y: &[u64; B],
+) -> [u64; R] {
+    let mut out = [0; R];
+    for i in 0..B {
+        let mut carry = 0;
+        for j in 0..A {
+            if i + j < R {
+                (out[i + j], carry) = x[j].carrying_mul_add(y[i], out[i + j], carry);
+            }
+        }
+        if i + A < R {
+            out[i + A] = carry;
+        }
+    }
+    out
+}
+
+/// x + y modulo 2^(64 R).
+#[inline(always)]
+fn add<const R: usize>(x: &[u64; R], y: &[u64; R]) -> [u64; R] {
+    let (mut out, mut carry) = ([0; R], false);
+    for i in 0..R {
+        (out[i], carry) = x[i].carrying_add(y[i], carry);
+    }
+    out
+}
+
+/// x - y modulo 2^(64 R), and whether it was below 0.
+#[inline(always)]
+fn sub<const R: usize>(x: &[u64; R], y: &[u64; R]) -> ([u64; R], bool) {
+    let (mut out, mut borrow) = ([0; R], false);
+    for i in 0..R {
+        (out[i], borrow) = x[i].borrowing_sub(y[i], borrow);
+    }
+    (out, borrow)
+}
+
+/// x k modulo 2^(64 R).
+#[inline(always)]
+fn scale<const R: usize>(x: &[u64; R], k: u64) -> [u64; R] {
+    let (mut out, mut carry) = ([0; R], 0);
+    for i in 0..R {
+        (out[i], carry) = x[i].carrying_mul(k, carry);
+    }
+    out
+}
+
+/// The magnitude of a number in two's complement, and its sign.
+#[inline(always)]
+fn magnitude<const R: usize>(x: &[u64; R]) -> ([u64; R], bool) {
+    let mask = 0u64.wrapping_sub(x[R - 1] >> 63);
+    let (mut out, mut carry) = ([0; R], mask & 1 != 0);
+    for i in 0..R {
+        (out[i], carry) = (x[i] ^ mask).carrying_add(0, carry);
+    }
+    (out, mask != 0)
+}
+
+/// e v of a signed e.
+#[inline(always)]
+fn signed<const H: usize, const C: usize>(e: &[u64; H], v: &[u64; H]) -> [u64; C] {
+    let mut out: [u64; C] = mul_low(e, v);
+    let mask = 0u64.wrapping_sub(e[H - 1] >> 63);
+    let mut borrow = false;
+    for i in H..C {
+        (out[i], borrow) = out[i].borrowing_sub(v[i - H] & mask, borrow);
+    }
+    out
+}
+
+/// The form of the rows' lattice, reduced to |b| <= a, or nothing if it does not fit. C = 2 H - 1 limbs, N = C - 1.
+#[inline(always)]
+pub(crate) fn compose<const N: usize, const C: usize, const H: usize>(rows: &Rows<H>) -> Option<State<N, C>> {
+    let ([x0, x1], [v0, v1], [e0, e1]) = (&rows.x, &rows.v, &rows.e);
+    let a = sub(&mul_low(x0, x0), &signed(e0, v0)).0;
+    let c = add(&mul_low(x1, x1), &signed(e1, v1));
+    let b: [u64; C] = mul_low(x0, x1);
+    let b = add(&add(&b, &b), &sub(&signed(e0, v1), &signed(e1, v0)).0);
+    reduce(a, b, c, rows.odd)
+}
+
+/// Steps of reduction that are tried before the general code takes over.
+const STEPS: usize = 12;
+
+/// Bits at the position of |b|'s highest 64: of b and of a.
+#[inline(always)]
+fn tops<const C: usize>(b: &[u64; C], a: &[u64; C]) -> (u64, u64) {
+    let mut n = C;
+    while n > 2 && b[n - 1] == 0 {
+        n -= 1;
+    }
+    let shift = b[n - 1].leading_zeros();
+    let top = |x: &[u64; C]| x[n - 1] << (shift & 63) | x[n - 2] >> 1 >> (63 - (shift & 63));
+    (top(b), top(a))
+}
+
+#[inline(always)]
+fn reduce<const N: usize, const C: usize>(
+    mut a: [u64; C],
+    b: [u64; C],
+    mut c: [u64; C],
+    flip: bool,
+) -> Option<State<N, C>> {
+    let (mut b, mut negative) = magnitude(&b);
+    negative ^= flip;
+    // A form of negative discriminant is definite: both are positive unless a number did not fit.
+    if (a[C - 1] | c[C - 1]) >> 63 != 0 {
+        return None;
+    }
+    for _ in 0..STEPS {
+        let (_, larger) = sub(&c, &a);
+        // A coin's outcome: by moves.
+        let mask = 0u64.wrapping_sub(u64::from(larger));
+        for i in 0..C {
+            let both = (a[i] ^ c[i]) & mask;
+            a[i] ^= both;
+            c[i] ^= both;
+        }
+        negative ^= larger;
+        if !sub(&a, &b).1 {
+            if a[N] != 0 {
+                return None;
+            }
+            return Some(State { a: *a.first_chunk()?, b: *b.first_chunk()?, negative, c });
+        }
+        // The nearest multiple of 2 a to b, or almost.
+        let (high, unit) = tops(&b, &a);
+        if unit >> 33 == 0 {
+            return None;
+        }
+        let q = (high / 2 + unit / 2) / unit;
+        let q = q.max(1);
+        let part = scale(&a, q);
+        let (rest, below) = sub(&b, &part);
+        if below {
+            return None;
+        }
+        let (after, below) = sub(&c, &scale(&rest, q));
+        if below {
+            return None;
+        }
+        c = after;
+        let (after, below) = sub(&rest, &part);
+        let (after, _) = if below { magnitude(&after) } else { (after, false) };
+        b = after;
+        negative ^= below;
+    }
+    None
+}
+
+/// The discriminant b^2 - 4 a c modulo 2^61 - 1: the running check of a chain.
+pub(crate) fn residue<const N: usize, const C: usize>(form: &State<N, C>) -> u64 {
+    let [a, b, c] = [modulo(&form.a), modulo(&form.b), modulo(&form.c)];
+    let four = times(times(a, c), 4);
+    (times(b, b) + PRIME - four) % PRIME
+}
+
+/// 2^61 - 1.
+pub(crate) const PRIME: u64 = (1 << 61) - 1;
+
+fn times(x: u64, y: u64) -> u64 {
+    (u128::from(x) * u128::from(y) % u128::from(PRIME)) as u64
+}
+
+/// A number modulo [`PRIME`].
+pub(crate) fn modulo(x: &[u64]) -> u64 {
+    let x = &x[..limbs::significant(x)];
+    x.iter()
+        .rev()
+        .fold(0, |rest, &limb| ((u128::from(rest) << 64 | u128::from(limb)) % u128::from(PRIME)) as u64)
+}
