@@ -145,13 +145,13 @@ fn run<L: Lane>(lane: L, seed: u64, count: usize) {
 
 #[test]
 fn portable_lanes_agree_with_a_library() {
-    run(Portable, 1, 20_000);
+    run(Portable, 1, 500_000);
 }
 
 #[test]
 fn adx_lanes_agree_with_a_library() {
     if let Some(lane) = adx() {
-        run(lane, 2, 20_000);
+        run(lane, 2, 500_000);
     }
 }
 
@@ -165,5 +165,75 @@ fn lanes_agree_on_every_operation() {
         if b != 0 {
             assert_eq!(lane.div(a, b), Portable.div(a, b), "{a:x} {b:x}");
         }
+    }
+}
+
+#[test]
+fn the_checks_notice_a_wrong_lane() {
+    #[derive(Clone, Copy)]
+    struct Wrong;
+    impl Lane for Wrong {
+        fn div(self, a: u64, b: u64) -> (u64, u64) {
+            // A quotient that is 1 short where the remainder is of one residue in 64.
+            let (q, r) = (a / b, a % b);
+            if r & 63 == 5 && q > 1 { (q - 1, r) } else { (q, r) }
+        }
+        fn halve31(self, a: u64, b: u64) -> (u64, u64) {
+            let (m0, m1) = Portable.halve31(a, b);
+            (m0, if a & 255 == 7 { m1.wrapping_add(1) } else { m1 })
+        }
+    }
+    let mut random = Random(4);
+    let (mut partial, mut inverse) = (0, 0);
+    for _ in 0..200 {
+        let (mut a, mut b) = (random.limbs::<8>(), random.limbs::<8>());
+        (a[7], b[7], b[0]) = (a[7] | 1 << 63, b[7] >> 1, b[0] | 1);
+        let (fault, up) = partial_fault(Wrong, &a, &b, 257);
+        partial += u32::from(fault.is_some() || up);
+        let (fault, up) = inverse_fault::<_, 8, 13>(Wrong, &a, &b);
+        inverse += u32::from(fault.is_some() || up);
+    }
+    assert!(partial > 100 && inverse > 10, "{partial} and {inverse} of 200");
+}
+
+/// Pairs that early versions of such code have got wrong: consecutive Fibonacci numbers (most steps), quotients that fill a
+/// window, numbers that differ in one bit, and pairs whose windows come out in the wrong order.
+#[test]
+fn hard_pairs_are_reduced() {
+    fn hard<L: Lane>(lane: L) {
+        let (mut f, mut g) = ([0u64; 8], [0u64; 8]);
+        (f[0], g[0]) = (1, 1);
+        loop {
+            let mut next = f;
+            if lanework_integer::limbs::add(&mut next, &g) {
+                break;
+            }
+            (f, g) = (next, f);
+            for stop in [0, 1, 63, 64, 65, 128, 256, 257] {
+                let (fault, _) = partial_fault(lane, &f, &g, stop);
+                assert!(fault.is_none(), "{} of {f:x?} to {stop}", fault.unwrap());
+            }
+        }
+        for bit in 0..512 {
+            let mut a = [u64::MAX; 8];
+            let b = a;
+            a[bit / 64] ^= 1 << (bit % 64);
+            let mut single = [0; 8];
+            single[bit / 64] = 1 << (bit % 64);
+            for (x, y) in [(b, a), (b, single), (a, single)] {
+                for stop in [0, 33, 257, 300] {
+                    let (fault, _) = partial_fault(lane, &x, &y, stop);
+                    assert!(fault.is_none(), "{} of {x:x?} and {y:x?} to {stop}", fault.unwrap());
+                }
+                let mut odd = y;
+                odd[0] |= 1;
+                let (fault, _) = inverse_fault::<L, 8, 13>(lane, &x, &odd);
+                assert!(fault.is_none(), "{} of {x:x?} modulo {odd:x?}", fault.unwrap());
+            }
+        }
+    }
+    hard(Portable);
+    if let Some(lane) = adx() {
+        hard(lane);
     }
 }

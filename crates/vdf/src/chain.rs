@@ -52,6 +52,8 @@ impl core::error::Error for ChainError {}
 /// Squarings between two checks of the discriminant modulo a word.
 pub const CHECK_EVERY: u64 = 1000;
 
+// One per chain, and never moved on the way.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Copy, Debug)]
 enum Width {
     Narrow(Narrow),
@@ -134,8 +136,8 @@ impl Chain {
         if let Width::General(form) = &self.form {
             self.form = self.narrowed(form);
         }
-        // A quarter of the length, and one bit: the shorter row's vector is then as long as the other's.
-        let stop = self.bits.div_ceil(4) + 1;
+        // A quarter of the length would balance the rows; five bits more often save a window, and reduction makes good for it.
+        let stop = self.bits.div_ceil(4) + 5;
         let kernels = self.kernels;
         let done = match &mut self.form {
             Width::Narrow(form) => kernels.narrow(form, stop, n),
@@ -163,10 +165,12 @@ impl Chain {
                 c: *form.c.magnitude().try_resize::<C>()?.limbs(),
             })
         }
-        let width = match self.bits {
-            ..=512 => state(form).map(Width::Narrow),
-            ..=1024 => state(form).map(Width::Middle),
-            _ => state(form).map(Width::Broad),
+        let width = if self.bits <= 512 {
+            state(form).map(Width::Narrow)
+        } else if self.bits <= 1024 {
+            state(form).map(Width::Middle)
+        } else {
+            state(form).map(Width::Broad)
         };
         width.unwrap_or(Width::General(*form))
     }

@@ -4,6 +4,7 @@ use lanework_cpu::{Cpu, available};
 use lanework_integer::{Int, Uint};
 use lanework_vdf::backend::BACKENDS;
 use lanework_vdf::chain::{Chain, ChainError, Coefficients};
+use num_bigint::{BigInt, Sign};
 
 /// The discriminant of chiavdf's `vdf_bench` (Apache-2.0), and the forms that it reaches from the generator.
 const MAGNITUDE: &str = "c8fd905ec4869c162aa4fde5f2630fd51a44784a380aaff309d9df647b2060fc5e63b9bceb19113e8f3f2291397239ed415c9cd4e5e600e574204eec5a39884cfc9fe40f1f6c68b533b5c5721512c8924cb8792668a2e5eab823c27c5dc8509b37455a314514fa25a82584bc764500518cf9e43931151c41d824a2ba1f3e0897";
@@ -77,4 +78,132 @@ fn a_flipped_bit_is_noticed() {
         chain.corrupt(bit);
         assert_eq!(chain.square(100), Err(ChainError::Corrupted { good: 100 }), "bit {bit}");
     }
+}
+
+fn big(x: &Int<32>) -> BigInt {
+    let bytes: Vec<u8> = x.magnitude().limbs().iter().flat_map(|x| x.to_le_bytes()).collect();
+    BigInt::from_bytes_le(if x.is_negative() { Sign::Minus } else { Sign::Plus }, &bytes)
+}
+
+/// The floor of x / y, y > 0.
+fn floor(x: &BigInt, y: &BigInt) -> BigInt {
+    let q = x / y;
+    if &q * y > *x { q - 1 } else { q }
+}
+
+/// The square of a form by Gauss's composition, reduced: straight from a textbook (Cohen, A Course in Computational
+/// Algebraic Number Theory, 5.4.2 and 5.4.7).
+fn textbook([a, b, c]: [BigInt; 3], magnitude: &BigInt) -> [BigInt; 3] {
+    let (mut x, mut y, mut u, mut v) = (a.clone(), b.clone(), BigInt::ZERO, BigInt::from(1));
+    while y != BigInt::ZERO {
+        let q = floor(&(&x * y.clone().sign_one()), &y.clone().absolute());
+        (x, y) = (y.clone(), &x - &q * &y);
+        (u, v) = (v.clone(), &u - &q * &v);
+    }
+    if x < BigInt::ZERO {
+        (x, u) = (-x, -u);
+    }
+    let part = &a / &x;
+    let k = -(&u * &c);
+    let k = &k - floor(&k, &part) * &part;
+    let mut b: BigInt = &b + &part * k * 2;
+    let mut a: BigInt = &part * &part;
+    loop {
+        // The nearest b to 0 modulo 2 a, then the smaller coefficient first.
+        let q = floor(&(&b + &a - 1), &(&a * 2));
+        b -= q * &a * 2;
+        let c = (&b * &b + magnitude) / (&a * 4);
+        if a > c || a == c && b < BigInt::ZERO {
+            (a, b) = (c, -b);
+        } else {
+            return [a, b, c];
+        }
+    }
+}
+
+trait Signs {
+    fn sign_one(self) -> BigInt;
+    fn absolute(self) -> BigInt;
+}
+
+impl Signs for BigInt {
+    fn sign_one(self) -> BigInt {
+        BigInt::from(if self < BigInt::ZERO { -1 } else { 1 })
+    }
+
+    fn absolute(self) -> BigInt {
+        if self < BigInt::ZERO { -self } else { self }
+    }
+}
+
+#[test]
+fn every_size_agrees_with_the_textbook() {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        state ^ state >> 32
+    };
+    for bits in
+        [24, 40, 63, 64, 65, 128, 255, 300, 511, 512, 513, 768, 960, 1023, 1024, 1025, 1500, 2047, 2048]
+    {
+        for low in [3, 7] {
+            let mut limbs = [0; 32];
+            limbs.fill_with(&mut next);
+            limbs[0] = limbs[0] & !7 | low;
+            (bits..2048).for_each(|i| limbs[i / 64] &= !(1 << (i % 64)));
+            limbs[(bits - 1) / 64] |= 1 << ((bits - 1) % 64);
+            let magnitude = Uint::from_limbs(limbs);
+            let known = big(&Int::new(false, magnitude));
+            // A form of no special shape: a prime number that the discriminant is a square modulo.
+            let Some(start) = (3u64..5000).step_by(2).find_map(|a| {
+                let over = |b: u64| Int::<32>::new(false, magnitude.plus(&Uint::from_u64(b * b)));
+                let b = (1..a)
+                    .step_by(2)
+                    .find(|&b| over(b).div_exact(&Int::<32>::from_i64(4 * a as i64)).is_some())?;
+                let c = over(b).div_exact(&Int::<32>::from_i64(4 * a as i64))?;
+                let common =
+                    |x: u64, y: u64| (2..=x.min(y)).any(|d| x.is_multiple_of(d) && y.is_multiple_of(d));
+                (!common(a, b)).then_some(Coefficients {
+                    a: Uint::from_u64(a),
+                    b: Int::from_i64(b as i64),
+                    c: *c.magnitude(),
+                })
+            }) else {
+                continue;
+            };
+            let count = 40 + bits as u64 / 8;
+            let mut reference =
+                [big(&Int::new(false, start.a)), big(&start.b), big(&Int::new(false, start.c))];
+            for _ in 0..count {
+                reference = textbook(reference, &known);
+            }
+            for backend in available(BACKENDS, &Cpu::detect()).flatten() {
+                let kernels = backend.get(&Cpu::detect()).expect("available");
+                let mut chain = Chain::new(kernels, &magnitude, &start).expect("a form");
+                chain.square(count).expect("no fault");
+                let form = chain.form();
+                let form = [big(&Int::new(false, form.a)), big(&form.b), big(&Int::new(false, form.c))];
+                assert!(form == reference, "{} with {bits} bits", backend.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn forms_of_another_discriminant_are_refused() {
+    let kernels = BACKENDS[0].get(&Cpu::detect()).expect("portable");
+    let magnitude = number(MAGNITUDE);
+    let form = generator(&magnitude);
+    let start = |magnitude: &Uint<32>, form: &Coefficients| Chain::new(kernels, magnitude, form).map(|_| ());
+    assert_eq!(start(&magnitude, &form), Ok(()));
+    assert_eq!(start(&magnitude.plus(&Uint::from_u64(8)), &form), Err(ChainError::Form));
+    assert_eq!(start(&magnitude.plus(&Uint::ONE), &form), Err(ChainError::Discriminant));
+    assert_eq!(start(&Uint::ZERO, &form), Err(ChainError::Discriminant));
+    assert_eq!(start(&magnitude, &Coefficients { a: Uint::ZERO, ..form }), Err(ChainError::Form));
+    assert_eq!(start(&magnitude, &Coefficients { b: Int::from_i64(3), ..form }), Err(ChainError::Form));
+    let most = Uint::from_limbs([u64::MAX; 32]);
+    assert_eq!(
+        start(&magnitude, &Coefficients { a: most, b: Int::new(true, most), c: most }),
+        Err(ChainError::Form)
+    );
 }

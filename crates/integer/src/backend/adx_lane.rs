@@ -37,24 +37,21 @@ impl Lane for Adx {
 
     #[inline(always)]
     fn halve31(self, mut a: u64, b: u64) -> (u64, u64) {
-        let (mut m0, mut m1, mut guard) = (1u64, 1u64 << 32, 1u64 << 31);
-        let z = (a | guard).trailing_zeros();
+        let z = (a | 1 << 31).trailing_zeros();
         a >>= z;
-        m1 <<= z;
-        guard >>= z;
+        let (mut m0, mut m1) = (1u64, 1u64 << 32 << z);
         // SAFETY: BMI1 and BMI2 are there, by this type; registers only. A step is the plain definition's, with moves on the
-        // carry of a - b in place of masks.
+        // carry of a - b in place of masks. Shifts are counted down, not guarded: if the last one goes too far it is
+        // done again from what it shifted, so that the guard is not on the way from one step to the next.
         unsafe {
             asm!(
-                "cmp {g}, 1",
-                "jbe 3f",
+                "test {l:e}, {l:e}",
+                "jz 3f",
                 ".p2align 4",
                 "2:",
                 "mov {t}, {b}",
                 "sub {t}, {a}",
-                "mov {z}, {t}",
-                "or {z}, {g}",
-                "tzcnt {z}, {z}",
+                "tzcnt {z}, {t}",
                 "mov {r}, {m0}",
                 "sub {r}, {m1}",
                 "mov {n}, {m1}",
@@ -65,15 +62,17 @@ impl Lane for Adx {
                 "cmovc {d}, {t}",
                 "cmovc {m1}, {m0}",
                 "cmovc {r}, {n}",
+                "mov {n}, {m1}",
                 "shrx {a}, {d}, {z}",
                 "shlx {m1}, {m1}, {z}",
                 "mov {m0}, {r}",
-                "shrx {g}, {g}, {z}",
-                "cmp {g}, 1",
+                "sub {l}, {z}",
                 "ja 2b",
+                "add {z}, {l}",
+                "shlx {m1}, {n}, {z}",
                 "3:",
                 a = inout(reg) a => _, b = inout(reg) b => _, m0 = inout(reg) m0, m1 = inout(reg) m1,
-                g = inout(reg) guard => _, t = out(reg) _, z = out(reg) _, r = out(reg) _, n = out(reg) _,
+                l = inout(reg) u64::from(31 - z) => _, t = out(reg) _, z = out(reg) _, r = out(reg) _, n = out(reg) _,
                 d = out(reg) _,
                 options(pure, nomem, nostack)
             );

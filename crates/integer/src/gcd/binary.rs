@@ -31,7 +31,7 @@ fn window<L: Lane>(lane: L, high: (u64, u64), low: (u64, u64)) -> Matrix {
     };
     let ((x0, y0), (x1, y1)) = (apply(f0, g0), apply(f1, g1));
     // A number that turned negative, or a pair too short to go on: the caller mends it before the next window.
-    if x0 | x1 < 0 || x0 | x1 == 0 {
+    if x0 | x1 <= 0 {
         return Matrix { f0, g0, f1, g1, shift: 31 };
     }
     let (x0, x1) = (x0 as u64, x1 as u64);

@@ -262,6 +262,8 @@ fn one(y0: u128, y1: u128) -> Option<Matrix> {
         return None;
     }
     // Rounded down for certain, so that no number becomes negative; it may be 1 short, and the next step mends that.
-    let quotient = u64::try_from(y0 / (y1 + 1)).ok().filter(|&q| q != 0 && q >> 62 == 0)?;
+    // At least 1 it is, as x0 >= x1.
+    let quotient = y1.checked_add(1).map_or(1, |above| y0 / above).max(1);
+    let quotient = u64::try_from(quotient).ok().filter(|&q| q >> 62 == 0)?;
     Some(Matrix { p: 0, q: 1, r: 1, t: quotient, odd: true })
 }
