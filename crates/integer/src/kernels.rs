@@ -22,6 +22,32 @@ pub trait Lane: Copy {
     fn halve31(self, a: u64, b: u64) -> (u64, u64) {
         halve31_plain(a, b)
     }
+
+    /// out = p a - q b over as many limbs as all three have, and the signed limb above them. p and q are below 2^63.
+    #[inline(always)]
+    fn minus(self, a: &[u64], b: &[u64], p: u64, q: u64, out: &mut [u64]) -> u64 {
+        let (mut high, mut low, mut borrow) = (0u64, 0u64, false);
+        for ((&a, &b), out) in a.iter().zip(b).zip(out) {
+            let (x, y);
+            (x, high) = a.carrying_mul(p, high);
+            (y, low) = b.carrying_mul(q, low);
+            (*out, borrow) = x.borrowing_sub(y, borrow);
+        }
+        high.wrapping_sub(low).wrapping_sub(u64::from(borrow))
+    }
+
+    /// out = p a + q b, likewise.
+    #[inline(always)]
+    fn plus(self, a: &[u64], b: &[u64], p: u64, q: u64, out: &mut [u64]) -> u64 {
+        let (mut high, mut low, mut carry) = (0u64, 0u64, false);
+        for ((&a, &b), out) in a.iter().zip(b).zip(out) {
+            let (x, y);
+            (x, high) = a.carrying_mul(p, high);
+            (y, low) = b.carrying_mul(q, low);
+            (*out, carry) = x.carrying_add(y, carry);
+        }
+        high + low + u64::from(carry)
+    }
 }
 
 /// Lanes without any special instruction.

@@ -165,6 +165,24 @@ fn lanes_agree_on_every_operation() {
         if b != 0 {
             assert_eq!(lane.div(a, b), Portable.div(a, b), "{a:x} {b:x}");
         }
+        let (p, q) = (a >> 1, b >> 1);
+        let (x, y) = (random.limbs::<9>(), random.limbs::<9>());
+        let k = 1 + (a % 9) as usize;
+        let (mut plain, mut fast) = ([0; 9], [0; 9]);
+        let high = Portable.minus(&x[..k], &y[..k], p, q, &mut plain[..k]);
+        assert_eq!(
+            lane.minus(&x[..k], &y[..k], p, q, &mut fast[..k]),
+            high,
+            "{p:x} {x:x?} - {q:x} {y:x?}, {k} limbs"
+        );
+        assert!(plain == fast, "{p:x} {x:x?} - {q:x} {y:x?}, {k} limbs");
+        let high = Portable.plus(&x[..k], &y[..k], p, q, &mut plain[..k]);
+        assert_eq!(
+            lane.plus(&x[..k], &y[..k], p, q, &mut fast[..k]),
+            high,
+            "{p:x} {x:x?} + {q:x} {y:x?}, {k} limbs"
+        );
+        assert!(plain == fast, "{p:x} {x:x?} + {q:x} {y:x?}, {k} limbs");
     }
 }
 

@@ -79,4 +79,77 @@ impl Lane for Adx {
         }
         (m0, m1)
     }
+
+    #[inline(always)]
+    fn minus(self, a: &[u64], b: &[u64], p: u64, q: u64, out: &mut [u64]) -> u64 {
+        let k = out.len();
+        assert!(k > 0 && a.len() == k && b.len() == k, "three runs of one length");
+        let top: u64;
+        // SAFETY: BMI2 and ADX are there, by this type; the pointers are the ends of k limbs each, counted up to from -k.
+        // -q b = q (2^(64 k) - 1 - b) + q - 2^(64 k) q, so that only sums are formed, with two carries; the high halves of the
+        // products are below 2^63, so their sum needs none.
+        unsafe {
+            asm!(
+                "xor {h:e}, {h:e}",
+                "2:",
+                "mov rdx, {p}",
+                "mulx {h}, {l}, qword ptr [{a} + 8 * rcx]",
+                "mov rdx, qword ptr [{b} + 8 * rcx]",
+                "not rdx",
+                "mulx {g}, {m}, {q}",
+                "adcx {s}, {l}",
+                "adox {s}, {m}",
+                "mov qword ptr [{o} + 8 * rcx], {s}",
+                "lea {s}, [{h} + {g}]",
+                "lea rcx, [rcx + 1]",
+                "jrcxz 3f",
+                "jmp 2b",
+                "3:",
+                "mov {l:e}, 0",
+                "adcx {s}, {l}",
+                "adox {s}, {l}",
+                p = in(reg) p, q = in(reg) q, a = in(reg) a.as_ptr().add(k), b = in(reg) b.as_ptr().add(k),
+                o = in(reg) out.as_mut_ptr().add(k), s = inout(reg) q => top,
+                h = out(reg) _, g = out(reg) _, l = out(reg) _, m = out(reg) _,
+                inout("rcx") (k as u64).wrapping_neg() => _, out("rdx") _,
+                options(nostack)
+            );
+        }
+        top.wrapping_sub(q)
+    }
+
+    #[inline(always)]
+    fn plus(self, a: &[u64], b: &[u64], p: u64, q: u64, out: &mut [u64]) -> u64 {
+        let k = out.len();
+        assert!(k > 0 && a.len() == k && b.len() == k, "three runs of one length");
+        let top: u64;
+        // SAFETY: BMI2 and ADX are there, by this type; the pointers are the ends of k limbs each, counted up to from -k.
+        unsafe {
+            asm!(
+                "xor {h:e}, {h:e}",
+                "2:",
+                "mov rdx, {p}",
+                "mulx {h}, {l}, qword ptr [{a} + 8 * rcx]",
+                "mov rdx, qword ptr [{b} + 8 * rcx]",
+                "mulx {g}, {m}, {q}",
+                "adcx {s}, {l}",
+                "adox {s}, {m}",
+                "mov qword ptr [{o} + 8 * rcx], {s}",
+                "lea {s}, [{h} + {g}]",
+                "lea rcx, [rcx + 1]",
+                "jrcxz 3f",
+                "jmp 2b",
+                "3:",
+                "mov {l:e}, 0",
+                "adcx {s}, {l}",
+                "adox {s}, {l}",
+                p = in(reg) p, q = in(reg) q, a = in(reg) a.as_ptr().add(k), b = in(reg) b.as_ptr().add(k),
+                o = in(reg) out.as_mut_ptr().add(k), s = inout(reg) 0u64 => top,
+                h = out(reg) _, g = out(reg) _, l = out(reg) _, m = out(reg) _,
+                inout("rcx") (k as u64).wrapping_neg() => _, out("rdx") _,
+                options(nostack)
+            );
+        }
+        top
+    }
 }

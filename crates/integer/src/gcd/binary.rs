@@ -4,7 +4,6 @@
 //! now and then wrongly, which number is the larger. A wrong decision makes a number negative, which is turned around.
 #![forbid(unsafe_code)]
 
-use super::euclid::minus;
 use crate::kernels::{Lane, unpack};
 
 const LOW: u64 = (1 << 31) - 1;
@@ -47,68 +46,32 @@ fn window<L: Lane>(lane: L, high: (u64, u64), low: (u64, u64)) -> Matrix {
     }
 }
 
-/// f a + g b of factors of opposite signs, as a difference of products.
+/// f a + g b of factors of opposite signs, as a difference of products, and the signed limb above.
 #[inline(always)]
-fn combine<const K: usize>(a: &[u64; K], b: &[u64; K], f: i64, g: i64) -> ([u64; K], u64) {
+fn combine<L: Lane>(lane: L, a: &[u64], b: &[u64], f: i64, g: i64, out: &mut [u64]) -> u64 {
     let (p, q) = (f.unsigned_abs(), g.unsigned_abs());
     let turned = f < 0 || g > 0;
     let (x, y, p, q) = if turned { (b, a, q, p) } else { (a, b, p, q) };
-    minus(x, y, p, q)
+    lane.minus(x, y, p, q, out)
 }
 
 /// One row of the pair: the exact quotient by 2^shift as a magnitude, and whether it was negative.
 #[inline(always)]
-fn row<const K: usize>(a: &[u64; K], b: &[u64; K], f: i64, g: i64, shift: u32) -> ([u64; K], bool) {
-    let (mut x, mut high) = combine(a, b, f, g);
+fn row<L: Lane>(lane: L, a: &[u64], b: &[u64], f: i64, g: i64, shift: u32, out: &mut [u64]) -> bool {
+    let mut high = combine(lane, a, b, f, g, out);
     let negative = (high as i64) < 0;
     if negative {
         high = !high;
-        let mut carry = true;
-        for limb in &mut x {
-            (*limb, carry) = (!*limb).overflowing_add(u64::from(carry));
-        }
-        high = high.wrapping_add(u64::from(carry));
+        let zero = out.iter().all(|&x| x == 0);
+        negate(out);
+        high = high.wrapping_add(u64::from(zero));
     }
-    let mut out = [0; K];
-    for i in 0..K {
-        let above = if i + 1 < K { x[i + 1] } else { high };
-        out[i] = x[i] >> shift | above << (64 - shift);
+    for i in 1..out.len() {
+        out[i - 1] = out[i - 1] >> shift | out[i] << (64 - shift);
     }
-    (out, negative)
-}
-
-#[inline(always)]
-fn pair<const N: usize, const K: usize>(a: &mut [u64; N], b: &mut [u64; N], m: &Matrix) -> (bool, bool) {
-    let x: [u64; K] = *a.first_chunk().expect("K limbs of N");
-    let y: [u64; K] = *b.first_chunk().expect("K limbs of N");
-    let (z, n0) = row(&x, &y, m.f0, m.g0, m.shift);
-    let (w, n1) = row(&x, &y, m.f1, m.g1, m.shift);
-    a[..K].copy_from_slice(&z);
-    b[..K].copy_from_slice(&w);
-    (n0, n1)
-}
-
-#[inline(always)]
-fn cofactors<const M: usize, const K: usize>(u: &mut [u64; M], v: &mut [u64; M], m: &Matrix) {
-    let x: [u64; K] = *u.first_chunk().expect("K limbs of M");
-    let y: [u64; K] = *v.first_chunk().expect("K limbs of M");
-    let (z, _) = combine(&x, &y, m.f0, m.g0);
-    let (w, _) = combine(&x, &y, m.f1, m.g1);
-    u[..K].copy_from_slice(&z);
-    v[..K].copy_from_slice(&w);
-}
-
-/// Calls `$f` with a length known when compiling, where there is one for `$n`.
-macro_rules! by_length {
-    ($n:expr, $size:ident, $f:ident, $args:tt, $($k:literal)*) => {
-        match $n {
-            $($k if $k <= $size => by_length!(@call $f, $size, $k, $args),)*
-            _ => by_length!(@call $f, $size, $size, $args),
-        }
-    };
-    (@call $f:ident, $size:ident, $k:tt, ($($arg:expr),*)) => {
-        $f::<$size, $k>($($arg),*)
-    };
+    let last = out.len() - 1;
+    out[last] = out[last] >> shift | high << (64 - shift);
+    negative
 }
 
 fn negate(x: &mut [u64]) {
@@ -173,7 +136,10 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
             x[n - 1] << zeros | below >> 1 >> (63 - zeros)
         };
         let m = window(lane, (top(&a), top(&b)), (a[0], b[0]));
-        let (n0, n1) = by_length!(n, N, pair, (&mut a, &mut b, &m), 1 2 3 4 5 6 7 8);
+        let (mut x, mut y) = ([0; N], [0; N]);
+        let n0 = row(lane, &a[..n], &b[..n], m.f0, m.g0, m.shift, &mut x[..n]);
+        let n1 = row(lane, &a[..n], &b[..n], m.f1, m.g1, m.shift, &mut y[..n]);
+        (a, b) = (x, y);
         // Room for the cofactors: a whole limb of sign above them.
         let sign = |x: u64| 0u64.wrapping_sub(x >> 63);
         let more = room(w);
@@ -188,7 +154,10 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
         } else if k > 1 {
             ok &= u[k - 1] == sign(u[k - 2]) && v[k - 1] == sign(v[k - 2]);
         }
-        by_length!(k, M, cofactors, (&mut u, &mut v, &m), 1 2 3 4 5 6 7 8 9 10 11 12 13);
+        let (mut x, mut y) = ([0; M], [0; M]);
+        combine(lane, &u[..k], &v[..k], m.f0, m.g0, &mut x[..k]);
+        combine(lane, &u[..k], &v[..k], m.f1, m.g1, &mut y[..k]);
+        (u, v) = (x, y);
         if n0 {
             negate(&mut u[..k]);
         }

@@ -100,71 +100,24 @@ fn window<L: Lane>(lane: L, x0: u128, x1: u128, bits: i64, stop: i64) -> Option<
     })
 }
 
-/// p a - q b, over K limbs; gives the signed limb above them.
+/// Both rows over the first n limbs; gives the sign limbs.
 #[inline(always)]
-pub fn minus<const K: usize>(a: &[u64; K], b: &[u64; K], p: u64, q: u64) -> ([u64; K], u64) {
-    let (mut x, mut y) = ([0; K], [0; K]);
-    let (mut high, mut low) = (0u64, 0u64);
-    for i in 0..K {
-        (x[i], high) = a[i].carrying_mul(p, high);
-    }
-    for i in 0..K {
-        (y[i], low) = b[i].carrying_mul(q, low);
-    }
-    let mut borrow = false;
-    for i in 0..K {
-        (x[i], borrow) = x[i].borrowing_sub(y[i], borrow);
-    }
-    (x, high.wrapping_sub(low).wrapping_sub(u64::from(borrow)))
-}
-
-/// p a + q b, over K limbs; gives the limb above them. It must fit.
-#[inline(always)]
-pub fn plus<const K: usize>(a: &[u64; K], b: &[u64; K], p: u64, q: u64) -> ([u64; K], u64) {
-    let (mut x, mut y) = ([0; K], [0; K]);
-    let (mut high, mut low) = (0u64, 0u64);
-    for i in 0..K {
-        (x[i], high) = a[i].carrying_mul(p, high);
-    }
-    for i in 0..K {
-        (y[i], low) = b[i].carrying_mul(q, low);
-    }
-    let mut carry = false;
-    for i in 0..K {
-        (x[i], carry) = x[i].carrying_add(y[i], carry);
-    }
-    (x, high.wrapping_add(low).wrapping_add(u64::from(carry)))
-}
-
-/// Both rows over the first K limbs of longer runs; gives the sign limbs.
-#[inline(always)]
-fn rows<const N: usize, const K: usize>(x0: &mut [u64; N], x1: &mut [u64; N], m: &Matrix) -> (u64, u64) {
-    let a: [u64; K] = *x0.first_chunk().expect("K limbs of N");
-    let b: [u64; K] = *x1.first_chunk().expect("K limbs of N");
+fn rows<L: Lane, const N: usize>(
+    lane: L,
+    x0: &mut [u64; N],
+    x1: &mut [u64; N],
+    m: &Matrix,
+    n: usize,
+) -> (u64, u64) {
+    let (mut y0, mut y1) = ([0; N], [0; N]);
+    let (a, b) = (&x0[..n], &x1[..n]);
     // The parity is a coin's: choose operands, not code.
-    let (u, v, s, w) = if m.odd { (&b, &a, &a, &b) } else { (&a, &b, &b, &a) };
+    let (u, v, s, w) = if m.odd { (b, a, a, b) } else { (a, b, b, a) };
     let (p, q, t, r) = if m.odd { (m.q, m.p, m.r, m.t) } else { (m.p, m.q, m.t, m.r) };
-    let (y0, h0) = minus(u, v, p, q);
-    let (y1, h1) = minus(s, w, t, r);
-    x0[..K].copy_from_slice(&y0);
-    x1[..K].copy_from_slice(&y1);
+    let h0 = lane.minus(u, v, p, q, &mut y0[..n]);
+    let h1 = lane.minus(s, w, t, r, &mut y1[..n]);
+    (*x0, *x1) = (y0, y1);
     (h0, h1)
-}
-
-#[inline(always)]
-fn rows_upto<const N: usize>(x0: &mut [u64; N], x1: &mut [u64; N], m: &Matrix, n: usize) -> (u64, u64) {
-    macro_rules! lengths {
-        ($($k:literal)*) => {
-            match n {
-                $($k if $k <= N => return rows::<N, { $k }>(x0, x1, m),)*
-                _ => {}
-            }
-        };
-    }
-    if N <= 8 {
-        lengths!(1 2 3 4 5 6 7 8);
-    }
-    rows::<N, N>(x0, x1, m)
 }
 
 /// Bits of the top limb's position: significant limbs of either number.
@@ -229,7 +182,7 @@ pub fn reduce<L: Lane, const N: usize>(
         } else {
             window(lane, y0, y1, bits, stop as i64).or_else(|| one(y0, y1)).ok_or(Rare::LongQuotient)?
         };
-        let (h0, h1) = rows_upto(x0, x1, &m, n);
+        let (h0, h1) = rows(lane, x0, x1, &m, n);
         if h0 | h1 != 0 {
             return Err(Rare::Negative);
         }
@@ -241,13 +194,13 @@ pub fn reduce<L: Lane, const N: usize>(
 #[inline(always)]
 fn last<L: Lane>(lane: L, mut a: u64, mut b: u64, stop: usize) -> Matrix {
     let mut m = Matrix { p: 1, q: 0, r: 0, t: 1, odd: false };
-    // Entries stay below a: 63 bits are enough but for a full first limb, which takes one step per call.
+    // Quotients beyond 2^62 are taken in two parts, so that entries stay below 2^63.
     while b >> stop != 0 && (m.t | m.r) >> 31 == 0 {
-        let (quotient, rest) = lane.div(a, b);
+        let quotient = lane.div(a, b).0.min(1 << 62);
         if quotient >> 31 != 0 && m.odd | (m.t != 1) {
             break;
         }
-        (a, b) = (b, rest);
+        (a, b) = (b, a - quotient * b);
         (m.p, m.r) = (m.r, m.p + quotient * m.r);
         (m.q, m.t) = (m.t, m.q + quotient * m.t);
         m.odd = !m.odd;

@@ -122,13 +122,14 @@ struct Along<const H: usize> {
 
 impl<const H: usize> Along<H> {
     #[inline(always)]
-    fn step(&mut self, m: &Matrix) {
+    fn step<L: Lane>(&mut self, lane: L, m: &Matrix) {
+        let ([mut w0, mut w1], [mut f0, mut f1]) = ([[0; H]; 2], [[0; H]; 2]);
         let [v0, v1] = &self.v;
-        let (w0, h0) = euclid::plus(v0, v1, m.p, m.q);
-        let (w1, h1) = euclid::plus(v0, v1, m.r, m.t);
+        let h0 = lane.plus(v0, v1, m.p, m.q, &mut w0);
+        let h1 = lane.plus(v0, v1, m.r, m.t, &mut w1);
         let [e0, e1] = &self.e;
-        let (f0, _) = euclid::minus(e0, e1, m.p, m.q);
-        let (f1, _) = euclid::minus(e1, e0, m.t, m.r);
+        lane.minus(e0, e1, m.p, m.q, &mut f0);
+        lane.minus(e1, e0, m.t, m.r, &mut f1);
         (self.v, self.e) = ([w0, w1], [f0, f1]);
         self.fits &= h0 | h1 == 0;
         self.odd ^= m.odd;
@@ -180,7 +181,7 @@ fn attempt<L: Lane, const N: usize, const C: usize, const H: usize, const M: usi
     along.v[1][0] = 1;
     along.e[0].copy_from_slice(&b[..H]);
     along.e[1].copy_from_slice(&m[..H]);
-    euclid::reduce(lane, &mut x0, &mut x1, stop, |m| along.step(m)).ok()?;
+    euclid::reduce(lane, &mut x0, &mut x1, stop, |m| along.step(lane, m)).ok()?;
     if !along.fits || x0[H..].iter().any(|&x| x != 0) {
         return None;
     }
