@@ -61,7 +61,6 @@ fn proving() {
 
 /// Takes some seconds in release, more otherwise.
 #[test]
-#[ignore = "a million squarings"]
 fn in_full() {
     right(&check::proving(Depth::Full));
     right(&check::corruptions(Depth::Full));
