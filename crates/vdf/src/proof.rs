@@ -18,7 +18,9 @@ use crate::prime;
 use crate::serial::{self, DecodeError, Mode};
 
 pub use parameters::{Parameters, chia_segments};
-pub use prove::{Chain, Evaluation, Plain, ProveError, evaluate, prove, prove_segments, prove_with};
+pub use prove::{
+    Corrupted, Evaluation, Plain, ProveError, Squarer, evaluate, prove, prove_segments, prove_with,
+};
 
 /// Bits of the prime that a proof is made for.
 pub const B_BITS: usize = 264;

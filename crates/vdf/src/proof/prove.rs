@@ -10,33 +10,64 @@ use crate::form::num::Num;
 use crate::verify::{self, VerifyError};
 
 /// Something that squares a form again and again. The fast chains are other implementations of this.
-pub trait Chain {
+pub trait Squarer {
     /// Squares so many times.
-    fn advance(&mut self, squarings: u64);
+    ///
+    /// # Errors
+    /// The form has lost its discriminant on the way.
+    fn advance(&mut self, squarings: u64) -> Result<(), Corrupted>;
     /// The form as it now is.
     fn form(&self) -> Form;
 }
+
+/// The form no longer has the discriminant: the machine or the code miscalculated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corrupted {
+    /// Squarings done when it was noticed.
+    pub after: u64,
+}
+
+impl fmt::Display for Corrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the form has another discriminant after {} squarings: the machine miscalculated",
+            self.after
+        )
+    }
+}
+
+impl core::error::Error for Corrupted {}
 
 /// The chain by [`Form::square`].
 #[derive(Clone, Debug)]
 pub struct Plain<'a> {
     d: &'a Discriminant,
     form: Form,
+    done: u64,
 }
+
+/// Squarings between two looks at the discriminant.
+const BETWEEN_CHECKS: u64 = 1024;
 
 impl<'a> Plain<'a> {
     /// A chain that starts from x, which must have the discriminant d.
     #[must_use]
     pub fn new(d: &'a Discriminant, x: &Form) -> Plain<'a> {
-        Plain { d, form: x.clone() }
+        Plain { d, form: x.clone(), done: 0 }
     }
 }
 
-impl Chain for Plain<'_> {
-    fn advance(&mut self, squarings: u64) {
+impl Squarer for Plain<'_> {
+    fn advance(&mut self, squarings: u64) -> Result<(), Corrupted> {
         for _ in 0..squarings {
             self.form = self.form.square(self.d);
+            self.done += 1;
+            if self.done.is_multiple_of(BETWEEN_CHECKS) && !self.form.has_discriminant(self.d) {
+                return Err(Corrupted { after: self.done });
+            }
         }
+        Ok(())
     }
 
     fn form(&self) -> Form {
@@ -74,6 +105,8 @@ pub enum ProveError {
         /// Squarings done until then.
         after: u64,
     },
+    /// The form lost its discriminant while squaring.
+    Corrupted(Corrupted),
     /// The finished proof does not verify: the machine, or the chain, miscalculated.
     Wrong(VerifyError),
 }
@@ -87,6 +120,7 @@ impl fmt::Display for ProveError {
                 write!(f, "windows of {} bits in {} passes are not possible", p.k, p.l)
             }
             ProveError::Cancelled { after } => write!(f, "stopped after {after} squarings"),
+            ProveError::Corrupted(e) => e.fmt(f),
             ProveError::Wrong(e) => write!(f, "the finished proof does not verify: {e}"),
         }
     }
@@ -99,7 +133,7 @@ impl core::error::Error for ProveError {}
 ///
 /// # Errors
 /// No squarings, impossible parameters, or the observer's wish.
-pub fn evaluate<C: Chain>(
+pub fn evaluate<C: Squarer>(
     chain: &mut C,
     iterations: u64,
     parameters: Parameters,
@@ -120,7 +154,7 @@ pub fn evaluate<C: Chain>(
         }
         let next = (done / every + 1) * every;
         let step = (next.min(iterations) - done).min(4096);
-        chain.advance(step);
+        chain.advance(step).map_err(ProveError::Corrupted)?;
         done += step;
         if !observer(done) {
             return Err(ProveError::Cancelled { after: done });
@@ -213,7 +247,7 @@ pub fn prove_segments(
 ///
 /// # Errors
 /// As [`prove_segments`], or the observer's wish.
-pub fn prove_with<C: Chain>(
+pub fn prove_with<C: Squarer>(
     d: &Discriminant,
     chain: &mut C,
     iterations: u64,
@@ -229,16 +263,115 @@ pub fn prove_with<C: Chain>(
     };
     let x = chain.form();
     let (mut segments, mut done) = (Vec::new(), 0);
-    for &length in lengths {
+    let mut part = |length: u64, done: u64| {
         let parameters = Parameters::one_segment(length);
-        let part = evaluate(chain, length, parameters, &mut |now| observer(done + now))?;
-        let (b, pi) = part.prove(d);
+        evaluate(chain, length, parameters, &mut |now| observer(done + now)).map_err(|e| match e {
+            ProveError::Cancelled { after } => ProveError::Cancelled { after: done + after },
+            other => other,
+        })
+    };
+    for &length in lengths {
+        let (b, pi) = part(length, done)?.prove(d);
         segments.push(Segment { iterations: length, b, pi });
         done += length;
     }
-    let parameters = Parameters::one_segment(last);
-    let part = evaluate(chain, last, parameters, &mut |now| observer(done + now))?;
+    let part = part(last, done)?;
     let proof = Proof { pi: part.prove(d).1, y: part.y, segments };
     verify::verify_proof(d, &x, &proof, iterations).map_err(|e| ProveError::Wrong(e.into()))?;
     Ok(proof)
+}
+
+#[cfg(test)]
+mod checks {
+    use super::*;
+
+    /// A squarer that makes one mistake, or one that keeps the discriminant.
+    struct Faulty<'a> {
+        inner: Plain<'a>,
+        at: u64,
+        spoil: fn(&mut Form, &Discriminant),
+    }
+
+    impl Squarer for Faulty<'_> {
+        fn advance(&mut self, squarings: u64) -> Result<(), Corrupted> {
+            for _ in 0..squarings {
+                self.inner.advance(1)?;
+                if self.inner.done == self.at {
+                    (self.spoil)(&mut self.inner.form, self.inner.d);
+                }
+            }
+            Ok(())
+        }
+
+        fn form(&self) -> Form {
+            self.inner.form()
+        }
+    }
+
+    fn outcome(at: u64, iterations: u64, spoil: fn(&mut Form, &Discriminant)) -> Result<Proof, ProveError> {
+        let d = Discriminant::from_seed(b"faults", 256).expect("a discriminant");
+        let inner = Plain::new(&d, &Form::generator(&d).expect("D is 1 modulo 8"));
+        prove_with(&d, &mut Faulty { inner, at, spoil }, iterations, &[], &mut |_| true)
+    }
+
+    #[test]
+    fn a_lost_discriminant_is_noticed() {
+        let wrong = outcome(1023, 1100, |form, _| form.c = form.c.add(&Num::from_u64(1)));
+        assert!(matches!(wrong, Err(ProveError::Corrupted(Corrupted { after: 1024 }))), "{wrong:?}");
+    }
+
+    #[test]
+    fn a_wrong_element_of_the_group_is_not_proved() {
+        for at in [1, 500, 700] {
+            let wrong = outcome(at, 700, |form, d| *form = form.compose(&Form::generator(d).unwrap(), d));
+            assert!(matches!(wrong, Err(ProveError::Wrong(_))), "{at}: {wrong:?}");
+        }
+        assert!(outcome(800, 700, |_, _| ()).is_ok());
+    }
+
+    #[test]
+    fn impossible_wishes_are_refused() {
+        let d = Discriminant::from_seed(b"wishes", 256).expect("a discriminant");
+        let x = Form::generator(&d).expect("D is 1 modulo 8");
+        assert_eq!(prove(&d, &x, 0), Err(ProveError::NoIterations));
+        for lengths in [&[10u64][..], &[11], &[0], &[u64::MAX, 11]] {
+            assert_eq!(prove_segments(&d, &x, 10, lengths), Err(ProveError::Segments), "{lengths:?}");
+        }
+        let stopped = prove_with(&d, &mut Plain::new(&d, &x), 5000, &[100], &mut |done| done < 130);
+        assert_eq!(stopped, Err(ProveError::Cancelled { after: 130 }));
+        let parameters = Parameters { k: 21, l: 1 };
+        let refused = evaluate(&mut Plain::new(&d, &x), 5, parameters, &mut |_| true);
+        assert_eq!(refused.err(), Some(ProveError::Parameters(parameters)));
+    }
+
+    /// The proof is the same whatever the parameters, and is x^(2^T / B).
+    #[test]
+    fn parameters_do_not_matter() {
+        let d = Discriminant::from_seed(b"parameters", 256).expect("a discriminant");
+        let x = Form::generator(&d).expect("D is 1 modulo 8");
+        for iterations in [1, 263, 264, 300, 777] {
+            let proofs: Vec<Form> = [(1, 1), (3, 2), (5, 7), (10, 1), (12, 3)]
+                .map(|(k, l)| {
+                    let parameters = Parameters { k, l };
+                    let mut chain = Plain::new(&d, &x);
+                    evaluate(&mut chain, iterations, parameters, &mut |_| true).expect("no fault").prove(&d).1
+                })
+                .into();
+            assert!(proofs.iter().all(|pi| *pi == proofs[0]), "{iterations}");
+            // The quotient bit by bit.
+            let mut y = x.clone();
+            (0..iterations).for_each(|_| y = y.square(&d));
+            let b = Challenge::of(&d, &x, &y);
+            let (mut rest, mut pi) = (Num::from_u64(1), Form::identity(&d));
+            for _ in 0..iterations {
+                pi = pi.square(&d);
+                rest = rest.double();
+                if rest >= b.0 {
+                    rest = rest.sub(&b.0);
+                    pi = pi.compose(&x, &d);
+                }
+            }
+            assert_eq!(pi, proofs[0], "{iterations}");
+        }
+    }
 }
