@@ -30,31 +30,35 @@ struct Matrix {
     steps: u32,
 }
 
-/// As many steps as the windows x >= y of both numbers can vouch for, while y is above `bound`.
+/// As many steps as the windows of both numbers can vouch for, while the lower is above `bound`.
+///
+/// Cofactors are at most the windows' greater one divided by the remainder before theirs: they stay below 2^63, also in the step
+/// that is not taken.
+#[inline]
 fn window(mut x: u64, mut y: u64, bound: u64, exact: bool) -> Matrix {
     // Row by row the magnitudes of both cofactors; they alternate in sign.
     let (mut u0, mut v0, mut u1, mut v1) = (1u64, 0u64, 0u64, 1u64);
     let mut steps = 0;
+    // Two steps a round, since the condition alternates between the cofactors and the rows then keep their places.
     while y > bound {
         let quotient = x / y;
         let rest = x - quotient * y;
-        let (Some(u), Some(v)) = (
-            quotient.checked_mul(u1).and_then(|x| x.checked_add(u0)),
-            quotient.checked_mul(v1).and_then(|x| x.checked_add(v0)),
-        ) else {
-            break;
-        };
-        if u.max(v) >> 62 != 0 {
+        let (u, v) = (u0 + quotient * u1, v0 + quotient * v1);
+        if !exact && (rest < v || y - rest < u + u1) {
             break;
         }
-        if !exact {
-            let (near, far) = if steps & 1 == 0 { (v, u + u1) } else { (u, v + v1) };
-            if rest < near || y - rest < far {
-                break;
-            }
+        (x, u0, v0) = (rest, u, v);
+        steps += 1;
+        if x <= bound {
+            return Matrix { p: u1, q: v1, r: u0, t: v0, steps };
         }
-        (x, y) = (y, rest);
-        (u0, v0, u1, v1) = (u1, v1, u, v);
+        let quotient = y / x;
+        let rest = y - quotient * x;
+        let (u, v) = (u1 + quotient * u0, v1 + quotient * v0);
+        if !exact && (rest < u || x - rest < v + v0) {
+            return Matrix { p: u1, q: v1, r: u0, t: v0, steps };
+        }
+        (y, u1, v1) = (rest, u, v);
         steps += 1;
     }
     Matrix { p: u0, q: v0, r: u1, t: v1, steps }
@@ -67,7 +71,7 @@ impl Matrix {
         let (mut first, mut second) = (0i128, 0i128);
         for (x, y) in x.iter_mut().zip(y) {
             let (a, b) = (i128::from(*x), i128::from(*y));
-            // Entries are below 2^62, so that no sum leaves 128 bits.
+            // Entries are below 2^63, so that no sum leaves 128 bits.
             if ODD {
                 first += b * q - a * p;
                 second += a * r - b * t;
