@@ -10,7 +10,7 @@ use crate::backend::{BACKENDS, Kernels};
 use crate::error::Error;
 use crate::limits::{Budget, Limits};
 use crate::sbox::Sbox;
-use crate::schedule::{ByteOrder, Counter, Schedule, wipe_words};
+use crate::schedule::{ByteOrder, Counter, Schedule, wipe_words, word};
 
 /// Which backend a key shall use.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,6 @@ impl Default for Choice {
 
 /// What both ciphers are under their byte order: schedules for both directions, and the kernels that run them.
 #[doc(hidden)]
-#[derive(Clone)]
 pub struct Core {
     pub(crate) words: [u32; 8],
     pub(crate) encrypt: Schedule,
@@ -70,22 +69,52 @@ impl Drop for Core {
 }
 
 impl Core {
-    pub(crate) fn new(key: &[u8; 32], sbox: Sbox, order: ByteOrder, choice: Choice) -> Core {
-        let words = order.words(key);
-        Core {
-            words,
-            encrypt: Schedule::encrypt(&words, sbox, order),
-            decrypt: Schedule::decrypt(&words, sbox, order),
+    /// On the heap from the start: a value that moves leaves a copy of itself on the stack, which nothing wipes.
+    pub(crate) fn new(key: &[u8; 32], sbox: Sbox, order: ByteOrder, choice: Choice) -> Box<Core> {
+        let budget = Budget::new(Limits::default());
+        let mut core = Core::without_a_key(sbox, order, choice, budget);
+        core.change(key);
+        core
+    }
+
+    fn without_a_key(sbox: Sbox, order: ByteOrder, choice: Choice, budget: Budget) -> Box<Core> {
+        let zeros = [0; 8];
+        Box::new(Core {
+            words: zeros,
+            encrypt: Schedule::encrypt(&zeros, sbox, order),
+            decrypt: Schedule::decrypt(&zeros, sbox, order),
             choice,
-            budget: Budget::new(Limits::default()),
+            budget,
+        })
+    }
+
+    /// Becomes another key of the same kind, in the same memory and on the same account. Words go to their places one by one,
+    /// through no copy on the stack.
+    pub(crate) fn change(&mut self, key: &[u8; 32]) {
+        let order = self.encrypt.order;
+        for (word, bytes) in self.words.iter_mut().zip(key.as_chunks::<4>().0) {
+            *word = order.word(*bytes);
+        }
+        self.spread();
+    }
+
+    /// The schedules of the words.
+    fn spread(&mut self) {
+        for schedule in [&mut self.encrypt, &mut self.decrypt] {
+            let rising = schedule.rising;
+            for (r, round) in schedule.rounds.iter_mut().enumerate() {
+                *round = self.words[word(r, rising)];
+            }
         }
     }
 
-    /// Becomes another key of the same kind, in the same memory and on the same account.
-    pub(crate) fn change(&mut self, key: &[u8; 32]) {
-        self.words = self.encrypt.order.words(key);
-        self.encrypt.rounds = Schedule::encrypt_rounds(&self.words);
-        self.decrypt.rounds = Schedule::decrypt_rounds(&self.words);
+    /// The same key on the same account, in memory of its own.
+    pub(crate) fn another(&self) -> Box<Core> {
+        let Schedule { sbox, order, .. } = self.encrypt;
+        let mut core = Core::without_a_key(sbox, order, self.choice, self.budget.clone());
+        core.words.copy_from_slice(&self.words);
+        core.spread();
+        core
     }
 
     /// The same key under other limits; what it and its clones process still counts together. Clones keep the limits that they
@@ -159,12 +188,22 @@ impl<K: Sealed> Sealed for &K {
 impl<K: Keyed> Keyed for &K {}
 
 /// Magma under a key (GOST R 34.12-2015, RFC 8891): big-endian, S-box set Z. Wiped when dropped.
-#[derive(Clone)]
-pub struct Magma(Core);
+pub struct Magma(Box<Core>);
 
 /// GOST 28147-89 under a key (RFC 5830): little-endian, an S-box set of the caller's choice. Wiped when dropped.
-#[derive(Clone)]
-pub struct Gost28147(Core);
+pub struct Gost28147(Box<Core>);
+
+impl Clone for Magma {
+    fn clone(&self) -> Magma {
+        Magma(self.0.another())
+    }
+}
+
+impl Clone for Gost28147 {
+    fn clone(&self) -> Gost28147 {
+        Gost28147(self.0.another())
+    }
+}
 
 impl Sealed for Magma {
     fn core(&self) -> &Core {

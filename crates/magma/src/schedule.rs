@@ -36,13 +36,15 @@ impl ByteOrder {
     /// The eight words of a key, in the order of the first rounds.
     #[must_use]
     pub fn words(self, key: &[u8; 32]) -> [u32; 8] {
-        core::array::from_fn(|i| {
-            let word = [key[4 * i], key[4 * i + 1], key[4 * i + 2], key[4 * i + 3]];
-            match self {
-                ByteOrder::Big => u32::from_be_bytes(word),
-                ByteOrder::Little => u32::from_le_bytes(word),
-            }
-        })
+        core::array::from_fn(|i| self.word([key[4 * i], key[4 * i + 1], key[4 * i + 2], key[4 * i + 3]]))
+    }
+
+    /// One word of a key.
+    pub(crate) fn word(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            ByteOrder::Big => u32::from_be_bytes(bytes),
+            ByteOrder::Little => u32::from_le_bytes(bytes),
+        }
     }
 }
 

@@ -31,20 +31,34 @@ const LONGEST: u64 = (1 << 31) * BLOCK as u64;
 /// Sections whose keys are made ahead for threads: enough that the pieces of one window, at 1 KiB, outweigh their hand-out.
 const WINDOW: usize = 4096;
 
-/// The key of one section, for encryption only: all that sections need.
-#[derive(Clone)]
+/// The key of one section, for encryption only: all that sections need. On the heap, because a value that moves leaves a copy of
+/// itself on the stack.
 pub(super) struct SectionKey {
-    pub(super) schedule: Schedule,
+    pub(super) schedule: Box<Schedule>,
     pub(super) choice: Choice,
 }
 
+impl Clone for SectionKey {
+    fn clone(&self) -> SectionKey {
+        SectionKey::copied(&self.schedule.rounds, self.choice)
+    }
+}
+
 impl SectionKey {
+    fn copied(rounds: &[u32; 32], choice: Choice) -> SectionKey {
+        let mut schedule = Box::new(Schedule::encrypt(&[0; 8], Sbox::Z, ByteOrder::Big));
+        schedule.rounds.copy_from_slice(rounds);
+        SectionKey { schedule, choice }
+    }
+
     pub(super) fn new(words: &[u32; 8], choice: Choice) -> SectionKey {
-        SectionKey { schedule: Schedule::encrypt(words, Sbox::Z, ByteOrder::Big), choice }
+        let mut key = SectionKey::copied(&[0; 32], choice);
+        key.change(words);
+        key
     }
 
     pub(super) fn first(core: &Core) -> SectionKey {
-        SectionKey { schedule: core.encrypt.clone(), choice: core.choice }
+        SectionKey::copied(&core.encrypt.rounds, core.choice)
     }
 
     pub(super) fn words(&self) -> [u32; 8] {

@@ -17,10 +17,9 @@ const C: [u8; 32] = [
 const SECTION: usize = 1024;
 
 /// A key that meshes, or does not.
-#[derive(Clone)]
 pub(super) struct Meshed {
     /// The present key, on the account of the one that was given.
-    pub(super) core: Core,
+    pub(super) core: Box<Core>,
     meshing: Meshing,
     /// Bytes that the given key has been charged for.
     charged: usize,
@@ -28,9 +27,15 @@ pub(super) struct Meshed {
     used: usize,
 }
 
+impl Clone for Meshed {
+    fn clone(&self) -> Meshed {
+        Meshed { core: self.core.another(), ..*self }
+    }
+}
+
 impl Meshed {
     pub(super) fn new(key: &Gost28147, meshing: Meshing) -> Meshed {
-        Meshed { core: key.core().clone(), meshing, charged: 0, used: 0 }
+        Meshed { core: key.core().another(), meshing, charged: 0, used: 0 }
     }
 
     /// Charges the given key for what goes under it, of the `bytes` that follow.

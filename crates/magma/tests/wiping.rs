@@ -1,0 +1,184 @@
+//! After keys, modes, MGM, batches and wrapped keys are dropped, nothing of the key is left: neither its bytes nor its words in
+//! the order of the rounds, on the stack, in thread-local memory, on the heap (freed or kept) or in the vector registers.
+//!
+//! Not looked for: a backend's own layouts of a key (bit and byte planes), keystream, and messages.
+//! `cargo test -p lanework-magma --test wiping -- --nocapture` prints what was done on every backend.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+use std::arch::asm;
+use std::hint::black_box;
+
+use lanework_cpu::{Select, Settings};
+use lanework_leakage::residue::{Found, Needles, Watching, probe};
+use lanework_magma::backend::BACKENDS;
+use lanework_magma::batch::{Batch, CtrJob, OmacJob, SealJob};
+use lanework_magma::modes::{CbcEncryptor, Ctr, CtrAcpkm, Omac, OmacAcpkm, Stream};
+use lanework_magma::{Choice, Gost28147, Kexp15, Magma, Mgm, Sbox};
+
+#[global_allocator]
+static HEAP: Watching = Watching;
+
+const KEY_BYTES: &str = "the key";
+const RISING: &str = "words";
+const FALLING: &str = "words, last first";
+
+fn key() -> [u8; 32] {
+    std::array::from_fn(|i| (i * 151 + 77) as u8)
+}
+
+/// The secrets by kind: the key as it came, and its words as numbers in memory, as schedules hold them. (Under 28147-89's byte
+/// order these are the key's own bytes.)
+fn secrets() -> [(&'static str, Vec<u8>); 3] {
+    let bytes = key();
+    let swapped = |word: &[u8]| word.iter().rev().copied().collect::<Vec<u8>>();
+    let rising: Vec<u8> = bytes.chunks(4).flat_map(swapped).collect();
+    let falling: Vec<u8> = bytes.chunks(4).rev().flat_map(swapped).collect();
+    [(KEY_BYTES, bytes.to_vec()), (RISING, rising), (FALLING, falling)]
+}
+
+fn needles() -> Needles {
+    let secrets = secrets();
+    Needles::new(secrets.iter().map(|(kind, bytes)| (*kind, &bytes[..], 8)))
+}
+
+/// What is done with a key that is made for it and dropped after it. The key's bytes are the caller's.
+type Operation = (&'static str, fn(&[u8; 32], Choice, &mut [u8]));
+
+const OPERATIONS: [Operation; 11] = [
+    ("Magma", |key, choice, _| drop(black_box(&Magma::with(key, choice)).clone())),
+    ("28147-89", |key, choice, _| drop(black_box(&Gost28147::with(key, Sbox::CryptoProA, choice)).clone())),
+    ("CTR", |key, choice, data| {
+        Ctr::new(Magma::with(key, choice), &[1; 4]).unwrap().apply(data).unwrap();
+    }),
+    ("CBC", |key, choice, data| {
+        CbcEncryptor::new(Magma::with(key, choice), &[1; 8]).unwrap().apply(data).unwrap();
+    }),
+    ("CTR-ACPKM", |key, choice, data| {
+        CtrAcpkm::new(&Magma::with(key, choice), &[1; 4]).unwrap().apply(data).unwrap();
+    }),
+    ("OMAC", |key, choice, data| {
+        let mut mac = Omac::new(Magma::with(key, choice), 8).unwrap();
+        mac.update(data).unwrap();
+        black_box(mac.finish());
+    }),
+    ("OMAC-ACPKM", |key, choice, data| {
+        let mut mac = OmacAcpkm::new(&Magma::with(key, choice), 64, 80, 8).unwrap();
+        mac.update(data).unwrap();
+        black_box(mac.finish());
+    }),
+    ("MGM", |key, choice, data| {
+        let mgm = Mgm::with(key, 8, choice).unwrap();
+        let tag = mgm.seal(&[1; 8], b"more", data).unwrap();
+        mgm.open(&[1; 8], b"more", data, tag.as_slice()).unwrap();
+    }),
+    ("KExp15", |key, choice, data| {
+        let mut other = *key;
+        other[0] ^= 1;
+        let wrapping = Kexp15::new(&other, key, choice);
+        lanework_cpu::memory::wipe(&mut other);
+        black_box(wrapping.unwrap().wrap(&[1; 4], data).unwrap());
+    }),
+    ("batches", |key, choice, data| {
+        let magma = Magma::with(key, choice);
+        let mut jobs: Vec<_> =
+            data.chunks_mut(64).map(|data| CtrJob { key: &magma, iv: &[1; 4], data }).collect();
+        assert!(Batch::new(choice).ctr(&mut jobs).unwrap().iter().all(Result::is_ok));
+        let mut macs = vec![[0; 8]; data.len() / 64];
+        let mut jobs: Vec<_> =
+            data.chunks(64).zip(&mut macs).map(|(data, mac)| OmacJob { key: &magma, data, mac }).collect();
+        assert!(Batch::new(choice).omac(&mut jobs).unwrap().iter().all(Result::is_ok));
+    }),
+    ("batch of MGM", |key, choice, data| {
+        let magma = Magma::with(key, choice);
+        let mut tags = vec![[0; 8]; data.len() / 64];
+        let mut jobs: Vec<_> = data
+            .chunks_mut(64)
+            .zip(&mut tags)
+            .map(|(data, tag)| SealJob { key: &magma, nonce: &[1; 8], aad: b"more", data, tag })
+            .collect();
+        assert!(Batch::new(choice).mgm_seal(8, &mut jobs).unwrap().iter().all(Result::is_ok));
+    }),
+];
+
+#[test]
+fn nothing_of_a_key_is_left_on_any_backend() {
+    let settings = Settings::from_env().unwrap();
+    let (needles, key) = (needles(), key());
+    let mut left = Vec::new();
+    for row in BACKENDS {
+        let choice = match Choice::new(&settings.cpu(), Select::Named(row.name())) {
+            Ok(choice) => choice,
+            Err(reason) => {
+                println!("skipped: {reason}");
+                assert!(!settings.requires(row.name()), "LANEWORK_REQUIRE names {reason}");
+                continue;
+            }
+        };
+        for (what, operation) in OPERATIONS {
+            // One message in a few blocks, one in whole batches and more.
+            for n in [64, 64 * 70] {
+                let mut data = vec![7; n];
+                let found = probe(&needles, || operation(&key, choice, &mut data));
+                if !found.nothing() {
+                    left.push(format!("{}, {what}, {n} bytes: {found:?}", row.name()));
+                }
+                assert!(found.peak_stack <= 256 << 10, "{}, {what}: {found:?}", row.name());
+            }
+        }
+        println!("ran: {}: {} operations looked at", row.name(), OPERATIONS.len());
+    }
+    assert!(left.is_empty(), "left behind:\n{}", left.join("\n"));
+}
+
+// The scanner itself: a copy planted in each place, of each kind of secret, must be found there.
+
+fn plant_each(plant: impl Fn(&[u8]) + Send + Sync, place: impl Fn(&Found) -> Option<&'static str>) {
+    let (needles, key) = (needles(), key());
+    for (kind, bytes) in secrets() {
+        // Planted after a whole operation, as a forgotten buffer would be.
+        let mut data = [7; 64];
+        let found = probe(&needles, || {
+            OPERATIONS[2].1(&key, Choice::default(), &mut data);
+            plant(&bytes[5..21]);
+        });
+        assert_eq!(place(&found), Some(kind), "{found:?}");
+    }
+    // Other bytes are no finding.
+    let found = probe(&needles, || plant(&[0x11; 16]));
+    assert!(found.nothing(), "{found:?}");
+}
+
+#[inline(never)]
+fn forgotten_on_the_stack(secret: &[u8]) {
+    let mut frame = [0u8; 9000];
+    frame[1000..1000 + secret.len()].copy_from_slice(secret);
+    black_box(&mut frame);
+}
+
+#[test]
+fn a_copy_on_the_stack_is_found() {
+    plant_each(forgotten_on_the_stack, |f| f.stack);
+}
+
+#[test]
+fn a_copy_in_freed_heap_is_found() {
+    plant_each(|secret| drop(black_box(secret.to_vec())), |f| f.freed_heap);
+}
+
+#[test]
+fn a_copy_in_kept_heap_is_found() {
+    plant_each(|secret| std::mem::forget(black_box(secret.to_vec())), |f| f.live_heap);
+}
+
+#[test]
+fn a_copy_in_a_vector_register_is_found() {
+    plant_each(
+        |secret| {
+            let mut block = [0u8; 16];
+            block[..secret.len()].copy_from_slice(secret);
+            // SAFETY: loads 16 bytes into a register that is declared as written.
+            unsafe { asm!("movdqu xmm15, [{}]", in(reg) &block, out("xmm15") _) };
+        },
+        |f| f.registers,
+    );
+}
