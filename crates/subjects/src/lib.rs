@@ -73,7 +73,13 @@ pub fn known(settings: &Settings) -> Result<(), String> {
                 names.join(", ")
             ));
         }
-        let names: Vec<&str> = tables.flat_map(|(_, names)| names.iter().copied()).collect();
+        // Primitives share names: each is told once.
+        let mut names: Vec<&str> = Vec::new();
+        for name in tables.flat_map(|(_, names)| names.iter().copied()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
         if !names.contains(&backend) {
             return Err(format!("no backend '{backend}'; there are: {}", names.join(", ")));
         }
