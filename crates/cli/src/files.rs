@@ -32,9 +32,14 @@ pub(crate) fn read_small(path: &Path, limit: u64) -> Result<Zeroizing<Vec<u8>>, 
     let mut source = Source::open(path)?;
     // Room for all of it at once: a vector that grows leaves copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(limit as usize + 1));
-    source.file().take(limit + 1).read_to_end(&mut bytes).map_err(|e| Failure::file(path, e))?;
+    let name = source.name().to_owned();
+    source
+        .file()
+        .take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Failure::input(format!("{name}: {e}")))?;
     if bytes.len() as u64 > limit {
-        return Err(Failure::file(path, format!("longer than {limit} bytes; this is no key file")));
+        return Err(Failure::input(format!("{name}: longer than {limit} bytes, and such a file is short")));
     }
     Ok(bytes)
 }
@@ -317,6 +322,9 @@ fn exists(path: &Path) -> Failure {
 
 /// Refuses early what `stage` would refuse late, before any work is done.
 pub(crate) fn may_write(path: &Path, force: bool) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::file(path, "is a directory; name a file in it"));
+    }
     if !force && !is_stream(path) && !is_device(path) && path.symlink_metadata().is_ok() {
         return Err(exists(path));
     }

@@ -17,27 +17,63 @@ mod sealed;
 mod secrets;
 mod wrap;
 
-use args::{MagmaArgs, MagmaJob, StreamArgs};
+use args::{MagmaArgs, MagmaJob, RawArgs, StreamArgs};
 use flow::Totals;
 
 pub(crate) fn run(session: &Session, args: MagmaArgs) -> Result<Outcome, Failure> {
     // A damaged profile is told before any file is touched, not passed over.
     session.profile.as_ref().map_err(Clone::clone)?;
-    match args.job {
+    let piped = args.job.output().is_some_and(|output| output.as_os_str() == "-");
+    // Nothing but the result may come out where the result comes out.
+    dispatch(session, args.job).map_err(|e| if piped { e.beside_data() } else { e })
+}
+
+fn dispatch(session: &Session, job: MagmaJob) -> Result<Outcome, Failure> {
+    match job {
         MagmaJob::Encrypt(a) if a.raw.mode.is_some() => {
             raw::run(session, raw::Way::Encrypt, &a.secret, a.raw, &a.stream)
         }
         MagmaJob::Decrypt(a) if a.raw.mode.is_some() => {
             raw::run(session, raw::Way::Decrypt, &a.secret, a.raw, &a.stream)
         }
-        MagmaJob::Encrypt(a) => sealed::encrypt(session, &a),
-        MagmaJob::Decrypt(a) => sealed::decrypt(session, &a),
+        MagmaJob::Encrypt(a) => only_for_modes(&a.raw).and_then(|()| sealed::encrypt(session, &a)),
+        MagmaJob::Decrypt(a) => only_for_modes(&a.raw).and_then(|()| sealed::decrypt(session, &a)),
         MagmaJob::Seal(a) => message::seal(session, &a.message),
         MagmaJob::Open(a) => message::open(session, &a.message),
         MagmaJob::Mac(a) => mac::run(session, a),
         MagmaJob::Wrap(a) => wrap::wrap(session, &a),
         MagmaJob::Unwrap(a) => wrap::unwrap(session, &a),
     }
+}
+
+impl MagmaJob {
+    /// Where its result goes, of those whose result is bytes.
+    fn output(&self) -> Option<&Path> {
+        let named = match self {
+            MagmaJob::Encrypt(a) => &a.stream.output,
+            MagmaJob::Decrypt(a) => &a.stream.output,
+            MagmaJob::Seal(a) => &a.message.stream.output,
+            MagmaJob::Open(a) => &a.message.stream.output,
+            MagmaJob::Wrap(a) | MagmaJob::Unwrap(a) => &a.output,
+            MagmaJob::Mac(_) => return None,
+        };
+        Some(target(named.as_deref()))
+    }
+}
+
+/// What a container has no use for is refused, not passed over: whoever gave it expects another result.
+fn only_for_modes(raw: &RawArgs) -> Result<(), Failure> {
+    if raw.legacy.sbox.is_some() || raw.legacy.meshing {
+        return Err(Failure::input(
+            "--sbox and --meshing are for a bare mode of GOST 28147-89: add --mode and --cipher gost28147, or leave them out",
+        ));
+    }
+    if raw.limit.key_limit.is_some() {
+        return Err(Failure::input(
+            "--key-limit is for --mode; a container has a key for each chunk, and no limit below its longest",
+        ));
+    }
+    Ok(())
 }
 
 /// Standard output, unless a file is named.

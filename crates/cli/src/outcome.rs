@@ -35,6 +35,8 @@ impl Outcome {
 pub(crate) struct Failure {
     kind: Kind,
     message: String,
+    /// Whether standard output carries the result's bytes, which a message must not follow.
+    beside_data: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +49,12 @@ enum Kind {
 impl Failure {
     /// A gate stayed shut, or a fault was found: exit code 1.
     pub(crate) fn refused(message: impl Display) -> Failure {
-        Failure { kind: Kind::Refused, message: message.to_string() }
+        Failure { kind: Kind::Refused, message: message.to_string(), beside_data: false }
     }
 
     /// Usage, a file, or malformed input: exit code 2.
     pub(crate) fn input(message: impl Display) -> Failure {
-        Failure { kind: Kind::Input, message: message.to_string() }
+        Failure { kind: Kind::Input, message: message.to_string(), beside_data: false }
     }
 
     /// The same about a file.
@@ -60,9 +62,15 @@ impl Failure {
         Failure::input(format!("{}: {reason}", path.display()))
     }
 
+    /// Keeps the JSON object out of standard output, which carries the result.
+    pub(crate) fn beside_data(mut self) -> Failure {
+        self.beside_data = true;
+        self
+    }
+
     /// Not on this machine, or not in this build: exit code 3.
     pub(crate) fn unavailable(message: impl Display) -> Failure {
-        Failure { kind: Kind::Unavailable, message: message.to_string() }
+        Failure { kind: Kind::Unavailable, message: message.to_string(), beside_data: false }
     }
 
     /// The reason, for a report that goes on.
@@ -78,12 +86,17 @@ impl Failure {
         }
     }
 
-    /// Tells the user, on standard error; with `--json` also as an object on standard output.
+    /// Tells the user, on standard error; with `--json` also as an object on standard output, or on standard error where
+    /// standard output carries the result.
     pub(crate) fn print(&self, json: bool) {
         // Neither stream need be there, and the exit code says it all the same.
         if json {
             let object = serde_json::json!({ "error": self.message, "exit": self.code() });
-            let _ = writeln!(std::io::stdout(), "{object}");
+            let _ = if self.beside_data {
+                writeln!(std::io::stderr(), "{object}")
+            } else {
+                writeln!(std::io::stdout(), "{object}")
+            };
         }
         let _ = writeln!(std::io::stderr(), "lanework: {}", self.message);
     }

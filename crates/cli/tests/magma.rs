@@ -358,6 +358,38 @@ fn what_does_not_go_together_is_refused_with_a_remedy() {
     assert_eq!(code(&word), 2, "a bare mode takes a key");
     // A mode's options without the mode would be ignored, and are refused instead.
     assert_eq!(code(&place.run(&["magma", "encrypt", "--key-file", "key", "--iv", "00000001", "text"])), 2);
+    for job in ["encrypt", "decrypt"] {
+        for option in [&["--sbox", "z"][..], &["--meshing"], &["--key-limit", "100"]] {
+            let refused = place.run(&[&["magma", job, "--key-file", "key", "text"], option].concat());
+            assert_eq!(code(&refused), 2, "{job} {option:?}");
+            assert!(stderr(&refused).contains("--mode"), "{option:?}: {}", stderr(&refused));
+            assert!(refused.stdout.is_empty());
+        }
+    }
+    for (option, value) in [("--chunk-size", "5000"), ("--iterations", "10")] {
+        let secret = if option == "--iterations" { "--passphrase-file" } else { "--key-file" };
+        let refused = place.run(&["magma", "encrypt", secret, "key", "text", option, value]);
+        assert_eq!(code(&refused), 2);
+        assert!(stderr(&refused).contains(&format!("{option}: ")), "{}", stderr(&refused));
+    }
+}
+
+#[test]
+fn nothing_but_the_content_comes_out_where_it_comes_out() {
+    let place = place(&message(200_000));
+    let key = ["--key-file", "key"];
+    let mut made = place.run(&[&["magma", "encrypt", "text"], &key[..]].concat()).stdout;
+    made[150_000] ^= 1;
+    let args = [&["--json", "magma", "decrypt"], &key[..]].concat();
+    let refused = place.fed(&args, &made);
+    assert_eq!(code(&refused), 1);
+    assert!(refused.stdout == message(200_000)[..131_072], "two verified chunks and no byte more");
+    let object = stderr(&refused);
+    assert_eq!(json(object.lines().next().expect("a line").as_bytes())["exit"], 1);
+    // A file leaves standard output to the report.
+    place.put("made", &made);
+    let refused = place.run(&[&args[..], &["-o", "out", "made"]].concat());
+    assert_eq!(json(&refused.stdout)["exit"], 1);
 }
 
 #[test]
@@ -413,7 +445,9 @@ fn outputs_appear_whole_or_not_at_all() {
     assert_eq!(place.get("there"), b"old");
     assert_eq!(code(&encrypt("there", &["--force", "--sync"])), 0);
     assert_eq!(place.get("there").len(), HEADER + 1008);
-    for (output, says) in [("absent/out", "there is no directory absent"), (".", "exists already")] {
+    for (output, says) in
+        [("absent/out", "there is no directory absent"), (".", "is a directory; name a file")]
+    {
         let refused = encrypt(output, &[]);
         assert_eq!(code(&refused), 2);
         assert!(stderr(&refused).contains(says), "{}", stderr(&refused));

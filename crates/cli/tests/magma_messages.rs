@@ -104,6 +104,19 @@ fn bad_arguments_of_a_message_say_which() {
         assert!(stderr(&refused).contains("536870911"), "{}", stderr(&refused));
     }
     assert_eq!(place.names(), ["key", "large", "text"]);
+    // More than one key shall see, unless its owner says so.
+    large.set_len((1 << 28) + 1).expect("a sparse file");
+    let refused = place.run(&sealing("seal", &["large", "-o", "out"]));
+    assert_eq!(code(&refused), 2);
+    assert!(stderr(&refused).contains("raise --key-limit"), "{}", stderr(&refused));
+    place.put("text", b"some text");
+    let short = place.run(&sealing("seal", &["text", "-o", "out", "--key-limit", "8"]));
+    assert_eq!((code(&short), place.path("out").exists()), (2, false), "{}", stderr(&short));
+    assert_eq!(code(&place.run(&sealing("seal", &["text", "-o", "out", "--key-limit", "9"]))), 0);
+    assert_eq!(code(&place.run(&sealing("open", &["out", "--key-limit", "8"]))), 2);
+    assert_eq!(place.run(&sealing("open", &["out", "--key-limit", "none"])).stdout, b"some text");
+    let folder = place.run(&sealing("seal", &["text", "-o", "."]));
+    assert!(stderr(&folder).contains("is a directory; name a file"), "{}", stderr(&folder));
 }
 
 #[test]
@@ -170,6 +183,13 @@ fn the_other_macs() {
     let verify = [&args[..], &["--verify", &mac[..8]]].concat();
     assert_eq!(code(&place.run(&verify)), 0);
     assert_eq!(code(&place.run(&[&args[..], &["--verify", "00000000"]].concat())), 1);
+    // The MAC of nothing is zeros under every key: nobody is told that it is valid.
+    place.put("short", b"");
+    for more in [&["--verify", "00000000"][..], &[]] {
+        let empty = place.run(&[&args[..], more].concat());
+        assert_eq!(code(&empty), 2);
+        assert!(stderr(&empty).contains("under every key"), "{}", stderr(&empty));
+    }
 }
 
 #[test]

@@ -20,7 +20,8 @@ pub(crate) enum MagmaJob {
     Encrypt(EncryptArgs),
     /// Decrypt what encrypt made. A pipe gets verified chunks only; exits 1 if any is missing, moved or damaged.
     Decrypt(DecryptArgs),
-    /// Seal one message with MGM (RFC 9058): the ciphertext, then the tag. At most 512 MiB.
+    /// Seal one message with MGM (RFC 9058): the ciphertext, then the tag. Less than 512 MiB; more than 256 MiB needs
+    /// --key-limit.
     Seal(SealArgs),
     /// Open one sealed message; nothing is given out before its tag is found right. Exits 1 if it is not.
     Open(OpenArgs),
@@ -234,6 +235,8 @@ pub(crate) struct MessageArgs {
     /// Bytes of the tag, from 4 to 8.
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(crate) tag_length: usize,
+    #[command(flatten)]
+    pub(crate) limit: LimitArgs,
     #[command(flatten)]
     pub(crate) stream: StreamArgs,
 }

@@ -94,11 +94,24 @@ impl Mac {
         let mut source = Source::open(path)?;
         let name = source.name().to_owned();
         let mut buffer = vec![0; PIECE];
+        let mut empty = true;
+        let failed = |e: Error| match e {
+            Error::KeyExhausted { .. } => Failure::input(format!(
+                "{name}: {e}; use --algorithm omac-acpkm, which changes its key, or raise --key-limit"
+            )),
+            _ => refused_or_input(&name, &e),
+        };
         loop {
             match source.file().read(&mut buffer) {
+                Ok(0) if empty && matches!(self, Mac::Imit(_)) => {
+                    return Err(Failure::input(format!(
+                        "{name}: empty; the MAC of GOST 28147-89 is the same for it under every key and proves nothing"
+                    )));
+                }
                 Ok(0) => return Ok(()),
                 Ok(n) => {
-                    self.update(&buffer[..n]).map_err(|e| refused_or_input(&name, &e))?;
+                    empty = false;
+                    self.update(&buffer[..n]).map_err(failed)?;
                     progress.inc(n as u64);
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

@@ -6,11 +6,12 @@ use std::sync::{Mutex, PoisonError};
 
 use lanework_cpu::Threads;
 use lanework_magma::mgm::{LONGEST, Mgm};
-use lanework_magma::{Choice, Error};
+use lanework_magma::{Choice, Error, Keyed, Magma};
 use zeroize::Zeroizing;
 
 use super::args::{Hex, MessageArgs};
 use super::flow::{self, Layout, Order, Totals};
+use super::raw::limits;
 use super::{no_terminal, only_one_stream, report, secrets, streamed, target};
 use crate::files::{Access, Sink, Source};
 use crate::outcome::{Failure, Outcome};
@@ -27,6 +28,9 @@ fn failure(name: &str, e: &Error) -> Failure {
         Error::EmptyMessage => {
             Failure::input(format!("{name}: {e}; give --aad, or data that is not empty (RFC 9058, 6)"))
         }
+        Error::KeyExhausted { .. } => Failure::input(format!(
+            "{name}: {e}; raise --key-limit, or let encrypt make a container, which has a key for each chunk"
+        )),
         Error::Refused => Failure::refused(format!(
             "{name}: refused: not what was sealed with this key, nonce, associated data and tag length; nothing was given out"
         )),
@@ -41,7 +45,8 @@ fn begin(session: &Session, args: &MessageArgs) -> Result<(Mgm, Choice, Vec<u8>)
     only_one_stream(inputs.into_iter().flatten())?;
     let choice = session.magma_choice("magma/mgm")?;
     let key = secrets::key_file(&args.key_file)?;
-    let mgm = Mgm::with(&key, args.tag_length, choice).map_err(|e| failure("", &e))?;
+    let magma = Magma::with(&key, choice).with_limits(limits(args.limit.key_limit));
+    let mgm = Mgm::over(magma, args.tag_length).map_err(|e| failure("", &e))?;
     // The nonce is looked at before anything is read.
     mgm.sealer(nonce).map_err(|e| failure("", &e))?;
     let aad = match (&args.aad, &args.aad_file) {
@@ -83,8 +88,13 @@ pub(super) fn seal(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
     let name = source.name().to_owned();
     let failed = |e: Error| failure(&name, &e);
     // What is too long is told before any of it is sealed, where that can be known.
-    if source.length().is_some_and(|length| length.saturating_add(aad.len() as u64) > LONGEST) {
+    let all = source.length().map_or(0, |length| length.saturating_add(aad.len() as u64));
+    if all > LONGEST {
         return Err(failed(Error::TooLong { limit: LONGEST }));
+    }
+    let limit = mgm.cipher().limits().bytes();
+    if all > limit {
+        return Err(failed(Error::KeyExhausted { limit }));
     }
     let mut sealer = mgm.sealer(&args.nonce.0).map_err(failed)?;
     sealer.aad(&aad).map_err(failed)?;

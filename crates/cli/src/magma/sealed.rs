@@ -6,7 +6,9 @@ use std::io::{Read, Write};
 use getrandom::SysRng;
 use getrandom::rand_core::TryRng;
 use lanework_cpu::Threads;
-use lanework_magma::container::{Decryptor, Encryptor, HEADER, Header, Options, Source as KeySource, TAG};
+use lanework_magma::container::{
+    Decryptor, Encryptor, Error, HEADER, Header, Options, Source as KeySource, TAG,
+};
 
 use super::args::{DecryptArgs, EncryptArgs, SecretArgs, StreamArgs};
 use super::flow::{self, JOB, Layout, Order};
@@ -37,7 +39,11 @@ pub(super) fn encrypt(session: &Session, args: &EncryptArgs) -> Result<Outcome, 
     SysRng.try_fill_bytes(&mut salt).map_err(Failure::unavailable)?;
     let name = source.name().to_owned();
     let failed = |e| container_failure(&name, &e);
-    let encryptor = Encryptor::new(&secret, options, salt, choice).map_err(failed)?;
+    let encryptor = Encryptor::new(&secret, options, salt, choice).map_err(|e| match e {
+        Error::ChunkSize(_) => Failure::input(format!("--chunk-size: {e}")),
+        Error::Iterations(_) => Failure::input(format!("--iterations: {e}")),
+        _ => failed(e),
+    })?;
     sink.file().write_all(encryptor.header()).map_err(|e| sink.failed(&e))?;
     let chunk = encryptor.chunk();
     let layout = Layout { read: chunk, write: chunk + TAG, pieces: JOB / chunk };
