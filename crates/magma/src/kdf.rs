@@ -1,5 +1,8 @@
 //! Keys from keys and from passphrases: the derivation functions of RFC 7836 over HMAC with Streebog (GOST R 34.11-2012), and
 //! PBKDF2 with the same hash (RFC 9337).
+//!
+//! Streebog is the `streebog` package's, which looks bytes up in tables: unlike everything else in this crate, what is derived
+//! here shows in the cache, to whoever can watch it, where those tables were read.
 #![forbid(unsafe_code)]
 
 use hmac::{Hmac, KeyInit, Mac};

@@ -1,4 +1,6 @@
 //! Magma (GOST R 34.12-2015, RFC 8891) and GOST 28147-89 on every lane of the CPU.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod backend;
 pub mod batch;
