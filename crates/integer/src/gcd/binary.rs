@@ -115,31 +115,34 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
     a: &[u64; N],
     b: &[u64; N],
 ) -> Option<Inverse<M>> {
-    let (mut a, mut b) = (*a, *b);
     if b[0] & 1 == 0 {
         return None;
     }
-    let (mut u, mut v) = ([0u64; M], [0u64; M]);
-    u[0] = 1;
+    // Each window writes to the other half: copies of what was just written limb by limb would wait for the stores.
+    let (mut pair, mut other) = ([*a, *b], [[0; N]; 2]);
+    let (mut x, mut y) = (&mut pair, &mut other);
+    let (mut factors, mut others) = ([[0u64; M]; 2], [[0u64; M]; 2]);
+    factors[0][0] = 1;
+    let (mut u, mut v) = (&mut factors, &mut others);
     let (mut n, mut w, mut k, mut shift, mut ok) = (N, 0, 1, 0, true);
     loop {
-        while a[n - 1] | b[n - 1] == 0 {
-            // b is odd, never 0.
+        while x[0][n - 1] | x[1][n - 1] == 0 {
+            // The second is odd, never 0.
             n -= 1;
         }
-        if n == 1 && a[0] == 0 {
+        if n == 1 && x[0][0] == 0 {
             break;
         }
+        let [a, b] = &*x;
         let zeros = (a[n - 1] | b[n - 1]).leading_zeros();
         let top = |x: &[u64; N]| {
             let below = if n > 1 { x[n - 2] } else { 0 };
             x[n - 1] << zeros | below >> 1 >> (63 - zeros)
         };
-        let m = window(lane, (top(&a), top(&b)), (a[0], b[0]));
-        let (mut x, mut y) = ([0; N], [0; N]);
-        let n0 = row(lane, &a[..n], &b[..n], m.f0, m.g0, m.shift, &mut x[..n]);
-        let n1 = row(lane, &a[..n], &b[..n], m.f1, m.g1, m.shift, &mut y[..n]);
-        (a, b) = (x, y);
+        let m = window(lane, (top(a), top(b)), (a[0], b[0]));
+        let n0 = row(lane, &a[..n], &b[..n], m.f0, m.g0, m.shift, &mut y[0][..n]);
+        let n1 = row(lane, &a[..n], &b[..n], m.f1, m.g1, m.shift, &mut y[1][..n]);
+        core::mem::swap(&mut x, &mut y);
         // Room for the cofactors: a whole limb of sign above them.
         let sign = |x: u64| 0u64.wrapping_sub(x >> 63);
         let more = room(w);
@@ -147,32 +150,35 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
             return None;
         }
         if more > k {
-            for i in k..more {
-                (u[i], v[i]) = (sign(u[i - 1]), sign(v[i - 1]));
+            for factor in &mut *u {
+                let fill = sign(factor[k - 1]);
+                factor[k..more].fill(fill);
             }
             k = more;
         } else if k > 1 {
-            ok &= u[k - 1] == sign(u[k - 2]) && v[k - 1] == sign(v[k - 2]);
+            ok &= u.iter().all(|factor| factor[k - 1] == sign(factor[k - 2]));
         }
-        let (mut x, mut y) = ([0; M], [0; M]);
-        combine(lane, &u[..k], &v[..k], m.f0, m.g0, &mut x[..k]);
-        combine(lane, &u[..k], &v[..k], m.f1, m.g1, &mut y[..k]);
-        (u, v) = (x, y);
+        combine(lane, &u[0][..k], &u[1][..k], m.f0, m.g0, &mut v[0][..k]);
+        combine(lane, &u[0][..k], &u[1][..k], m.f1, m.g1, &mut v[1][..k]);
+        core::mem::swap(&mut u, &mut v);
         if n0 {
-            negate(&mut u[..k]);
+            negate(&mut u[0][..k]);
         }
         if n1 {
-            negate(&mut v[..k]);
+            negate(&mut u[1][..k]);
         }
         shift += m.shift;
         w += 1;
     }
-    if !ok || b[0] != 1 || b[1..].iter().any(|&x| x != 0) {
+    // Here one limb is left of the pair.
+    if !ok || x[1][0] != 1 {
         return None;
     }
-    let negative = v[k - 1] >> 63 != 0;
+    let factor = &mut u[1];
+    factor[k..].fill(0);
+    let negative = factor[k - 1] >> 63 != 0;
     if negative {
-        negate(&mut v[..k]);
+        negate(&mut factor[..k]);
     }
-    Some(Inverse { magnitude: v, limbs: k, negative, shift })
+    Some(Inverse { magnitude: *factor, limbs: k, negative, shift })
 }

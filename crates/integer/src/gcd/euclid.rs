@@ -100,23 +100,21 @@ fn window<L: Lane>(lane: L, x0: u128, x1: u128, bits: i64, stop: i64) -> Option<
     })
 }
 
-/// Both rows over the first n limbs; gives the sign limbs.
+/// Both rows over the first n limbs, written to `out`; gives the sign limbs.
 #[inline(always)]
 fn rows<L: Lane, const N: usize>(
     lane: L,
-    x0: &mut [u64; N],
-    x1: &mut [u64; N],
+    x: &[[u64; N]; 2],
     m: &Matrix,
     n: usize,
+    out: &mut [[u64; N]; 2],
 ) -> (u64, u64) {
-    let (mut y0, mut y1) = ([0; N], [0; N]);
-    let (a, b) = (&x0[..n], &x1[..n]);
+    let (a, b) = (&x[0][..n], &x[1][..n]);
     // The parity is a coin's: choose operands, not code.
     let (u, v, s, w) = if m.odd { (b, a, a, b) } else { (a, b, b, a) };
     let (p, q, t, r) = if m.odd { (m.q, m.p, m.r, m.t) } else { (m.p, m.q, m.t, m.r) };
-    let h0 = lane.minus(u, v, p, q, &mut y0[..n]);
-    let h1 = lane.minus(s, w, t, r, &mut y1[..n]);
-    (*x0, *x1) = (y0, y1);
+    let h0 = lane.minus(u, v, p, q, &mut out[0][..n]);
+    let h1 = lane.minus(s, w, t, r, &mut out[1][..n]);
     (h0, h1)
 }
 
@@ -159,35 +157,49 @@ pub fn reduce<L: Lane, const N: usize>(
     stop: usize,
     mut step: impl FnMut(&Matrix),
 ) -> Result<(), Rare> {
+    // Each window writes to the other half: copies of what was just written limb by limb would wait for the stores.
+    let (mut pair, mut other) = ([*x0, *x1], [[0; N]; 2]);
+    let (mut x, mut y) = (&mut pair, &mut other);
     let mut n = N;
-    loop {
-        n = length(x0, x1, n);
+    let outcome = loop {
+        let [a, b] = &mut *x;
+        n = length(a, b, n);
         if n == 0 {
-            return Ok(());
+            break Ok(());
         }
-        if x0[n - 1] < x1[n - 1] || x0[n - 1] == x1[n - 1] && crate::limbs::compare(x0, x1).is_lt() {
-            core::mem::swap(x0, x1);
+        if a[n - 1] < b[n - 1] || a[n - 1] == b[n - 1] && crate::limbs::compare(&a[..n], &b[..n]).is_lt() {
+            core::mem::swap(a, b);
             step(&Matrix { p: 0, q: 1, r: 1, t: 0, odd: true });
         }
-        let shift = x0[n - 1].leading_zeros();
-        let (y0, y1) = (top(x0, n, shift), top(x1, n, shift));
+        let shift = a[n - 1].leading_zeros();
+        let (y0, y1) = (top(a, n, shift), top(b, n, shift));
         let bits = 64 * n as i64 - i64::from(shift);
         // The bits of x1, exact where they can still matter.
-        let rest = if y1 == 0 { crate::limbs::bits(x1) as i64 } else { bits - i64::from(y1.leading_zeros()) };
+        let rest =
+            if y1 == 0 { crate::limbs::bits(&b[..n]) as i64 } else { bits - i64::from(y1.leading_zeros()) };
         if rest <= stop as i64 {
-            return Ok(());
+            break Ok(());
         }
         let m = if n == 1 {
-            last(lane, x0[0], x1[0], stop)
+            last(lane, a[0], b[0], stop)
         } else {
-            window(lane, y0, y1, bits, stop as i64).or_else(|| one(y0, y1)).ok_or(Rare::LongQuotient)?
+            match window(lane, y0, y1, bits, stop as i64).or_else(|| one(y0, y1)) {
+                Some(m) => m,
+                None => break Err(Rare::LongQuotient),
+            }
         };
-        let (h0, h1) = rows(lane, x0, x1, &m, n);
+        let (h0, h1) = rows(lane, x, &m, n, y);
+        core::mem::swap(&mut x, &mut y);
         if h0 | h1 != 0 {
-            return Err(Rare::Negative);
+            break Err(Rare::Negative);
         }
         step(&m);
+    };
+    for (out, x) in [x0, x1].into_iter().zip(&*x) {
+        out[..n].copy_from_slice(&x[..n]);
+        out[n..].fill(0);
     }
+    outcome
 }
 
 /// Steps on numbers of one limb, exact.

@@ -113,9 +113,16 @@ fn quotient<const N: usize, const C: usize>(
 }
 
 /// v and e along with x: v as magnitudes, e modulo 2^(64 H) and times the determinant, which spares it the signs.
-struct Along<const H: usize> {
+#[derive(Clone, Copy)]
+struct Columns<const H: usize> {
     v: [[u64; H]; 2],
     e: [[u64; H]; 2],
+}
+
+/// The columns now and, in turns, those of the step before: what was just written limb by limb is not copied.
+struct Along<const H: usize> {
+    halves: [Columns<H>; 2],
+    second: bool,
     odd: bool,
     fits: bool,
 }
@@ -123,16 +130,22 @@ struct Along<const H: usize> {
 impl<const H: usize> Along<H> {
     #[inline(always)]
     fn step<L: Lane>(&mut self, lane: L, m: &Matrix) {
-        let ([mut w0, mut w1], [mut f0, mut f1]) = ([[0; H]; 2], [[0; H]; 2]);
-        let [v0, v1] = &self.v;
-        let h0 = lane.plus(v0, v1, m.p, m.q, &mut w0);
-        let h1 = lane.plus(v0, v1, m.r, m.t, &mut w1);
-        let [e0, e1] = &self.e;
-        lane.minus(e0, e1, m.p, m.q, &mut f0);
-        lane.minus(e1, e0, m.t, m.r, &mut f1);
-        (self.v, self.e) = ([w0, w1], [f0, f1]);
+        let [first, second] = &mut self.halves;
+        let (now, next) = if self.second { (&*second, first) } else { (&*first, second) };
+        let ([v0, v1], [w0, w1]) = (&now.v, &mut next.v);
+        let h0 = lane.plus(v0, v1, m.p, m.q, w0);
+        let h1 = lane.plus(v0, v1, m.r, m.t, w1);
+        let ([e0, e1], [f0, f1]) = (&now.e, &mut next.e);
+        lane.minus(e0, e1, m.p, m.q, f0);
+        lane.minus(e1, e0, m.t, m.r, f1);
+        self.second = !self.second;
         self.fits &= h0 | h1 == 0;
         self.odd ^= m.odd;
+    }
+
+    #[inline(always)]
+    fn now(&self) -> &Columns<H> {
+        &self.halves[usize::from(self.second)]
     }
 }
 
@@ -177,15 +190,20 @@ fn attempt<L: Lane, const N: usize, const C: usize, const H: usize, const M: usi
         return None;
     }
     let mut x0 = *a;
-    let mut along = Along::<H> { v: [[0; H]; 2], e: [[0; H]; 2], odd: false, fits: true };
-    along.v[1][0] = 1;
-    along.e[0].copy_from_slice(&b[..H]);
-    along.e[1].copy_from_slice(&m[..H]);
+    let mut columns = Columns::<H> { v: [[0; H]; 2], e: [[0; H]; 2] };
+    columns.v[1][0] = 1;
+    columns.e[0].copy_from_slice(&b[..H]);
+    columns.e[1].copy_from_slice(&m[..H]);
+    let mut along = Along { halves: [columns; 2], second: false, odd: false, fits: true };
     euclid::reduce(lane, &mut x0, &mut x1, stop, |m| along.step(lane, m)).ok()?;
     if !along.fits || x0[H..].iter().any(|&x| x != 0) {
         return None;
     }
-    let rows =
-        Rows::<H> { x: [*x0.first_chunk()?, *x1.first_chunk()?], v: along.v, e: along.e, odd: along.odd };
+    let rows = Rows::<H> {
+        x: [*x0.first_chunk()?, *x1.first_chunk()?],
+        v: along.now().v,
+        e: along.now().e,
+        odd: along.odd,
+    };
     compose::compose(&rows)
 }
