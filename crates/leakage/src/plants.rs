@@ -72,6 +72,9 @@ pub fn compare_until_different(x: &[u8], y: &[u8]) -> bool {
 }
 
 /// A jump on what a vector comparison says.
+///
+/// # Safety
+/// Called from code without AVX2, this takes a CPU that has it.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 pub fn branch_on_lanes(secret: &[u8]) {
@@ -82,6 +85,9 @@ pub fn branch_on_lanes(secret: &[u8]) {
 }
 
 /// Eight loads at once.
+///
+/// # Safety
+/// Called from code without AVX2, this takes a CPU that has it.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 pub fn load_by_lanes(secret: &[u8]) {
@@ -89,6 +95,9 @@ pub fn load_by_lanes(secret: &[u8]) {
 }
 
 /// As many turns as it takes to shift a secret out of every lane.
+///
+/// # Safety
+/// Called from code without AVX2, this takes a CPU that has it.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 pub fn loop_over_lanes(secret: &[u8]) {
@@ -99,6 +108,9 @@ pub fn loop_over_lanes(secret: &[u8]) {
 }
 
 /// A comparison of vectors, eight bytes at a time, that ends where two strings of one length begin to differ.
+///
+/// # Safety
+/// Called from code without AVX2, this takes a CPU that has it.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 #[must_use]

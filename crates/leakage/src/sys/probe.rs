@@ -125,8 +125,10 @@ impl Drop for Panicked {
     }
 }
 
-/// Runs `operation` and looks for `needles` in what it leaves.
-/// One at a time: others wait.
+/// Runs `operation` on a thread of its own and looks for `needles` in what it leaves. One at a time: others wait.
+///
+/// # Panics
+/// If the operation does, or no thread can be started.
 pub fn probe(needles: &Needles, mut operation: impl FnMut() + Send) -> Found {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     WIDTH.store(
