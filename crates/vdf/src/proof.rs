@@ -6,6 +6,7 @@
 //! (8 bytes, highest first), B (33 bytes, highest first) and pi. A *compact* proof leaves y out and is told B instead.
 #![forbid(unsafe_code)]
 
+mod fast;
 mod parameters;
 mod prove;
 
@@ -17,6 +18,7 @@ use crate::form::num::Num;
 use crate::prime;
 use crate::serial::{self, DecodeError, Mode};
 
+pub use fast::Fast;
 pub use parameters::{Parameters, chia_segments};
 pub use prove::{
     Corrupted, Evaluation, Plain, ProveError, Squarer, evaluate, prove, prove_segments, prove_with,
