@@ -22,17 +22,12 @@ fn json(output: &Output) -> serde_json::Value {
 #[test]
 fn doctor_lists_every_backend() {
     let answer = json(&lanework(&["--json", "doctor"]));
-    let names: Vec<&str> = answer["backends"]
-        .as_array()
-        .expect("an array")
-        .iter()
-        .filter_map(|b| b["backend"].as_str())
-        .collect();
-    assert!(names.contains(&"portable"), "{names:?}");
-    assert_eq!(
-        answer["backends"].as_array().expect("an array").iter().filter(|b| b["chosen"] == true).count(),
-        1
-    );
+    let backends = answer["backends"].as_array().expect("an array");
+    for primitive in ["mayo", "magma"] {
+        let of: Vec<_> = backends.iter().filter(|b| b["primitive"] == primitive).collect();
+        assert!(of.iter().any(|b| b["backend"] == "portable"), "{primitive}: {backends:?}");
+        assert_eq!(of.iter().filter(|b| b["chosen"] == true).count(), 1, "{primitive}: {backends:?}");
+    }
 }
 
 #[test]
