@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::key::{Choice, Core, Keyed, Magma, Sealed};
 use crate::release::equal;
 
-mod field;
+pub(crate) mod field;
 mod spread;
 mod stream;
 #[cfg(test)]
@@ -136,7 +136,7 @@ impl Mgm {
     /// # Errors
     /// Those of [`Mgm::seal`].
     pub fn seal_inout(&self, nonce: &[u8], aad: &[u8], mut data: InOutBuf<'_, '_, u8>) -> Result<Tag, Error> {
-        let nonce = self.admit(nonce, aad.len(), data.len())?;
+        let nonce = admit(nonce, aad.len(), data.len())?;
         let core = self.core();
         core.budget.spend((aad.len() + data.len()) as u64)?;
         if Short::fits(aad.len(), data.len()) {
@@ -184,7 +184,7 @@ impl Mgm {
         mut data: InOutBuf<'_, '_, u8>,
         tag: &[u8],
     ) -> Result<(), Error> {
-        let nonce = self.admit(nonce, aad.len(), data.len())?;
+        let nonce = admit(nonce, aad.len(), data.len())?;
         self.admit_tag(tag)?;
         let core = self.core();
         if Short::fits(aad.len(), data.len()) {
@@ -221,7 +221,7 @@ impl Mgm {
         data: &mut [u8],
     ) -> Result<Tag, Error> {
         if spread::is_worth_it(threads, data.len()) {
-            let nonce = self.admit(nonce, aad.len(), data.len())?;
+            let nonce = admit(nonce, aad.len(), data.len())?;
             self.core().budget.spend((aad.len() + data.len()) as u64)?;
             return Ok(Tag::new(spread::seal(self.core(), threads, nonce, aad, data)?, self.tag));
         }
@@ -241,7 +241,7 @@ impl Mgm {
         tag: &[u8],
     ) -> Result<(), Error> {
         if spread::is_worth_it(threads, data.len()) {
-            let nonce = self.admit(nonce, aad.len(), data.len())?;
+            let nonce = admit(nonce, aad.len(), data.len())?;
             self.admit_tag(tag)?;
             let opening = spread::Opening::new(self.core(), threads, nonce, aad, data)?;
             if !self.equal(&opening.tag, tag) {
@@ -281,18 +281,6 @@ impl Mgm {
         Sealed::core(&self.key)
     }
 
-    /// What can be said about a message before anything is done.
-    fn admit(&self, nonce: &[u8], aad: usize, data: usize) -> Result<[u8; 8], Error> {
-        let nonce = admit_nonce(nonce)?;
-        if aad == 0 && data == 0 {
-            return Err(Error::EmptyMessage);
-        }
-        match (aad as u64).checked_add(data as u64) {
-            Some(all) if all <= LONGEST => Ok(nonce),
-            _ => Err(Error::TooLong { limit: LONGEST }),
-        }
-    }
-
     fn admit_tag(&self, tag: &[u8]) -> Result<(), Error> {
         if tag.len() == self.tag { Ok(()) } else { Err(Error::TagLength(tag.len())) }
     }
@@ -309,6 +297,18 @@ impl fmt::Debug for Mgm {
             .field("tag", &self.tag)
             .field("backend", &self.key.backend())
             .finish_non_exhaustive()
+    }
+}
+
+/// What can be said about a message before anything is done; gives the nonce.
+pub(crate) fn admit(nonce: &[u8], aad: usize, data: usize) -> Result<[u8; 8], Error> {
+    let nonce = admit_nonce(nonce)?;
+    if aad == 0 && data == 0 {
+        return Err(Error::EmptyMessage);
+    }
+    match (aad as u64).checked_add(data as u64) {
+        Some(all) if all <= LONGEST => Ok(nonce),
+        _ => Err(Error::TooLong { limit: LONGEST }),
     }
 }
 
@@ -334,6 +334,6 @@ fn blocks(bytes: usize) -> u32 {
 }
 
 /// len(A) || len(C), in bits.
-fn lengths(aad: usize, data: usize) -> [u8; 8] {
+pub(crate) fn lengths(aad: usize, data: usize) -> [u8; 8] {
     ((aad as u64 * 8) << 32 | (data as u64 * 8)).to_be_bytes()
 }

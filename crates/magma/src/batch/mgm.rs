@@ -14,6 +14,7 @@ use crate::backend::Kernels;
 use crate::backend::chain::{Half, Scratch, Step, Strands};
 use crate::error::Error;
 use crate::key::{Core, Magma};
+use crate::mgm::{admit, field::reduce, lengths};
 use crate::release::equal;
 use crate::sbox::Sbox;
 use crate::schedule::Counter;
@@ -70,7 +71,7 @@ impl Text<'_> {
         let aad = self.aad.len().next_multiple_of(8);
         let data = aad + self.data.len().next_multiple_of(8);
         // Both lengths are below 2^29 bytes, so that their bits fit.
-        let lengths = ((self.aad.len() as u64) << 35 | (self.data.len() as u64) << 3).to_be_bytes();
+        let lengths = lengths(self.aad.len(), self.data.len());
         out.fill(0);
         let (from, to) = (8 * first, 8 * first + out.len());
         for (start, bytes) in [(0, self.aad), (aad, self.data), (data, &lengths[..])] {
@@ -82,28 +83,9 @@ impl Text<'_> {
     }
 }
 
-/// A polynomial of degree up to 126 modulo x^64 + x^4 + x^3 + x + 1.
-fn reduce([low, high]: [u64; 2]) -> u64 {
-    let times = |h: u64| h ^ h << 1 ^ h << 3 ^ h << 4;
-    // What the shifts push out has degree 3 at most, and needs one more turn.
-    low ^ times(high) ^ times(high >> 63 ^ high >> 61 ^ high >> 60)
-}
-
 fn check(nonce: &[u8], aad: &[u8], data: &[u8], tag: usize, want: usize) -> Result<(), Error> {
-    match nonce {
-        [first, ..] if nonce.len() == 8 && first >> 7 == 1 => return Err(Error::NonceTopBit),
-        _ if nonce.len() == 8 => {}
-        _ => return Err(Error::NonceLength { got: nonce.len(), want: "8" }),
-    }
-    if tag != want || !(4..=8).contains(&tag) {
-        return Err(Error::TagLength(tag));
-    }
-    // 0 < |A| + |P| < 2^32 bits (RFC 9058, 4.1).
-    match aad.len() as u64 + data.len() as u64 {
-        0 => Err(Error::EmptyMessage),
-        0x2000_0000.. => Err(Error::TooLong { limit: 0x1fff_ffff }),
-        _ => Ok(()),
-    }
+    admit(nonce, aad.len(), data.len())?;
+    if tag == want && (4..=8).contains(&tag) { Ok(()) } else { Err(Error::TagLength(tag)) }
 }
 
 fn shape(aad: &[u8], data: &[u8]) -> Shape {

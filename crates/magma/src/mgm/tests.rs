@@ -308,10 +308,10 @@ fn a_message_of_two_to_the_29_bytes_is_too_long() {
     let mgm = Mgm::new(&[0; 32]);
     let long = vec![0; 1 << 29];
     let too_long = Some(Error::TooLong { limit: LONGEST });
-    assert_eq!(mgm.admit(&[0; 8], LONGEST as usize, 0).err(), None);
-    assert_eq!(mgm.admit(&[0; 8], 1, LONGEST as usize - 1).err(), None);
-    assert_eq!(mgm.admit(&[0; 8], 1, LONGEST as usize).err(), too_long);
-    assert_eq!(mgm.admit(&[0; 8], usize::MAX, usize::MAX).err(), too_long);
+    assert_eq!(admit(&[0; 8], LONGEST as usize, 0).err(), None);
+    assert_eq!(admit(&[0; 8], 1, LONGEST as usize - 1).err(), None);
+    assert_eq!(admit(&[0; 8], 1, LONGEST as usize).err(), too_long);
+    assert_eq!(admit(&[0; 8], usize::MAX, usize::MAX).err(), too_long);
     assert_eq!(mgm.seal(&[0; 8], &long, &mut []).err(), too_long);
     let mut sealer = mgm.sealer(&[0; 8]).expect("a nonce");
     sealer.aad(&[0; 100]).expect("taken");
