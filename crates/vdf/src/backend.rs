@@ -6,6 +6,8 @@ use generic::nudupl::State;
 
 #[cfg(target_arch = "x86_64")]
 mod adx;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 pub(crate) mod generic;
 mod portable;
 
@@ -34,6 +36,23 @@ pub static BACKENDS: &[Backend<Kernels>] = &[
         Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Adx]),
         &adx::KERNELS,
     ),
+    #[cfg(target_arch = "x86_64")]
+    Backend::new(
+        "avx512",
+        "as adx; discriminants of up to 1,024 bits with long rows in IFMA lanes",
+        Features::of(&[
+            Feature::Avx512f,
+            Feature::Avx512bw,
+            Feature::Avx512dq,
+            Feature::Avx512vl,
+            Feature::Avx512ifma,
+            Feature::Avx512vbmi,
+            Feature::Bmi1,
+            Feature::Bmi2,
+            Feature::Adx,
+        ]),
+        &avx512::KERNELS,
+    ),
 ];
 
 /// The loop that every kernel is.
@@ -41,7 +60,8 @@ macro_rules! chain_kernel {
     ($lane:expr, $form:ident, $stop:ident, $n:ident, $($sizes:literal)*) => {{
         let mut done = 0;
         while done < $n {
-            if !crate::backend::generic::nudupl::square::<_, $($sizes),*>($lane, $form, $stop) {
+            let invert = |a: &_, b: &_| lanework_integer::gcd::binary::invert($lane, a, b);
+            if !crate::backend::generic::nudupl::square::<_, $($sizes),*>($lane, $form, $stop, invert) {
                 break;
             }
             done += 1;

@@ -9,7 +9,7 @@
 //! 4. A = x0^2 + e0 v0, C = x1^2 + e1 v1, B = +-(2 x0 x1 + e0 v1 + e1 v0), and a step or two of reduction.
 #![forbid(unsafe_code)]
 
-use lanework_integer::gcd::binary::{self, Inverse};
+use lanework_integer::gcd::binary::Inverse;
 use lanework_integer::gcd::euclid::{self, Matrix};
 use lanework_integer::kernels::Lane;
 use lanework_integer::limbs;
@@ -149,15 +149,16 @@ impl<const H: usize> Along<H> {
     }
 }
 
-/// Squares the form. `stop` is a quarter of the discriminant's length. False, and the form unchanged, if a number came out
-/// longer or shorter than this code provides for. H = N / 2 + 1, M = N + 5.
+/// Squares the form. `stop` is a quarter of the discriminant's length; `invert` is `lanework_integer::gcd::binary::invert` or does the same. False,
+/// and the form unchanged, if a number came out longer or shorter than this code provides for. H = N / 2 + 1, M = N + 5.
 #[inline(always)]
 pub(crate) fn square<L: Lane, const N: usize, const C: usize, const H: usize, const M: usize>(
     lane: L,
     form: &mut State<N, C>,
     stop: usize,
+    invert: impl FnOnce(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
 ) -> bool {
-    match attempt::<L, N, C, H, M>(lane, form, stop) {
+    match attempt::<L, N, C, H, M>(lane, form, stop, invert) {
         Some(mut square) => {
             square.negative ^= form.negative;
             *form = square;
@@ -172,10 +173,11 @@ fn attempt<L: Lane, const N: usize, const C: usize, const H: usize, const M: usi
     lane: L,
     form: &State<N, C>,
     stop: usize,
+    invert: impl FnOnce(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
 ) -> Option<State<N, C>> {
     let State { a, b, c, .. } = form;
     let b_inverse = inverse64(b[0]);
-    let inverse = binary::invert::<L, N, M>(lane, a, b)?;
+    let inverse = invert(a, b)?;
     let mut m = divide(c, &inverse, b, b_inverse)?;
     if inverse.negative {
         let mut rest = *b;
