@@ -3,7 +3,7 @@
 use lanework_cpu::{Cpu, Settings};
 use lanework_vdf::backend::BACKENDS;
 use lanework_vdf::chain::ChainError;
-use lanework_vdf::proof::{Fast, prove_segments, prove_with};
+use lanework_vdf::proof::{Fast, Plain, Squarer, prove_segments, prove_with};
 use lanework_vdf::{Discriminant, Form};
 
 #[test]
@@ -37,4 +37,28 @@ fn a_form_of_another_discriminant_is_refused() {
     let x = Form::generator(&wrong).expect("a generator");
     let kernels = BACKENDS[0].get(&Cpu::baseline()).expect("portable");
     assert_eq!(Fast::new(kernels, &right, &x).map(|_| ()).unwrap_err(), ChainError::Form);
+}
+
+/// Near the generator a is short and c long; between the sizes that a kernel is made for there is room for such a c.
+#[test]
+fn the_first_forms_are_right_at_every_size() {
+    for bits in (64..=1024).step_by(64).chain([1088, 1152, 1280]) {
+        for seed in 0..if bits > 1024 { 1 } else { 5 } {
+            let d = Discriminant::from_seed(&[seed, 3], bits).expect("a discriminant");
+            let x = Form::generator(&d).expect("a generator");
+            let mut plain = Plain::new(&d, &x);
+            let mut chains: Vec<_> = BACKENDS
+                .iter()
+                .filter_map(|row| Some((row.name(), row.get(&Cpu::detect()).ok()?)))
+                .map(|(name, kernels)| (name, Fast::new(kernels, &d, &x).expect("a form of d")))
+                .collect();
+            for i in 0..14 {
+                plain.advance(1).expect("no fault");
+                for (name, chain) in &mut chains {
+                    let outcome = chain.advance(1);
+                    assert!(outcome.is_ok() && chain.form() == plain.form(), "{name}, {bits} bits, {i}");
+                }
+            }
+        }
+    }
 }

@@ -176,6 +176,11 @@ fn attempt<L: Lane, const N: usize, const C: usize, const H: usize, const M: usi
     invert: impl FnOnce(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
 ) -> Option<State<N, C>> {
     let State { a, b, c, .. } = form;
+    // |e| <= x + c v / a, where v is not above a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In groups of
+    // 512, 1,024 and 2,048 bits every c that fits its limbs is short enough; a little above half of that it may not be.
+    if limbs::bits(c) + 3 > stop.min(limbs::bits(a)) + 64 * H {
+        return None;
+    }
     let b_inverse = inverse64(b[0]);
     let inverse = invert(a, b)?;
     let mut m = divide(c, &inverse, b, b_inverse)?;
