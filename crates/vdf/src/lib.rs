@@ -10,6 +10,7 @@ pub mod form;
 pub mod known;
 pub mod prime;
 pub mod proof;
+pub mod prover;
 pub mod serial;
 pub mod spec;
 pub mod verify;

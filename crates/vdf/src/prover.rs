@@ -1,0 +1,176 @@
+//! The prover that a command or a timelord runs: the fast chain, proofs on the other cores, progress, and stopping.
+//!
+//! [`evaluate`] squares and nothing else. [`prove`] also keeps forms on the way and makes a proof of them: of one segment, whose
+//! prime hashes the result and which is therefore proved when the squaring is over, by all threads; or of several, each
+//! proved by a second thread as soon as it is squared. Every proof is verified before it is returned.
+#![forbid(unsafe_code)]
+
+mod buckets;
+mod digits;
+mod error;
+mod kept;
+mod plan;
+mod run;
+
+use core::fmt;
+
+use crate::backend::Kernels;
+use crate::discriminant::Discriminant;
+use crate::form::Form;
+use crate::proof::{self, Proof};
+
+pub use error::ProverError;
+pub use run::{evaluate, prove};
+
+/// What is to be computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The group.
+    pub discriminant: Discriminant,
+    /// Where the chain starts.
+    pub x: Form,
+    /// Squarings altogether.
+    pub iterations: u64,
+    /// The lengths of the segments before the last, in squarings; none means one segment.
+    pub segments: Vec<u64>,
+}
+
+impl Job {
+    /// A chain that is proved in one segment.
+    #[must_use]
+    pub fn new(discriminant: Discriminant, x: Form, iterations: u64) -> Job {
+        Job { discriminant, x, iterations, segments: Vec::new() }
+    }
+
+    /// The same in at most `most` segments before the last, of the lengths that Chia's timelords use.
+    #[must_use]
+    pub fn in_chia_segments(mut self, most: usize) -> Job {
+        self.segments = proof::chia_segments(self.iterations, most);
+        self
+    }
+
+    /// The same in the three segments of chiavdf's *2-Wesolowski* proofs: two thirds, two thirds of the rest, and the rest,
+    /// the first two rounded down to hundreds.
+    #[must_use]
+    pub fn in_two_thirds(mut self) -> Job {
+        let part = |rest: u64| {
+            let two_thirds = (u128::from(rest) * 2 / 3) as u64;
+            two_thirds - two_thirds % 100
+        };
+        let first = part(self.iterations);
+        let second = part(self.iterations - first);
+        self.segments = vec![first, second];
+        self
+    }
+}
+
+/// How it is computed. The result does not depend on this.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// The chain's backend.
+    pub kernels: &'static Kernels,
+    /// Threads that proofs may use, 1 or more. One squares at all times until the squaring is over.
+    pub threads: usize,
+    /// Bytes that kept forms may take, about. Fewer make the proof slower: see `DESIGN.md`.
+    pub memory: usize,
+}
+
+impl Options {
+    /// One thread for each core that may be used, and 256 MiB of kept forms.
+    #[must_use]
+    pub fn new(kernels: &'static Kernels) -> Options {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Options { kernels, threads, memory: 256 << 20 }
+    }
+
+    /// So many threads; 0 counts as 1.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Options {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// So many bytes for kept forms.
+    #[must_use]
+    pub fn memory(mut self, bytes: usize) -> Options {
+        self.memory = bytes;
+        self
+    }
+}
+
+/// What the prover is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Squaring; finished segments may be proved at the same time.
+    Squaring,
+    /// Proving what is left when the squaring is over.
+    Proving,
+    /// Verifying what was proved.
+    Verifying,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Squaring => "squaring",
+            Phase::Proving => "proving",
+            Phase::Verifying => "verifying",
+        })
+    }
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being done.
+    pub phase: Phase,
+    /// Of `total`: squarings, or while proving products of forms, or while verifying segments.
+    pub done: u64,
+    /// What `done` will be at the end of the phase.
+    pub total: u64,
+    /// Squarings so far that only the general code could do (chiavdf's `n_slow`).
+    pub slow: u64,
+    /// Squarings that were taken over from a checkpoint.
+    pub resumed: u64,
+}
+
+/// Seconds on the clock that each phase took in this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Seconds {
+    /// Squaring, and what was proved meanwhile.
+    pub squaring: f64,
+    /// Proving after that.
+    pub proving: f64,
+    /// Verifying after that.
+    pub verifying: f64,
+}
+
+/// What [`evaluate`] gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluated {
+    /// The result.
+    pub y: Form,
+    /// Squarings that only the general code could do.
+    pub slow: u64,
+    /// Squarings that were taken over from a checkpoint.
+    pub resumed: u64,
+    /// Time.
+    pub seconds: Seconds,
+}
+
+/// What [`prove`] gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proved {
+    /// The proof, which has been verified.
+    pub proof: Proof,
+    /// Squarings that only the general code could do.
+    pub slow: u64,
+    /// Squarings that were taken over from a checkpoint.
+    pub resumed: u64,
+    /// Time.
+    pub seconds: Seconds,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! The proof of a segment: kept forms are sorted into buckets by the digits of 2^T / B, by several threads.
+//!
+//! A pass has one bucket for each absolute value of a digit; a form whose digit is negative goes there inverted. Each thread owns a
+//! range of buckets and looks at all digits, so that no bucket is filled twice and no lock is taken.
+#![forbid(unsafe_code)]
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::digits;
+use super::kept::{self, Kept};
+use super::plan::Part;
+use crate::discriminant::Discriminant;
+use crate::form::Form;
+use crate::proof::{Challenge, Parameters};
+
+/// How far a proof is, and whether to stop, shared with who waits for it.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    /// Products done.
+    pub(crate) done: AtomicU64,
+    /// Set to stop; the proof is then not made.
+    pub(crate) stop: AtomicBool,
+}
+
+impl Meter {
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Products that a proof takes, about.
+pub(crate) fn products(part: &Part) -> u64 {
+    let Parameters { k, l } = part.parameters;
+    part.length / u64::from(k) + u64::from(l) * (1 << k)
+}
+
+/// x^(2^T / B rounded down), where x is the first of the kept forms. Nothing if it was stopped, or if a kept form does not have
+/// the discriminant.
+pub(crate) fn prove(
+    d: &Discriminant,
+    part: &Part,
+    forms: &Kept,
+    b: &Challenge,
+    threads: usize,
+    meter: &Meter,
+) -> Option<Form> {
+    let Parameters { k, l } = part.parameters;
+    let buckets = 1usize << (k - 1);
+    let threads = threads.clamp(1, buckets);
+    let mut out: Option<Form> = None;
+    for pass in (0..l).rev() {
+        let digits = digits::of_pass(part.length, part.parameters, pass, b);
+        if let Some(form) = &mut out {
+            for _ in 0..k {
+                *form = form.square(d);
+            }
+        }
+        let share = |t: usize| (t * buckets / threads, (t + 1) * buckets / threads);
+        let own = |t: usize| fill(d, &digits, forms, share(t), meter);
+        let sums: Vec<Option<Option<Form>>> = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads)
+                .map(|t| (t, std::thread::Builder::new().spawn_scoped(scope, move || own(t))))
+                .collect();
+            let mut sums = vec![own(0)];
+            for (t, other) in others {
+                // A thread that could not be started leaves its share to this one.
+                sums.push(match other {
+                    Ok(handle) => handle.join().unwrap_or(None),
+                    Err(_) => own(t),
+                });
+            }
+            sums
+        });
+        for sum in sums {
+            if let Some(sum) = sum? {
+                out = Some(out.map_or_else(|| sum.clone(), |out| out.compose(&sum, d)));
+            }
+        }
+    }
+    if meter.stopped() {
+        return None;
+    }
+    Some(out.unwrap_or_else(|| Form::identity(d)))
+}
+
+/// The product of bucket v to the power v for all v above `low` and not above `high`. Nothing if stopped; inside, nothing if
+/// all buckets are empty.
+fn fill(
+    d: &Discriminant,
+    digits: &[i32],
+    forms: &Kept,
+    (low, high): (usize, usize),
+    meter: &Meter,
+) -> Option<Option<Form>> {
+    let mut buckets: Vec<Option<Form>> = vec![None; high - low];
+    let (mut since, mut all) = (0u64, 0);
+    let mut tick = |n: u64| {
+        since += n;
+        if since >= 64 {
+            meter.done.fetch_add(since, Ordering::Relaxed);
+            all += since;
+            since = 0;
+        }
+        !meter.stopped()
+    };
+    for (i, digit) in digits.iter().enumerate() {
+        let value = digit.unsigned_abs() as usize;
+        if value <= low || value > high {
+            continue;
+        }
+        let mut form = kept::unpack(d, forms.get(i)?).ok()?;
+        if *digit < 0 {
+            form = form.inverse();
+        }
+        let bucket = &mut buckets[value - low - 1];
+        *bucket = Some(match bucket.take() {
+            Some(product) => product.compose(&form, d),
+            None => form,
+        });
+        if !tick(1) {
+            return None;
+        }
+    }
+    // Every bucket is multiplied into a running product from the highest down, and the running products together hold the
+    // bucket of `low` + i just i times.
+    let (mut running, mut out) = (None::<Form>, None::<Form>);
+    for bucket in buckets.iter().rev() {
+        if let Some(form) = bucket {
+            running = Some(running.map_or_else(|| form.clone(), |running| running.compose(form, d)));
+        }
+        if let Some(running) = &running {
+            out = Some(out.map_or_else(|| running.clone(), |out| out.compose(running, d)));
+        }
+        if !tick(2) {
+            return None;
+        }
+    }
+    match (running, out) {
+        (Some(running), Some(out)) if low > 0 => Some(Some(out.compose(&running.power(low as u64, d), d))),
+        (_, out) => Some(out),
+    }
+}

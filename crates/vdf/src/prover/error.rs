@@ -1,0 +1,65 @@
+//! What can go wrong.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use crate::chain::ChainError;
+use crate::verify::Refused;
+
+/// Why there is no result.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ProverError {
+    /// There are no squarings to do.
+    NoIterations,
+    /// A segment is empty, or the segments leave nothing for the last.
+    Segments,
+    /// The form does not have the discriminant, or the chain lost it on the way.
+    Chain(ChainError),
+    /// The observer said to stop.
+    Cancelled {
+        /// Squarings done until then.
+        after: u64,
+    },
+    /// A finished proof does not verify: the machine, or this code, miscalculated.
+    Wrong {
+        /// The segment, counted from 0.
+        segment: usize,
+        /// What verification says.
+        why: Refused,
+    },
+    /// The operating system refused a thread.
+    Thread(std::io::Error),
+}
+
+impl fmt::Display for ProverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProverError::NoIterations => f.write_str("there are no squarings to do"),
+            ProverError::Segments => f.write_str("the segments do not fit the number of squarings"),
+            ProverError::Chain(e) => e.fmt(f),
+            ProverError::Cancelled { after } => write!(f, "stopped after {after} squarings"),
+            ProverError::Wrong { segment, why } => {
+                write!(f, "the proof of segment {segment} does not verify: {why}; the machine miscalculated")
+            }
+            ProverError::Thread(e) => write!(f, "a thread could not be started: {e}"),
+        }
+    }
+}
+
+impl core::error::Error for ProverError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            ProverError::Chain(e) => Some(e),
+            ProverError::Wrong { why, .. } => Some(why),
+            ProverError::Thread(e) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+impl From<ChainError> for ProverError {
+    fn from(e: ChainError) -> ProverError {
+        ProverError::Chain(e)
+    }
+}
