@@ -5,11 +5,14 @@
 #[cfg(target_arch = "x86_64")]
 #[path = "backend/adx_lane.rs"]
 mod adx_lane;
+pub mod backend;
+pub mod check;
 pub mod gcd;
 mod int;
 pub mod kernels;
 pub mod limbs;
 mod uint;
 
+pub use backend::{BACKENDS, Integers};
 pub use int::Int;
 pub use uint::Uint;

@@ -1,0 +1,111 @@
+//! From 64-bit limbs to limbs of 52 bits and back.
+//!
+//! Eight limbs are 52 bytes, so every vector takes its bytes from 52 bytes further on: one load, one permutation of bytes
+//! (limb j begins at byte 6.5 j), one shift by 0 or 4 bits, one mask. Back: neighbouring limbs are joined to 13 bytes in
+//! each 128-bit lane, and one permutation of two vectors' bytes makes eight 64-bit limbs, so that every store is aligned with
+//! the limbs and what loads them singly finds them in one store.
+//!
+//! Floor: three and four instructions a vector, latency about 10 each way. What costs more is memory: the loads here are
+//! wider than the stores that wrote the limbs if those were written one by one, and cannot be forwarded from them.
+
+use super::{LIMB, Number, Z};
+use core::arch::x86_64::*;
+
+#[repr(align(64))]
+struct Bytes([u8; 64]);
+
+/// Where the bytes of limb j are.
+static SPREAD: Bytes = {
+    let mut out = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        out[i] = (13 * (i / 8) / 2 + i % 8) as u8;
+        i += 1;
+    }
+    Bytes(out)
+};
+
+/// For every vector of 64-bit limbs, from which bytes of two joined vectors it is taken.
+static JOIN: [Bytes; 9] = {
+    let mut out = [const { Bytes([0; 64]) }; 9];
+    let mut u = 0;
+    while u < 9 {
+        let mut i = 0;
+        while i < 64 {
+            let byte = 64 * u + i;
+            let (group, rest) = (byte / 52, byte % 52);
+            let group = group - 64 * u / 52;
+            out[u].0[i] = if group < 2 { (64 * group + rest / 13 * 16 + rest % 13) as u8 } else { 15 };
+            i += 1;
+        }
+        u += 1;
+    }
+    out
+};
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn load(bytes: &'static Bytes) -> Z {
+    // SAFETY: 64 readable bytes at a multiple of 64.
+    unsafe { _mm512_load_si512(bytes.0.as_ptr().cast()) }
+}
+
+/// The limbs of a magnitude, and the sign to take if it is not 0.
+///
+/// # Safety
+/// The CPU must have the features of this backend; the limbs fit the number.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,bmi1,bmi2")]
+pub(crate) unsafe fn read<const V: usize>(from: &[u64], negative: bool, out: &mut Number<V>) {
+    let (spread, bytes) = (load(&SPREAD), 8 * from.len());
+    let shifts = _mm512_setr_epi64(0, 4, 0, 4, 0, 4, 0, 4);
+    let limb = _mm512_set1_epi64(LIMB as i64);
+    let mut vectors = [_mm512_setzero_si512(); V];
+    let mut some = _mm512_setzero_si512();
+    for t in 0..V {
+        let there = bytes.saturating_sub(52 * t).min(64) as u32;
+        // All ones, shifted in two steps since a shift by 64 does nothing.
+        let mask = !(u64::MAX << (there / 2) << (there - there / 2));
+        // SAFETY: bytes beyond the limbs are masked and not read, even where the address is not theirs.
+        let x = unsafe { _mm512_maskz_loadu_epi8(mask, from.as_ptr().cast::<i8>().wrapping_add(52 * t)) };
+        some = _mm512_or_si512(some, x);
+        vectors[t] = _mm512_and_si512(_mm512_srlv_epi64(_mm512_permutexvar_epi8(spread, x), shifts), limb);
+    }
+    let negative = negative && _mm512_test_epi64_mask(some, some) != 0;
+    out.store(&vectors, negative);
+}
+
+/// All limbs of the magnitude that `out` has room for; gives how many are significant.
+///
+/// # Safety
+/// As [`read`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,bmi1,bmi2")]
+pub(crate) unsafe fn write<const V: usize>(x: &Number<V>, out: &mut [u64]) -> usize {
+    let mut joined = x.load();
+    for t in 0..V {
+        // Even lanes take 12 bits of their neighbour, odd lanes keep the other 40.
+        let other = _mm512_shuffle_epi32::<0x4e>(joined[t]);
+        let even = _mm512_or_si512(joined[t], _mm512_slli_epi64::<52>(other));
+        joined[t] = _mm512_mask_srli_epi64::<12>(even, 0xaa, joined[t]);
+    }
+    let mut significant = 0;
+    let whole = out.len();
+    for u in 0..whole.div_ceil(8) {
+        let (first, second) = (64 * u / 52, 64 * u / 52 + 1);
+        let at = |i: usize| joined[i.min(V - 1)];
+        let mut words = _mm512_permutex2var_epi8(at(first), load(&JOIN[u]), at(second));
+        if u == 4 && V > 6 {
+            // Here a vector reaches into a third, for its last lane.
+            words = _mm512_mask_broadcastq_epi64(words, 0x80, _mm512_castsi512_si128(at(6)));
+        }
+        let left = (whole - 8 * u).min(8);
+        let mask = ((1u32 << left) - 1) as u8;
+        words = _mm512_maskz_mov_epi64(mask, words);
+        // SAFETY: the limbs beyond `out` are masked and not written.
+        unsafe { _mm512_mask_storeu_epi64(out.as_mut_ptr().add(8 * u).cast(), mask, words) };
+        let some = _mm512_test_epi64_mask(words, words);
+        if some != 0 {
+            significant = 8 * u + 8 - some.leading_zeros() as usize;
+        }
+    }
+    significant
+}

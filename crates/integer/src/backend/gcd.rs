@@ -1,0 +1,120 @@
+//! The two GCDs of every backend: Lehmer's, which stops at any length and tells matrices, and the one from the bottom, which gives
+//! inverses. Both work on 64-bit limbs and are stamped for the lanes of [`crate::kernels`].
+
+use crate::gcd::binary::{self, Inverse};
+use crate::gcd::euclid::{self, Matrix, Rare};
+use crate::kernels::Portable;
+
+/// Both GCDs for numbers of N limbs; cofactors of the second have M.
+#[derive(Debug)]
+pub struct Gcd<const N: usize, const M: usize> {
+    /// As [`euclid::reduce`].
+    reduce: unsafe fn(&mut [u64; N], &mut [u64; N], usize, &mut dyn FnMut(&Matrix)) -> Result<(), Rare>,
+    /// As [`binary::invert`].
+    invert: unsafe fn(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
+}
+
+impl<const N: usize, const M: usize> Gcd<N, M> {
+    /// Reduces x0 >= x1 > 0 until x1 has at most `stop` bits, telling `step` every matrix: [`euclid::reduce`]. With 0 bits x0 is
+    /// the greatest common divisor, and the product of the matrices has its cofactors.
+    ///
+    /// # Errors
+    /// [`Rare`], as there.
+    pub fn reduce(
+        &self,
+        x0: &mut [u64; N],
+        x1: &mut [u64; N],
+        stop: usize,
+        step: &mut dyn FnMut(&Matrix),
+    ) -> Result<(), Rare> {
+        // SAFETY: this value is reachable only through a backend whose features were checked.
+        unsafe { (self.reduce)(x0, x1, stop, step) }
+    }
+
+    /// The inverse of a modulo an odd b, times a power of two: [`binary::invert`].
+    #[must_use]
+    pub fn invert(&self, a: &[u64; N], b: &[u64; N]) -> Option<Inverse<M>> {
+        // SAFETY: as above.
+        unsafe { (self.invert)(a, b) }
+    }
+}
+
+/// The GCDs on a lane that needs nothing.
+#[cfg(test)]
+pub(crate) fn of_lane<L: crate::kernels::Lane + Default, const N: usize, const M: usize>() -> Gcd<N, M> {
+    unsafe fn reduce<L: crate::kernels::Lane + Default, const N: usize>(
+        x0: &mut [u64; N],
+        x1: &mut [u64; N],
+        stop: usize,
+        step: &mut dyn FnMut(&Matrix),
+    ) -> Result<(), Rare> {
+        euclid::reduce(L::default(), x0, x1, stop, step)
+    }
+    unsafe fn invert<L: crate::kernels::Lane + Default, const N: usize, const M: usize>(
+        a: &[u64; N],
+        b: &[u64; N],
+    ) -> Option<Inverse<M>> {
+        binary::invert(L::default(), a, b)
+    }
+    Gcd { reduce: reduce::<L, N>, invert: invert::<L, N, M> }
+}
+
+/// The GCDs of all widths.
+#[derive(Debug)]
+pub struct Gcds {
+    /// Numbers of 256 bits.
+    pub w256: Gcd<4, 9>,
+    /// Numbers of 512 bits.
+    pub w512: Gcd<8, 13>,
+    /// Numbers of 1,024 bits.
+    pub w1024: Gcd<16, 21>,
+    /// Numbers of 2,112 bits.
+    pub w2112: Gcd<33, 38>,
+}
+
+macro_rules! stamp {
+    ($name:ident, $lane:expr, $(#[$attribute:meta])*) => {
+        $(#[$attribute])*
+        unsafe fn reduce<const N: usize>(
+            x0: &mut [u64; N],
+            x1: &mut [u64; N],
+            stop: usize,
+            step: &mut dyn FnMut(&Matrix),
+        ) -> Result<(), Rare> {
+            euclid::reduce($lane, x0, x1, stop, step)
+        }
+
+        $(#[$attribute])*
+        unsafe fn invert<const N: usize, const M: usize>(a: &[u64; N], b: &[u64; N]) -> Option<Inverse<M>> {
+            binary::invert($lane, a, b)
+        }
+
+        /// The GCDs of this lane.
+        pub(crate) static $name: Gcds = Gcds {
+            w256: Gcd { reduce, invert },
+            w512: Gcd { reduce, invert },
+            w1024: Gcd { reduce, invert },
+            w2112: Gcd { reduce, invert },
+        };
+    };
+}
+
+mod portable {
+    use super::*;
+    stamp!(PORTABLE, Portable,);
+}
+pub(crate) use portable::PORTABLE;
+
+#[cfg(target_arch = "x86_64")]
+mod adx {
+    use super::*;
+    use crate::adx_lane::Adx;
+    stamp!(
+        ADX,
+        // SAFETY: the rows of the table that have these kernels name these features.
+        unsafe { Adx::assume() },
+        #[target_feature(enable = "bmi1,bmi2,adx")]
+    );
+}
+#[cfg(target_arch = "x86_64")]
+pub(crate) use adx::ADX;
