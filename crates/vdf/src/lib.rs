@@ -5,9 +5,11 @@
 pub mod backend;
 pub mod chain;
 pub mod check;
+pub mod client;
 pub mod discriminant;
 pub mod form;
 pub mod known;
+pub mod number;
 pub mod prime;
 pub mod proof;
 pub mod prover;

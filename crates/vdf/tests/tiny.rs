@@ -1,0 +1,30 @@
+//! Discriminants of a few bits, prime or not: a timelord may send them, and every backend squares in their groups too.
+
+use lanework_cpu::Cpu;
+use lanework_integer::Int;
+use lanework_vdf::backend::BACKENDS;
+use lanework_vdf::proof::{Fast, Plain, Squarer};
+use lanework_vdf::{Discriminant, Form, Lenient};
+
+#[test]
+fn every_group_of_a_small_discriminant() {
+    let kernels: Vec<_> = BACKENDS.iter().filter_map(|row| row.get(&Cpu::detect()).ok()).collect();
+    let mut forms = 0;
+    for n in (3..3000).step_by(4).chain([(1 << 31) - 1, (1 << 62) - 57, i64::MAX]) {
+        let d = Discriminant::new(&Int::from_i64(-n)).expect("1 modulo 4");
+        for (a, b) in (1i64..32).flat_map(|a| (-a..=a).map(move |b| (a, b))) {
+            let Ok(x) = Form::new(&d, &Int::from_i64(a), &Int::from_i64(b)) else { continue };
+            // Forms whose coefficients have a common divisor have no encoding that could arrive.
+            let Ok(x) = Form::from_bytes(Lenient, &d, &x.to_bytes(&d)) else { continue };
+            forms += 1;
+            let mut plain = Plain::new(&d, &x);
+            plain.advance(20).expect("no fault");
+            for kernels in &kernels {
+                let mut fast = Fast::new(kernels, &d, &x).expect("a form of d");
+                fast.advance(20).expect("no fault");
+                assert_eq!(fast.form(), plain.form(), "discriminant -{n}, form {a}, {b}");
+            }
+        }
+    }
+    assert!(forms > 3000, "{forms} forms");
+}
