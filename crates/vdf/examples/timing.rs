@@ -4,6 +4,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use lanework_cpu::Cpu;
+use lanework_vdf::backend::{BACKENDS, Kernels};
+use lanework_vdf::prime::is_prime_on;
 use lanework_vdf::{Discriminant, Form, Limits, Question, Strict, known, verify};
 
 fn best<T>(times: u32, runs: u32, mut f: impl FnMut() -> T) -> f64 {
@@ -19,16 +22,36 @@ fn best<T>(times: u32, runs: u32, mut f: impl FnMut() -> T) -> f64 {
 }
 
 fn main() {
+    let wanted = std::env::args().nth(1);
+    for row in BACKENDS.iter().filter(|row| wanted.as_deref().is_none_or(|name| name == row.name())) {
+        match row.get(&Cpu::detect()) {
+            Ok(kernels) => {
+                println!("{}", row.name());
+                report(kernels);
+            }
+            Err(e) => println!("{e}"),
+        }
+    }
+}
+
+fn report(kernels: &'static Kernels) {
     let record = known::records().next().expect("the records are not empty");
-    let d = Discriminant::from_seed(&record.challenge, record.bits).expect("the record has a discriminant");
+    let d = Discriminant::from_seed_on(kernels, &record.challenge, record.bits);
+    let d = d.expect("the record has a discriminant");
     let mut x = Form::generator(&d).expect("D is 1 modulo 8").power(u64::MAX, &d).power(u64::MAX, &d);
     let y = x.power(12345, &d);
-    println!("square        {:9.3} us", 1e6 * best(50, 300, || x = x.square(&d)));
-    println!("compose       {:9.3} us", 1e6 * best(50, 300, || x = x.compose(&y, &d)));
+    println!("square        {:9.3} us", 1e6 * best(50, 100, || x = x.square(&d)));
+    println!("compose       {:9.3} us", 1e6 * best(50, 100, || x = x.compose(&y, &d)));
     let bytes = x.to_bytes(&d);
     println!("encode        {:9.3} us", 1e6 * best(100, 10, || x.to_bytes(&d)));
     println!("decode        {:9.3} us", 1e6 * best(100, 10, || Form::from_bytes(Strict, &d, &bytes)));
-    println!("challenge     {:9.3} us", 1e6 * best(1, 200, || lanework_vdf::Challenge::of(&d, &x, &y)));
+    let mut i = 0;
+    let forms: Vec<Form> = (0..200u64).map(|i| x.power(2 * i + 1, &d)).collect();
+    let challenge = best(200, 5, || {
+        i = (i + 1) % forms.len();
+        lanework_vdf::Challenge::of(&d, &forms[i], &y)
+    });
+    println!("challenge     {:9.3} us", 1e6 * challenge);
     let question =
         Question { x: &record.x, proof: &record.proof, iterations: record.iterations, depth: record.depth };
     println!(
@@ -36,11 +59,11 @@ fn main() {
         1e6 * best(1, 100, || verify(Strict, &d, &question, &Limits::default()))
     );
     let prime = *d.value().magnitude();
-    println!("prime test    {:9.3} us", 1e6 * best(1, 100, || lanework_vdf::prime::is_prime(prime.limbs())));
-    let seeds: Vec<_> = known::records().map(|record| record.challenge).take(40).collect();
-    let all = best(1, 1, || {
+    println!("prime test    {:9.3} us", 1e6 * best(1, 20, || is_prime_on(kernels, prime.limbs())));
+    let seeds: Vec<_> = known::records().map(|record| record.challenge).take(100).collect();
+    let all = best(1, 2, || {
         seeds.iter().for_each(|seed| {
-            black_box(Discriminant::from_seed(seed, 1024).is_ok());
+            black_box(Discriminant::from_seed_on(kernels, seed, 1024).is_ok());
         });
     });
     println!("discriminant  {:9.3} us", 1e6 * all / seeds.len() as f64);

@@ -1,13 +1,17 @@
 //! The contract that every backend of the squaring chain fulfils, and the table of backends.
 
-use lanework_cpu::{Backend, Feature, Features};
+use std::sync::OnceLock;
 
+use lanework_cpu::{Backend, Cpu, Feature, Features};
+
+use candidates::Candidates;
 use generic::nudupl::State;
 
 #[cfg(target_arch = "x86_64")]
 mod adx;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub(crate) mod candidates;
 pub(crate) mod generic;
 mod portable;
 
@@ -24,6 +28,18 @@ pub struct Kernels {
     pub(crate) narrow: unsafe fn(&mut Narrow, usize, u64) -> u64,
     pub(crate) middle: unsafe fn(&mut Middle, usize, u64) -> u64,
     pub(crate) broad: unsafe fn(&mut Broad, usize, u64) -> u64,
+    pub(crate) compose: Compose,
+    /// For numbers out of hashes that have to be prime.
+    pub(crate) candidates: &'static Candidates,
+}
+
+/// The product of two forms for each width of chain: nothing, if the general code has to find it. The last argument is the
+/// chain's.
+#[derive(Debug)]
+pub(crate) struct Compose {
+    pub(crate) narrow: unsafe fn(&Narrow, &Narrow, usize) -> Option<Narrow>,
+    pub(crate) middle: unsafe fn(&Middle, &Middle, usize) -> Option<Middle>,
+    pub(crate) broad: unsafe fn(&Broad, &Broad, usize) -> Option<Broad>,
 }
 
 /// Every backend, from the plainest, which needs nothing, to the fastest.
@@ -55,6 +71,17 @@ pub static BACKENDS: &[Backend<Kernels>] = &[
     ),
 ];
 
+/// The kernels of the fastest backend that this CPU has: what is used where none is named.
+#[must_use]
+pub fn best() -> &'static Kernels {
+    static BEST: OnceLock<&Kernels> = OnceLock::new();
+    // The first row needs nothing of the CPU.
+    BEST.get_or_init(|| {
+        let cpu = Cpu::detect();
+        BACKENDS.iter().rev().find_map(|row| row.get(&cpu).ok()).unwrap_or(&portable::KERNELS)
+    })
+}
+
 /// The loop that every kernel is.
 macro_rules! chain_kernel {
     ($lane:expr, $form:ident, $stop:ident, $n:ident, $($sizes:literal)*) => {{
@@ -85,5 +112,20 @@ impl Kernels {
     pub(crate) fn broad(&self, form: &mut Broad, stop: usize, n: u64) -> u64 {
         // SAFETY: as above.
         unsafe { (self.broad)(form, stop, n) }
+    }
+
+    pub(crate) fn compose_narrow(&self, x: &Narrow, y: &Narrow, stop: usize) -> Option<Narrow> {
+        // SAFETY: as above.
+        unsafe { (self.compose.narrow)(x, y, stop) }
+    }
+
+    pub(crate) fn compose_middle(&self, x: &Middle, y: &Middle, stop: usize) -> Option<Middle> {
+        // SAFETY: as above.
+        unsafe { (self.compose.middle)(x, y, stop) }
+    }
+
+    pub(crate) fn compose_broad(&self, x: &Broad, y: &Broad, stop: usize) -> Option<Broad> {
+        // SAFETY: as above.
+        unsafe { (self.compose.broad)(x, y, stop) }
     }
 }

@@ -5,6 +5,7 @@ use core::fmt;
 
 use lanework_integer::Int;
 
+use crate::backend::{Kernels, best};
 use crate::form::LIMBS;
 use crate::form::num::Num;
 use crate::prime;
@@ -13,11 +14,20 @@ use crate::prime;
 pub const MAX_BITS: usize = 2048;
 
 /// A negative number that is 1 modulo 4, of at most [`MAX_BITS`] bits, and what the group's operations need of it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Discriminant {
     number: Num,
     fourth_root: Num,
+    kernels: &'static Kernels,
 }
+
+impl PartialEq for Discriminant {
+    fn eq(&self, other: &Discriminant) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Discriminant {}
 
 /// Why a number is no discriminant here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +91,19 @@ impl Discriminant {
     }
 
     fn from_magnitude(d: &Num) -> Discriminant {
-        Discriminant { number: d.abs().neg(), fourth_root: d.abs().root().root() }
+        Discriminant { number: d.abs().neg(), fourth_root: d.abs().root().root(), kernels: best() }
+    }
+
+    /// The same discriminant, with whose forms a backend's kernels compute: the fastest ones of this CPU unless this says
+    /// otherwise. Results are the same whichever compute.
+    #[must_use]
+    pub fn on(mut self, kernels: &'static Kernels) -> Discriminant {
+        self.kernels = kernels;
+        self
+    }
+
+    pub(crate) fn kernels(&self) -> &'static Kernels {
+        self.kernels
     }
 
     /// The discriminant that a challenge stands for: the negative of the first prime, 7 modulo 8, in the stream of
@@ -90,6 +112,18 @@ impl Discriminant {
     /// # Errors
     /// An empty challenge, or a length that is not a multiple of 8 from 8 to [`MAX_BITS`]. Chia itself stops at 1,024.
     pub fn from_seed(seed: &[u8], bits: usize) -> Result<Discriminant, DiscriminantError> {
+        Discriminant::from_seed_on(best(), seed, bits)
+    }
+
+    /// [`Discriminant::from_seed`] with the kernels of a backend, with which the group then computes.
+    ///
+    /// # Errors
+    /// As [`Discriminant::from_seed`].
+    pub fn from_seed_on(
+        kernels: &'static Kernels,
+        seed: &[u8],
+        bits: usize,
+    ) -> Result<Discriminant, DiscriminantError> {
         if seed.is_empty() {
             return Err(DiscriminantError::EmptySeed);
         }
@@ -99,7 +133,8 @@ impl Discriminant {
         if bits > MAX_BITS {
             return Err(DiscriminantError::TooLong { bits, most: MAX_BITS });
         }
-        Ok(Discriminant::from_magnitude(&prime::hash_prime(seed, bits, &[0, 1, 2, bits - 1])))
+        Ok(Discriminant::from_magnitude(&prime::hash_prime(kernels, seed, bits, &[0, 1, 2, bits - 1]))
+            .on(kernels))
     }
 
     /// D.

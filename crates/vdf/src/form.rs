@@ -6,6 +6,7 @@
 
 mod compose;
 pub(crate) mod euclid;
+mod fast;
 pub(crate) mod num;
 pub(crate) mod power;
 

@@ -39,7 +39,7 @@ impl Challenge {
     pub fn of(d: &Discriminant, x: &Form, y: &Form) -> Challenge {
         let mut bytes = x.to_bytes(d);
         bytes.extend_from_slice(&y.to_bytes(d));
-        Challenge(prime::hash_prime(&bytes, B_BITS, &[B_BITS - 1]))
+        Challenge(prime::hash_prime(d.kernels(), &bytes, B_BITS, &[B_BITS - 1]))
     }
 
     /// From bytes, highest first.

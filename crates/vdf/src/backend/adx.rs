@@ -2,9 +2,14 @@
 
 use lanework_integer::kernels::Adx;
 
-use super::{Broad, Kernels, Middle, Narrow, chain_kernel};
+use super::generic::nucomp;
+use super::{Broad, Compose, Kernels, Middle, Narrow, candidates, chain_kernel};
 
-pub(super) static KERNELS: Kernels = Kernels { narrow, middle, broad };
+pub(super) static KERNELS: Kernels =
+    Kernels { narrow, middle, broad, compose: COMPOSE, candidates: &candidates::adx::CANDIDATES };
+
+pub(super) const COMPOSE: Compose =
+    Compose { narrow: compose_narrow, middle: compose_middle, broad: compose_broad };
 
 /// # Safety
 /// The CPU must have BMI1, BMI2 and ADX.
@@ -31,4 +36,31 @@ unsafe fn broad(form: &mut Broad, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     chain_kernel!(lane, form, stop, n, 16 17 9 21)
+}
+
+/// # Safety
+/// The CPU must have BMI1, BMI2 and ADX.
+#[target_feature(enable = "bmi1,bmi2,adx")]
+unsafe fn compose_narrow(x: &Narrow, y: &Narrow, stop: usize) -> Option<Narrow> {
+    // SAFETY: the caller's promise.
+    let lane = unsafe { Adx::assume() };
+    nucomp::compose::<_, 4, 5, 3, 6, 10>(lane, x, y, stop)
+}
+
+/// # Safety
+/// The CPU must have BMI1, BMI2 and ADX.
+#[target_feature(enable = "bmi1,bmi2,adx")]
+unsafe fn compose_middle(x: &Middle, y: &Middle, stop: usize) -> Option<Middle> {
+    // SAFETY: the caller's promise.
+    let lane = unsafe { Adx::assume() };
+    nucomp::compose::<_, 8, 9, 5, 10, 14>(lane, x, y, stop)
+}
+
+/// # Safety
+/// The CPU must have BMI1, BMI2 and ADX.
+#[target_feature(enable = "bmi1,bmi2,adx")]
+unsafe fn compose_broad(x: &Broad, y: &Broad, stop: usize) -> Option<Broad> {
+    // SAFETY: the caller's promise.
+    let lane = unsafe { Adx::assume() };
+    nucomp::compose::<_, 16, 17, 9, 18, 22>(lane, x, y, stop)
 }

@@ -2,9 +2,10 @@
 
 use lanework_integer::kernels::Adx;
 
-use super::{Broad, Kernels, Middle, Narrow, chain_kernel};
+use super::{Broad, Kernels, Middle, Narrow, adx, candidates, chain_kernel};
 
-pub(super) static KERNELS: Kernels = Kernels { narrow, middle, broad };
+pub(super) static KERNELS: Kernels =
+    Kernels { narrow, middle, broad, compose: adx::COMPOSE, candidates: &candidates::avx512::CANDIDATES };
 
 /// # Safety
 /// The CPU must have what the table of backends asks of this one.

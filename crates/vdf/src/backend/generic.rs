@@ -3,4 +3,5 @@
 
 pub(crate) mod compose;
 pub(crate) mod general;
+pub(crate) mod nucomp;
 pub(crate) mod nudupl;

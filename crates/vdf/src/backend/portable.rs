@@ -3,9 +3,14 @@
 
 use lanework_integer::kernels::Portable;
 
-use super::{Broad, Kernels, Middle, Narrow, chain_kernel};
+use super::generic::nucomp;
+use super::{Broad, Compose, Kernels, Middle, Narrow, candidates, chain_kernel};
 
-pub(super) static KERNELS: Kernels = Kernels { narrow, middle, broad };
+pub(super) static KERNELS: Kernels =
+    Kernels { narrow, middle, broad, compose: COMPOSE, candidates: &candidates::portable::CANDIDATES };
+
+pub(super) const COMPOSE: Compose =
+    Compose { narrow: compose_narrow, middle: compose_middle, broad: compose_broad };
 
 fn narrow(form: &mut Narrow, stop: usize, n: u64) -> u64 {
     chain_kernel!(Portable, form, stop, n, 4 5 3 9)
@@ -17,4 +22,16 @@ fn middle(form: &mut Middle, stop: usize, n: u64) -> u64 {
 
 fn broad(form: &mut Broad, stop: usize, n: u64) -> u64 {
     chain_kernel!(Portable, form, stop, n, 16 17 9 21)
+}
+
+fn compose_narrow(x: &Narrow, y: &Narrow, stop: usize) -> Option<Narrow> {
+    nucomp::compose::<_, 4, 5, 3, 6, 10>(Portable, x, y, stop)
+}
+
+fn compose_middle(x: &Middle, y: &Middle, stop: usize) -> Option<Middle> {
+    nucomp::compose::<_, 8, 9, 5, 10, 14>(Portable, x, y, stop)
+}
+
+fn compose_broad(x: &Broad, y: &Broad, stop: usize) -> Option<Broad> {
+    nucomp::compose::<_, 16, 17, 9, 18, 22>(Portable, x, y, stop)
 }

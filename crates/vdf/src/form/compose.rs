@@ -8,9 +8,9 @@
 //! NUCOMP; the formulas are worked out anew, so that nothing is divided by 4a.)
 #![forbid(unsafe_code)]
 
-use super::Form;
 use super::euclid::{euclid, gcd_inverse};
 use super::num::Num;
+use super::{Form, fast};
 use crate::discriminant::Discriminant;
 
 /// What [`finish`] needs to know of a composition.
@@ -57,6 +57,10 @@ impl Form {
     /// The product of two classes. Both forms must have the discriminant d.
     #[must_use]
     pub fn compose(&self, other: &Form, d: &Discriminant) -> Form {
+        fast::compose(self, other, d).unwrap_or_else(|| self.compose_generally(other, d))
+    }
+
+    fn compose_generally(&self, other: &Form, d: &Discriminant) -> Form {
         // a2 must be the longer one: then c2 is so short that no product with it is longer than D.
         let (f1, f2) = if self.a.compare_magnitude(&other.a).is_le() { (self, other) } else { (other, self) };
         let s = f1.b.add(&f2.b).half();
@@ -83,6 +87,10 @@ impl Form {
     /// The square of a class. The form must have the discriminant d.
     #[must_use]
     pub fn square(&self, d: &Discriminant) -> Form {
+        fast::square(self, d).unwrap_or_else(|| self.square_generally(d))
+    }
+
+    fn square_generally(&self, d: &Discriminant) -> Form {
         let (g, u) = gcd_inverse(&self.b.abs().modulo(&self.a), &self.a);
         let u = u.neg_if(!self.b.is_negative());
         let ready = |v: &Num, k: &Num, gc: &Num| {

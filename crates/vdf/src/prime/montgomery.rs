@@ -3,42 +3,30 @@
 
 use lanework_integer::limbs;
 
+use super::sieve::inverse;
 use crate::form::num::Num;
 
-/// A sum of products, of three limbs.
-#[derive(Clone, Copy, Default)]
-struct Sum {
-    low: u128,
-    high: u64,
+/// The one loop that decides how fast a product is, on one instruction set. Values of this type carry no data: they prove that
+/// it is there.
+pub(crate) trait Words: Copy {
+    /// x += y * factor over the length of y, which is also x's; gives the limb that is carried out.
+    fn add_mul(self, x: &mut [u64], y: &[u64], factor: u64) -> u64;
 }
 
-impl Sum {
-    #[inline(always)]
-    fn add(&mut self, x: u64, y: u64) {
-        let (low, carry) = self.low.overflowing_add(u128::from(x) * u128::from(y));
-        self.low = low;
-        self.high += u64::from(carry);
-    }
+/// Words without any special instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain;
 
-    /// Adds twice another sum.
+impl Words for Plain {
     #[inline(always)]
-    fn add_twice(&mut self, other: &Sum) {
-        let (low, carry) = self.low.overflowing_add(other.low << 1);
-        self.low = low;
-        self.high += (other.high << 1 | (other.low >> 127) as u64) + u64::from(carry);
-    }
-
-    /// The lowest limb; the others move down.
-    #[inline(always)]
-    fn take(&mut self) -> u64 {
-        let out = self.low as u64;
-        self.low = self.low >> 64 | u128::from(self.high) << 64;
-        self.high = 0;
-        out
+    fn add_mul(self, x: &mut [u64], y: &[u64], factor: u64) -> u64 {
+        limbs::add_mul(x, y, factor)
     }
 }
 
-pub(crate) struct Montgomery<const N: usize> {
+/// Numbers modulo n.
+pub(crate) struct Montgomery<W: Words, const N: usize> {
+    words: W,
     n: [u64; N],
     /// -1 / n modulo 2^64.
     inverse: u64,
@@ -46,23 +34,17 @@ pub(crate) struct Montgomery<const N: usize> {
     pub(crate) one: [u64; N],
 }
 
-impl<const N: usize> Montgomery<N> {
-    /// For an odd n > 1.
-    pub(crate) fn new(n: [u64; N]) -> Montgomery<N> {
-        // Newton's method doubles the number of right bits from 3.
-        let mut inverse = n[0];
-        for _ in 0..5 {
-            inverse = inverse.wrapping_mul(2u64.wrapping_sub(n[0].wrapping_mul(inverse)));
-        }
-        let modulus = Num::from_limbs(false, &n);
-        let one = Num::from_u64(1).shift_left(64 * N).modulo(&modulus);
-        let mut limbs = [0; N];
-        limbs[..one.len()].copy_from_slice(one.magnitude());
-        Montgomery { n, inverse: inverse.wrapping_neg(), one: limbs }
+impl<W: Words, const N: usize> Montgomery<W, N> {
+    /// For an odd n > 1 of at most N limbs.
+    #[inline(always)]
+    pub(crate) fn new(words: W, modulus: &Num) -> Montgomery<W, N> {
+        let n = fixed(modulus);
+        let one = fixed(&Num::from_u64(1).shift_left(64 * N).modulo(modulus));
+        Montgomery { words, n, inverse: inverse(n[0]).wrapping_neg(), one }
     }
 
     /// x - n if the number of N limbs and a carry is n or more.
-    #[inline]
+    #[inline(always)]
     fn settle(&self, mut x: [u64; N], carry: bool) -> [u64; N] {
         if carry || x.iter().rev().ge(self.n.iter().rev()) {
             limbs::sub(&mut x, &self.n);
@@ -70,54 +52,87 @@ impl<const N: usize> Montgomery<N> {
         x
     }
 
-    /// The product. Limb by limb of the result, lowest first: all products that meet there are summed in one three-limb number,
-    /// which costs fewer carries than row by row.
-    #[inline]
+    /// The product.
+    #[inline(always)]
     pub(crate) fn mul(&self, x: &[u64; N], y: &[u64; N]) -> [u64; N] {
-        self.reduce(
-            |i, sum| x[..=i].iter().zip(y[..=i].iter().rev()).for_each(|(&x, &y)| sum.add(x, y)),
-            |i, sum| x[i..].iter().zip(y[i..].iter().rev()).for_each(|(&x, &y)| sum.add(x, y)),
-        )
+        if N < 8 {
+            return self.short(x, y);
+        }
+        let mut room = [[0; N]; 2];
+        let product = room.as_flattened_mut();
+        for (i, &factor) in y.iter().enumerate() {
+            product[i + N] = self.words.add_mul(&mut product[i..i + N], x, factor);
+        }
+        self.reduce(product)
+    }
+
+    /// The product of numbers so short that all of it stays in registers: one limb of y, one of the quotient, in turns.
+    #[inline(always)]
+    fn short(&self, x: &[u64; N], y: &[u64; N]) -> [u64; N] {
+        let (mut sum, mut above) = ([0u64; N], 0u64);
+        for &factor in y {
+            let mut high = 0;
+            for j in 0..N {
+                (sum[j], high) = x[j].carrying_mul_add(factor, sum[j], high);
+            }
+            let (top, over) = above.carrying_add(high, false);
+            let factor = sum[0].wrapping_mul(self.inverse);
+            let (_, mut high) = self.n[0].carrying_mul_add(factor, sum[0], 0);
+            for j in 1..N {
+                (sum[j - 1], high) = self.n[j].carrying_mul_add(factor, sum[j], high);
+            }
+            let carry;
+            (sum[N - 1], carry) = top.carrying_add(high, false);
+            above = u64::from(over) + u64::from(carry);
+        }
+        self.settle(sum, above != 0)
     }
 
     /// The square: each product of two different limbs is computed once.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn square(&self, x: &[u64; N]) -> [u64; N] {
-        let twice = |x: &[u64], sum: &mut Sum| {
-            let mut pairs = Sum::default();
-            let (low, high) = x.split_at(x.len() / 2);
-            low.iter().zip(high.iter().rev()).for_each(|(&x, &y)| pairs.add(x, y));
-            sum.add_twice(&pairs);
-            if x.len() % 2 == 1 {
-                sum.add(high[0], high[0]);
+        if N < 8 {
+            return self.short(x, x);
+        }
+        // x times what is above each of its limbs. Rows of whole fours are the fastest, so some begin with limbs that count as 0.
+        let mut room = [[0; N]; 2];
+        let product = room.as_flattened_mut();
+        let mut above = *x;
+        for (i, &factor) in x.iter().enumerate() {
+            above[i] = 0;
+            let from = (i + 1) / 4 * 4;
+            if from < N {
+                let (row, high) = product.split_at_mut(i + N);
+                high[0] = self.words.add_mul(&mut row[i + from..], &above[from..], factor);
             }
-        };
-        self.reduce(|i, sum| twice(&x[..=i], sum), |i, sum| twice(&x[i..], sum))
+        }
+        let (mut carry, mut low) = (false, 0);
+        for (i, &x) in x.iter().enumerate() {
+            let (square, high) = x.carrying_mul(x, 0);
+            let pair = &mut product[2 * i..2 * i + 2];
+            let doubled = [pair[0] << 1 | low >> 63, pair[1] << 1 | pair[0] >> 63];
+            low = pair[1];
+            (pair[0], carry) = doubled[0].carrying_add(square, carry);
+            (pair[1], carry) = doubled[1].carrying_add(high, carry);
+        }
+        self.reduce(product)
     }
 
-    /// Montgomery's reduction of a product given by its columns: `low` adds column i, `high` column N - 1 + i.
+    /// Montgomery's reduction.
     #[inline(always)]
-    fn reduce(&self, low: impl Fn(usize, &mut Sum), high: impl Fn(usize, &mut Sum)) -> [u64; N] {
-        let (mut out, mut quotients) = ([0u64; N], [0u64; N]);
-        let mut sum = Sum::default();
+    fn reduce(&self, product: &mut [u64]) -> [u64; N] {
+        let mut carry = false;
         for i in 0..N {
-            low(i, &mut sum);
-            quotients[..i].iter().zip(self.n[1..=i].iter().rev()).for_each(|(&q, &n)| sum.add(q, n));
-            let quotient = (sum.low as u64).wrapping_mul(self.inverse);
-            quotients[i] = quotient;
-            sum.add(quotient, self.n[0]);
-            sum.take();
+            let factor = product[i].wrapping_mul(self.inverse);
+            let high = self.words.add_mul(&mut product[i..i + N], &self.n, factor);
+            (product[i + N], carry) = product[i + N].carrying_add(high, carry);
         }
-        for i in 1..N {
-            high(i, &mut sum);
-            quotients[i..].iter().zip(self.n[i..].iter().rev()).for_each(|(&q, &n)| sum.add(q, n));
-            out[i - 1] = sum.take();
-        }
-        out[N - 1] = sum.take();
-        self.settle(out, sum.low != 0)
+        let out = core::array::from_fn(|i| product[N + i]);
+        self.settle(out, carry)
     }
 
     /// Twice the number.
+    #[inline(always)]
     pub(crate) fn double(&self, x: &[u64; N]) -> [u64; N] {
         let mut out = *x;
         let carry = limbs::add(&mut out, x);
@@ -125,6 +140,7 @@ impl<const N: usize> Montgomery<N> {
     }
 
     /// The difference.
+    #[inline(always)]
     pub(crate) fn sub(&self, x: &[u64; N], y: &[u64; N]) -> [u64; N] {
         let mut out = *x;
         if limbs::sub(&mut out, y) {
@@ -133,23 +149,31 @@ impl<const N: usize> Montgomery<N> {
         out
     }
 
-    /// A small number in this form.
-    pub(crate) fn small(&self, x: i64) -> [u64; N] {
+    /// x times a small number.
+    pub(crate) fn times(&self, x: &[u64; N], factor: i64) -> [u64; N] {
         let mut out = [0; N];
-        for i in (0..64 - x.unsigned_abs().leading_zeros()).rev() {
+        for i in (0..64 - factor.unsigned_abs().leading_zeros()).rev() {
             out = self.double(&out);
-            if x.unsigned_abs() >> i & 1 == 1 {
-                let carry = limbs::add(&mut out, &self.one);
+            if factor.unsigned_abs() >> i & 1 == 1 {
+                let carry = limbs::add(&mut out, x);
                 out = self.settle(out, carry);
             }
         }
-        if x < 0 { self.sub(&[0; N], &out) } else { out }
+        if factor < 0 { self.sub(&[0; N], &out) } else { out }
     }
 
     /// The number that x stands for.
+    #[inline(always)]
     pub(crate) fn value(&self, x: &[u64; N]) -> [u64; N] {
         let mut one = [0; N];
         one[0] = 1;
         self.mul(x, &one)
     }
+}
+
+/// A number of at most N limbs.
+pub(super) fn fixed<const N: usize>(x: &Num) -> [u64; N] {
+    let mut out = [0; N];
+    out[..x.len()].copy_from_slice(x.magnitude());
+    out
 }

@@ -114,8 +114,9 @@ fn tops<const C: usize>(b: &[u64; C], a: &[u64; C]) -> (u64, u64) {
     (top(b), top(a))
 }
 
+/// The form (a, b, c), b in two's complement and to be negated if `flip`, reduced to |b| <= a <= c; nothing if it does not fit.
 #[inline(always)]
-fn reduce<const N: usize, const C: usize>(
+pub(crate) fn reduce<const N: usize, const C: usize>(
     mut a: [u64; C],
     b: [u64; C],
     mut c: [u64; C],

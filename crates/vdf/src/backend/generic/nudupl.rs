@@ -27,7 +27,7 @@ pub(crate) struct State<const N: usize, const C: usize> {
 
 /// 1 / x modulo 2^64, x odd.
 #[inline(always)]
-fn inverse64(x: u64) -> u64 {
+pub(super) fn inverse64(x: u64) -> u64 {
     // 5 bits, then twice as many with every step.
     let mut y = x.wrapping_mul(3) ^ 2;
     for _ in 0..4 {
@@ -38,7 +38,7 @@ fn inverse64(x: u64) -> u64 {
 
 /// c v / 2^shift modulo b, where v / 2^shift is the inverse's; below b or, very rarely, a little above. M > C.
 #[inline(always)]
-fn divide<const N: usize, const C: usize, const M: usize>(
+pub(super) fn divide<const N: usize, const C: usize, const M: usize>(
     c: &[u64; C],
     inverse: &Inverse<M>,
     b: &[u64; N],
@@ -87,7 +87,7 @@ fn divide<const N: usize, const C: usize, const M: usize>(
 
 /// (a m - c) / b modulo 2^(64 N).
 #[inline(always)]
-fn quotient<const N: usize, const C: usize>(
+pub(super) fn quotient<const N: usize, const C: usize>(
     a: &[u64; N],
     m: &[u64; N],
     c: &[u64; C],

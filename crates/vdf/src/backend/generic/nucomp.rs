@@ -1,0 +1,302 @@
+//! Shanks's NUCOMP without long division: the product of two forms that are nearly reduced.
+//!
+//! `form::compose` has the algebra. What differs here:
+//!
+//! 1. The inverse and the exact divisions are modulo v1 from the bottom, so v1 has to be odd: of a, c and a - |b| + c exactly one
+//!    is (if D is 1 modulo 8), and each begins a form that is equivalent to (a, b, c). In the same way the other form is replaced by
+//!    one that has no prime up to 47 in common with v1, since common divisors are for the general code.
+//! 2. M = (v2 r - m y) / v1 and N = (s r + c2 y) / v1 are columns that go along with the rows (r, y) of Euclid's algorithm from
+//!    (v1, 0) and (k, 1) on, and as they are short at the end, their lower half is all that is computed.
+#![forbid(unsafe_code)]
+
+use lanework_integer::gcd::binary;
+use lanework_integer::gcd::euclid::{self, Matrix};
+use lanework_integer::kernels::Lane;
+use lanework_integer::limbs;
+
+use super::compose::{mul_low, reduce};
+use super::nudupl::{State, divide, inverse64, quotient};
+
+/// The odd primes up to 47.
+const PRIMES: [u64; 14] = [3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47];
+/// Their product, of 59 bits.
+const PRODUCT: u64 = product();
+/// 1 / p modulo 2^64.
+const INVERSES: [u64; 14] = inverses();
+/// 2^(64 i) modulo the product.
+const WEIGHTS: [u64; 18] = weights();
+
+const fn product() -> u64 {
+    let (mut out, mut i) = (1, 0);
+    while i < PRIMES.len() {
+        out *= PRIMES[i];
+        i += 1;
+    }
+    out
+}
+
+const fn inverses() -> [u64; 14] {
+    let (mut out, mut i) = ([0; 14], 0);
+    while i < PRIMES.len() {
+        let (mut inverse, mut round) = (PRIMES[i], 0);
+        while round < 5 {
+            inverse = inverse.wrapping_mul(2u64.wrapping_sub(PRIMES[i].wrapping_mul(inverse)));
+            round += 1;
+        }
+        out[i] = inverse;
+        i += 1;
+    }
+    out
+}
+
+const fn weights() -> [u64; 18] {
+    let (mut out, mut i) = ([1; 18], 1);
+    while i < out.len() {
+        out[i] = (((out[i - 1] as u128) << 64) % PRODUCT as u128) as u64;
+        i += 1;
+    }
+    out
+}
+
+/// x modulo the product. Sums of up to 18 limbs times weights stay below 2^128.
+#[inline(always)]
+fn residue(x: &[u64]) -> u64 {
+    let sum: u128 = x.iter().zip(&WEIGHTS).map(|(&x, &w)| u128::from(x) * u128::from(w)).sum();
+    (sum % u128::from(PRODUCT)) as u64
+}
+
+/// Which of the primes divide a number with this residue.
+#[inline(always)]
+fn divisors(x: u64) -> u32 {
+    let mut out = 0;
+    for i in 0..PRIMES.len() {
+        out |= u32::from(x.wrapping_mul(INVERSES[i]) <= u64::MAX / PRIMES[i]) << i;
+    }
+    out
+}
+
+/// Residues of a, |b| and c.
+struct Residues {
+    a: u64,
+    b: u64,
+    c: u64,
+}
+
+impl Residues {
+    /// That of the first coefficient of [`equivalent`].
+    #[inline(always)]
+    fn of(&self, which: usize) -> u64 {
+        match which {
+            0 => self.a,
+            1 => self.c,
+            // Residues have 59 bits, sums of three therefore 61.
+            2 => (self.a + self.c + PRODUCT - self.b) % PRODUCT,
+            _ => (self.a + self.c + self.b) % PRODUCT,
+        }
+    }
+}
+
+/// A form (a, b, c) with b in two's complement.
+struct Signed<const C: usize> {
+    a: [u64; C],
+    b: [u64; C],
+    c: [u64; C],
+}
+
+#[inline(always)]
+fn negated<const C: usize>(mut x: [u64; C], negate: bool) -> [u64; C] {
+    let mask = 0u64.wrapping_sub(u64::from(negate));
+    let mut carry = negate;
+    for limb in &mut x {
+        (*limb, carry) = (*limb ^ mask).carrying_add(0, carry);
+    }
+    x
+}
+
+/// x + y and x - y modulo 2^(64 C).
+#[inline(always)]
+fn add<const C: usize>(mut x: [u64; C], y: &[u64; C]) -> [u64; C] {
+    limbs::add(&mut x, y);
+    x
+}
+
+#[inline(always)]
+fn sub<const C: usize>(mut x: [u64; C], y: &[u64; C]) -> [u64; C] {
+    limbs::sub(&mut x, y);
+    x
+}
+
+/// An equivalent form that begins with a, c, a - |b| + c or a + |b| + c; c must be short of its limbs' size by 3 bits.
+#[inline(always)]
+fn equivalent<const N: usize, const C: usize>(form: &State<N, C>, which: usize) -> Signed<C> {
+    let widen = |x: &[u64; N]| {
+        let mut out = [0; C];
+        out[..N].copy_from_slice(x);
+        out
+    };
+    let (a, b, c) = (widen(&form.a), widen(&form.b), form.c);
+    match which {
+        0 => Signed { a, b: negated(b, form.negative), c },
+        1 => Signed { a: c, b: negated(b, !form.negative), c: a },
+        // The values at (1, -1) and (1, 0) if b > 0, at (1, 1) and (-1, 0) if not.
+        2 => Signed { a: sub(add(a, &c), &b), b: negated(sub(add(a, &a), &b), form.negative), c: a },
+        _ => Signed { a: add(add(a, &c), &b), b: negated(add(add(a, &a), &b), !form.negative), c: a },
+    }
+}
+
+/// Half of a number in two's complement.
+#[inline(always)]
+fn half<const C: usize>(mut x: [u64; C]) -> [u64; C] {
+    let mut above = 0u64.wrapping_sub(x[C - 1] >> 63);
+    for i in (0..C).rev() {
+        let limb = x[i];
+        x[i] = limb >> 1 | above << 63;
+        above = limb;
+    }
+    x
+}
+
+/// The lowest limbs.
+#[inline(always)]
+fn low<const C: usize, const H: usize>(x: &[u64; C]) -> [u64; H] {
+    core::array::from_fn(|i| x[i])
+}
+
+/// e v of a signed e. C = 2 H - 1.
+#[inline(always)]
+fn times<const H: usize, const C: usize>(e: &[u64; H], v: &[u64; H]) -> [u64; C] {
+    let mut out: [u64; C] = mul_low(e, v);
+    let mask = 0u64.wrapping_sub(e[H - 1] >> 63);
+    let mut borrow = false;
+    for i in H..C {
+        (out[i], borrow) = out[i].borrowing_sub(v[i - H] & mask, borrow);
+    }
+    out
+}
+
+/// The columns y, M and N: y as magnitudes, the others modulo 2^(64 H) and times the determinant.
+#[derive(Clone, Copy)]
+struct Columns<const H: usize> {
+    y: [[u64; H]; 2],
+    m: [[u64; H]; 2],
+    n: [[u64; H]; 2],
+}
+
+/// The columns now and, in turns, those of the step before.
+struct Along<const H: usize> {
+    halves: [Columns<H>; 2],
+    second: bool,
+    odd: bool,
+    fits: bool,
+}
+
+impl<const H: usize> Along<H> {
+    #[inline(always)]
+    fn step<L: Lane>(&mut self, lane: L, m: &Matrix) {
+        let [first, second] = &mut self.halves;
+        let (now, next) = if self.second { (&*second, first) } else { (&*first, second) };
+        let h0 = lane.plus(&now.y[0], &now.y[1], m.p, m.q, &mut next.y[0]);
+        let h1 = lane.plus(&now.y[0], &now.y[1], m.r, m.t, &mut next.y[1]);
+        for (now, next) in [(&now.m, &mut next.m), (&now.n, &mut next.n)] {
+            lane.minus(&now[0], &now[1], m.p, m.q, &mut next[0]);
+            lane.minus(&now[1], &now[0], m.t, m.r, &mut next[1]);
+        }
+        self.second = !self.second;
+        self.fits &= h0 | h1 == 0;
+        self.odd ^= m.odd;
+    }
+}
+
+/// The product of two forms of one discriminant, reduced to |b| <= a <= c. `stop` is a quarter of the discriminant's length, and a
+/// little. Nothing if the general code has to do it: the forms have a divisor in common, or a number came out longer than this
+/// code provides for. C = N + 1, H = N / 2 + 1, E = C + 1, M = C + 5.
+#[inline(always)]
+pub(crate) fn compose<
+    L: Lane,
+    const N: usize,
+    const C: usize,
+    const H: usize,
+    const E: usize,
+    const M: usize,
+>(
+    lane: L,
+    first: &State<N, C>,
+    second: &State<N, C>,
+    stop: usize,
+) -> Option<State<N, C>> {
+    if (first.c[C - 1] | second.c[C - 1]) >> 61 != 0 {
+        return None;
+    }
+    let odd = |form: &State<N, C>| match (form.a[0] & 1, form.c[0] & 1) {
+        (1, _) => 0,
+        (_, 1) => 1,
+        _ => 2,
+    };
+    // A first coefficient is shorter than what would replace it.
+    let (f1, f2) = if odd(first) != 0 && odd(second) == 0 { (second, first) } else { (first, second) };
+    let f1 = equivalent(f1, odd(f1));
+    let taken = divisors(residue(&f1.a));
+    let mut residues = Residues { a: residue(&f2.a), b: 0, c: 0 };
+    let mut which = 0;
+    if divisors(residues.a) & taken != 0 {
+        (residues.b, residues.c) = (residue(&f2.b), residue(&f2.c));
+        which = [2, 1, 3].into_iter().find(|&which| divisors(residues.of(which)) & taken == 0)?;
+    }
+    let f2 = equivalent(f2, which);
+    let s = half(add(f1.b, &f2.b));
+    let m = half(sub(f1.b, &f2.b));
+
+    // k = m / v2 modulo v1.
+    let (v1, v2) = (&f1.a, &f2.a);
+    let v1_inverse = inverse64(v1[0]);
+    let inverse = binary::invert::<L, C, M>(lane, v2, v1)?;
+    let negative = m[C - 1] >> 63 != 0;
+    let mut size = [0; E];
+    size[..C].copy_from_slice(&negated(m, negative));
+    let mut k: [u64; C] = divide::<C, E, M>(&size, &inverse, v1, v1_inverse)?;
+    if inverse.negative != negative {
+        let mut rest = *v1;
+        if limbs::sub(&mut rest, &k) {
+            return None;
+        }
+        k = rest;
+    }
+    if k == [0; C] || limbs::compare(&k, v1).is_ge() {
+        return None;
+    }
+
+    let short = low::<C, H>;
+    let (k_low, v1_low) = (short(&k), short(v1));
+    let columns = Columns {
+        y: [[0; H], core::array::from_fn(|i| u64::from(i == 0))],
+        m: [short(v2), quotient::<H, H>(&short(v2), &k_low, &short(&m), &v1_low, v1_inverse)],
+        n: [
+            short(&s),
+            quotient::<H, H>(&short(&s), &k_low, &negated(short(&f2.c), true), &v1_low, v1_inverse),
+        ],
+    };
+    let mut along = Along { halves: [columns; 2], second: false, odd: false, fits: true };
+    let (mut r0, mut r1) = (*v1, k);
+    euclid::reduce(lane, &mut r0, &mut r1, stop, |m| along.step(lane, m)).ok()?;
+    if !along.fits || r0[H..].iter().any(|&x| x != 0) {
+        return None;
+    }
+    let Columns { y, m: m_columns, n } = &along.halves[usize::from(along.second)];
+    // |M| <= (v2 r + |m| y) / v1 and |N| <= (|s| r + c2 y) / v1, in bits; they must fit, and so must the sums of four products.
+    let room = 64 * C - 4;
+    let (r_bits, y_bits, v1_bits) = (limbs::bits(&r0), limbs::bits(&y[1]), limbs::bits(v1));
+    let signed = |x: &[u64; C]| limbs::bits(&negated(*x, x[C - 1] >> 63 != 0));
+    let m_bits = (limbs::bits(v2) + r_bits).max(signed(&m) + y_bits) + 2;
+    let n_bits = (signed(&s) + r_bits).max(limbs::bits(&f2.c) + y_bits) + 2;
+    if m_bits.max(n_bits) > 64 * H - 1 + v1_bits || (r_bits + m_bits).max(y_bits + n_bits) > room + v1_bits {
+        return None;
+    }
+    let m = [negated(m_columns[0], along.odd), negated(m_columns[1], along.odd)];
+    let (r0, r1) = (short(&r0), short(&r1));
+    let product = times::<H, C>;
+    let a = sub(product(&m[0], &r0), &product(&n[0], &y[0]));
+    let c = add(product(&m[1], &r1), &product(&n[1], &y[1]));
+    let b = add(product(&m[1], &r0), &product(&m[0], &r1));
+    let b = sub(add(b, &product(&n[0], &y[1])), &product(&n[1], &y[0]));
+    reduce(a, b, c, along.odd)
+}

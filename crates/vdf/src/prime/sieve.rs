@@ -1,0 +1,161 @@
+//! Small primes by which candidates are divided before they are tested.
+//!
+//! A number is reduced modulo a product of small primes by one sum over its digits, each times the digit's weight modulo the
+//! product; digits may have 64 bits or 52. Whether a prime divides the remainder is one multiplication by the prime's inverse
+//! modulo a power of 2: only its multiples come out small.
+#![forbid(unsafe_code)]
+
+use std::sync::OnceLock;
+
+/// Products are shorter than this, so that sums of digits and weights have room above them.
+const PRODUCT_BITS: u32 = 50;
+
+/// A small prime p.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prime {
+    /// 1 / p modulo 2^digit.
+    pub(crate) inverse: u64,
+    /// The largest multiple of p below 2^digit, divided by p.
+    pub(crate) most: u64,
+}
+
+/// A product of small primes.
+#[derive(Clone, Debug)]
+pub(crate) struct Product {
+    pub(crate) value: u64,
+    /// -1 / value modulo 2^digit.
+    pub(crate) negative_inverse: u64,
+    /// 2^(digit i) modulo the product.
+    pub(crate) weights: Vec<u64>,
+    pub(crate) primes: Vec<Prime>,
+}
+
+/// The odd primes below a bound, for numbers of a length and digits of a size.
+#[derive(Debug)]
+pub(crate) struct Sieve {
+    /// From the smallest primes up.
+    pub(crate) products: Vec<Product>,
+    /// How many products make up the first round, after which most numbers are gone.
+    pub(crate) first: usize,
+}
+
+/// Odd primes below `bound`.
+fn primes(bound: u64) -> impl Iterator<Item = u64> {
+    let mut composite = vec![false; bound as usize];
+    (3..bound).step_by(2).filter(move |&p| {
+        if composite[p as usize] {
+            return false;
+        }
+        (p * p..bound).step_by(2 * p as usize).for_each(|multiple| composite[multiple as usize] = true);
+        true
+    })
+}
+
+/// 1 / x modulo 2^64, x odd.
+pub(crate) fn inverse(x: u64) -> u64 {
+    // Newton's method doubles the number of right bits from 3.
+    (0..5).fold(x, |y, _| y.wrapping_mul(2u64.wrapping_sub(x.wrapping_mul(y))))
+}
+
+impl Sieve {
+    fn new(digit: u32, digits: usize, bound: u64) -> Sieve {
+        let mask = u64::MAX >> (64 - digit);
+        let mut products: Vec<(u64, Vec<Prime>)> = Vec::new();
+        for p in primes(bound) {
+            let prime = Prime { inverse: inverse(p) & mask, most: mask / p };
+            match products.last_mut() {
+                Some((product, primes)) if *product * p < 1 << PRODUCT_BITS => {
+                    *product *= p;
+                    primes.push(prime);
+                }
+                _ => products.push((p, vec![prime])),
+            }
+        }
+        let products: Vec<Product> = products
+            .into_iter()
+            .map(|(value, primes)| {
+                let step = ((1u128 << digit) % u128::from(value)) as u64;
+                let mut weight = 1;
+                let weights = (0..digits)
+                    .map(|_| {
+                        let now = weight;
+                        weight = (u128::from(weight) * u128::from(step) % u128::from(value)) as u64;
+                        now
+                    })
+                    .collect();
+                let negative_inverse = inverse(value).wrapping_neg() & mask;
+                Product { value, negative_inverse, weights, primes }
+            })
+            .collect();
+        let first = products.len().min(4);
+        Sieve { products, first }
+    }
+
+    /// Digits that numbers of so many bits have at most: lengths come in five classes.
+    const CLASSES: [(usize, u64); 5] =
+        [(304, 1 << 10), (616, 1 << 12), (1032, 1 << 14), (1656, 1 << 15), (2112, 1 << 15)];
+
+    /// Sieves for digits of 64 bits and numbers of so many; they are made when first asked for. Numbers must be above 2^15,
+    /// so that none is a small prime itself.
+    pub(crate) fn words(bits: usize) -> &'static Sieve {
+        static SIEVES: [OnceLock<Sieve>; 5] = [const { OnceLock::new() }; 5];
+        Sieve::of(&SIEVES, 64, bits)
+    }
+
+    /// The same for digits of 52 bits.
+    pub(crate) fn lanes(bits: usize) -> &'static Sieve {
+        static SIEVES: [OnceLock<Sieve>; 5] = [const { OnceLock::new() }; 5];
+        Sieve::of(&SIEVES, 52, bits)
+    }
+
+    fn of(sieves: &'static [OnceLock<Sieve>; 5], digit: u32, bits: usize) -> &'static Sieve {
+        let class = Sieve::CLASSES.iter().position(|&(most, _)| bits <= most).unwrap_or(4);
+        let (most, bound) = Sieve::CLASSES[class];
+        sieves[class].get_or_init(|| Sieve::new(digit, most.div_ceil(digit as usize), bound))
+    }
+}
+
+/// Whether no prime of the sieve, which is one for words, divides the number.
+#[inline(always)]
+pub(crate) fn coprime(sieve: &Sieve, number: &[u64]) -> bool {
+    sieve.products.iter().all(|product| {
+        let sum: u128 =
+            number.iter().zip(&product.weights).map(|(&x, &w)| u128::from(x) * u128::from(w)).sum();
+        // Weights have 50 bits and there are 33 digits at most: the sum divided by 2^64 has 57.
+        let high = (sum >> 64) as u64 % product.value;
+        let rest = ((u128::from(high) << 64 | u128::from(sum as u64)) % u128::from(product.value)) as u64;
+        product.primes.iter().all(|prime| rest.wrapping_mul(prime.inverse) > prime.most)
+    })
+}
+
+#[cfg(test)]
+mod checks {
+    use super::*;
+
+    #[test]
+    fn every_prime_is_there_once() {
+        let plain: Vec<u64> = (3..1u64 << 14)
+            .filter(|n| n % 2 == 1 && (3..).step_by(2).take_while(|p| p * p <= *n).all(|p| n % p != 0))
+            .collect();
+        assert!(primes(1 << 14).eq(plain.iter().copied()));
+        for digit in [52, 64] {
+            let sieve = Sieve::new(digit, 20, 1 << 14);
+            let product = |product: &Product| {
+                assert!(product.value < 1 << PRODUCT_BITS);
+                product.primes.len()
+            };
+            assert_eq!(sieve.products.iter().map(product).sum::<usize>(), plain.len());
+        }
+    }
+
+    #[test]
+    fn multiples_are_found() {
+        let sieve = Sieve::words(128);
+        for p in primes(1 << 10) {
+            // A prime above the sieve times p, and that prime alone.
+            let number = u128::from(p) * 18_446_744_073_709_551_557;
+            assert!(!coprime(sieve, &[number as u64, (number >> 64) as u64]), "{p}");
+        }
+        assert!(coprime(sieve, &[18_446_744_073_709_551_557, 0]));
+    }
+}
