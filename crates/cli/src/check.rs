@@ -21,7 +21,7 @@ pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failur
     });
     if rows.is_empty() {
         return Err(Failure::input(format!(
-            "nothing to check under '{}'; try mayo, mayo/round3, mayo/round2/mayo5 or magma",
+            "nothing to check under '{}'; try mayo, mayo/round3, mayo/round2/mayo5, magma or vdf",
             args.what
         )));
     }

@@ -1,7 +1,7 @@
 //! Which backend and how many threads an operation uses: as asked for, else as the profile says, else the best.
 #![forbid(unsafe_code)]
 
-use lanework_cpu::{Select, Threads};
+use lanework_cpu::{Backend, Select, Threads};
 use lanework_mayo::Engine;
 
 use crate::outcome::Failure;
@@ -35,6 +35,22 @@ impl Session {
             return Ok(choice);
         }
         lanework_magma::Choice::new(&self.context.cpu, forced).map_err(Failure::unavailable)
+    }
+
+    /// The same for the squaring chain of the delay function.
+    pub(crate) fn vdf_backend(
+        &self,
+        subject: &str,
+    ) -> Result<&'static Backend<lanework_vdf::backend::Kernels>, Failure> {
+        let (table, cpu) = (lanework_vdf::backend::BACKENDS, &self.context.cpu);
+        let forced = self.context.settings.select("vdf");
+        if forced == Select::Best
+            && let Some(choice) = self.choice(subject)
+            && let Ok(row) = lanework_cpu::select(table, cpu, Select::Named(&choice.backend))
+        {
+            return Ok(row);
+        }
+        lanework_cpu::select(table, cpu, forced).map_err(Failure::unavailable)
     }
 
     /// Threads for a batch: as asked for (0: one for each core), else the profile's, else one for each core.

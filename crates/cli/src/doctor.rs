@@ -75,8 +75,14 @@ pub(crate) fn inspect(session: &Session) -> Findings {
         let chosen = choice.as_ref().is_ok_and(|c| c.name() == b.name());
         ("magma", b.name(), b.summary(), b.get(cpu).err(), chosen)
     });
+    let chain = session.vdf_backend("vdf/1024/square");
+    let vdf = lanework_vdf::backend::BACKENDS.iter().map(|b| {
+        let chosen = chain.as_ref().is_ok_and(|c| c.name() == b.name());
+        ("vdf", b.name(), b.summary(), b.get(cpu).err(), chosen)
+    });
     let backends = mayo
         .chain(magma)
+        .chain(vdf)
         .map(|(primitive, name, summary, unavailable, chosen)| {
             (primitive, name.to_owned(), summary.to_owned(), unavailable.map(|u| u.why), chosen)
         })
@@ -86,7 +92,7 @@ pub(crate) fn inspect(session: &Session) -> Findings {
         features: cpu.features().to_string(),
         masked: cpu.masked().to_string(),
         backends,
-        chosen_error: engine.err().or(choice.err()).map(|e| e.message().to_owned()),
+        chosen_error: engine.err().or(choice.err()).or(chain.err()).map(|e| e.message().to_owned()),
         peers: peers(session),
     }
 }

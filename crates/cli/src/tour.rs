@@ -22,6 +22,9 @@ const TOUR_SECONDS: f64 = 45.0;
 const RACING_SECONDS: std::ops::RangeInclusive<f64> = 8.0..=24.0;
 /// Processes for each race. The interval over launches needs five to be narrow; one would be blind to memory layout.
 const LAUNCHES: u32 = 5;
+/// The backend with 64-bit multiplication alone, and the one with 52-bit multiply-add beside it.
+const NARROW: &str = "adx";
+const WIDE: &str = "avx512";
 /// Starting a process, finding the cores' frequency and preparing inputs, once for each launch, roughly.
 const LAUNCH_SECONDS: f64 = 0.04;
 
@@ -54,6 +57,7 @@ pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
     }
     let threaded: Vec<Race> = subjects.iter().filter_map(threads_race).collect();
     races.extend(threaded);
+    races.extend(subjects.iter().filter_map(multiplier_race));
     session.say("\nRaces (paired, one pinned core unless a variant says threads; ratio above 1 is faster):");
     let effort =
         Effort { seconds: racing_seconds(start, checked, races.len()), launches: LAUNCHES, core: None };
@@ -105,10 +109,20 @@ fn threads_race(subject: &lanework_lab::subject::Subject) -> Option<Race> {
     })
 }
 
+/// The race of 52-bit multiply-add against 64-bit multiplication in the same algorithm, where a subject has both.
+fn multiplier_race(subject: &lanework_lab::subject::Subject) -> Option<Race> {
+    let has = |name: &str| subject.names().any(|n| n == name);
+    (has(NARROW) && has(WIDE)).then(|| Race {
+        subject: subject.path().to_owned(),
+        baseline: NARROW.to_owned(),
+        challengers: vec![WIDE.to_owned()],
+    })
+}
+
 /// What is left of the tour's time for races, once their gates and launches have had theirs. The gate of a race checks
 /// one parameter set or cipher, as quickly as the checks before have shown.
 fn racing_seconds(start: Instant, checked: f64, races: usize) -> f64 {
-    let sets = lanework_mayo::Params::all().count() + 1;
+    let sets = lanework_mayo::Params::all().count() + 2;
     let aside = races as f64 * (checked / sets as f64 + f64::from(LAUNCHES) * LAUNCH_SECONDS);
     let left = TOUR_SECONDS - 2.0 - start.elapsed().as_secs_f64() - aside;
     left.clamp(*RACING_SECONDS.start(), *RACING_SECONDS.end())
@@ -130,6 +144,7 @@ fn answer(question: &LaneQuestion, rows: &[ResultRow]) -> Finding {
     }
     let found = match question.name {
         "other threads" => summarise(rows.iter().filter(|r| r.variant.contains("+threads="))),
+        "wide multiplier" => summarise(rows.iter().filter(|r| r.baseline == NARROW && r.variant == WIDE)),
         _ => summarise(best_vector_rows(rows).into_iter()),
     };
     found.unwrap_or_else(|| match question.name {
@@ -138,11 +153,14 @@ fn answer(question: &LaneQuestion, rows: &[ResultRow]) -> Finding {
     })
 }
 
-/// For each subject the fastest backend that raced against portable code; one that could be told before one that not.
+/// For each subject the fastest backend with vectors that raced against portable code; one that could be told before one that
+/// not.
 fn best_vector_rows(rows: &[ResultRow]) -> Vec<&ResultRow> {
     let mut best: Vec<&ResultRow> = Vec::new();
     let rank = |r: &ResultRow| (r.verdict != Verdict::CannotTell, r.ratio);
-    for row in rows.iter().filter(|r| r.baseline == "portable" && !r.variant.contains('+')) {
+    for row in
+        rows.iter().filter(|r| r.baseline == "portable" && r.variant != NARROW && !r.variant.contains('+'))
+    {
         match best.iter_mut().find(|b| b.subject == row.subject) {
             Some(b) if rank(b) < rank(row) => *b = row,
             Some(_) => {}

@@ -19,7 +19,8 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
     if subjects.is_empty() {
         return Err(Failure::input(format!("no subject matches '{}'", args.what)));
     }
-    let races: Vec<_> = subjects.iter().map(race_of).collect();
+    // Where there is one implementation there is no choice to keep.
+    let races: Vec<_> = subjects.iter().map(race_of).filter(|race| !race.challengers.is_empty()).collect();
     let record = race_all(session, "tune", &races, &args.effort)?;
     // What a damaged profile held is lost; writing a new one is what this command is for.
     let old = session.profile.as_ref().ok().cloned().flatten();

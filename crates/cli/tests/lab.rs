@@ -23,7 +23,7 @@ fn json(output: &Output) -> serde_json::Value {
 fn doctor_lists_every_backend() {
     let answer = json(&lanework(&["--json", "doctor"]));
     let backends = answer["backends"].as_array().expect("an array");
-    for primitive in ["mayo", "magma"] {
+    for primitive in ["mayo", "magma", "vdf"] {
         let of: Vec<_> = backends.iter().filter(|b| b["primitive"] == primitive).collect();
         assert!(of.iter().any(|b| b["backend"] == "portable"), "{primitive}: {backends:?}");
         assert_eq!(of.iter().filter(|b| b["chosen"] == true).count(), 1, "{primitive}: {backends:?}");

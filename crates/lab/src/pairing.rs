@@ -136,6 +136,9 @@ pub struct LaunchSamples {
     /// How many bytes a unit of work processes, where the subject says so.
     #[serde(default)]
     pub bytes: Option<u64>,
+    /// What a unit of work is, where the subject counts them.
+    #[serde(default)]
+    pub counted: Option<String>,
     /// What the gate checked; empty where a sibling launch has passed it.
     pub gate: Vec<GateRow>,
     /// The baseline against a second instance of itself.
@@ -443,6 +446,7 @@ pub fn measure(
         baseline: base.name.clone(),
         baseline_facts: base.work.facts(),
         bytes: subject.bytes_per_unit(),
+        counted: subject.counted_units().map(str::to_owned),
         gate: passed.rows().to_vec(),
         control,
         series,

@@ -276,6 +276,7 @@ pub fn race(
         baseline: baseline.name.clone(),
         baseline_facts: facts(baseline),
         bytes: None,
+        counted: None,
         gate: passed.rows().to_vec(),
         control,
         series: all.collect(),

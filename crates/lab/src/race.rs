@@ -212,6 +212,7 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
             baseline_backend: baseline_backend.clone(),
             cores: s.cores,
             bytes: first.bytes,
+            counted: first.counted.clone(),
             iterations: s.iterations,
             launch_pairs: got.launches.iter().map(|s| s.pairs.len()).collect(),
             notes,

@@ -96,6 +96,9 @@ pub struct ResultRow {
     /// Bytes that a unit of work processes, where the subject says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// What a unit of work is, where the subject counts them: `squarings`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<String>,
     /// Iterations in a sample: the baseline's, the variant's.
     pub iterations: [u64; 2],
     /// How many pairs each launch took, in the order of the samples.

@@ -155,6 +155,7 @@ pub struct Subject {
     variants: Vec<Variant>,
     baseline: usize,
     bytes: Option<u64>,
+    counted: Option<String>,
 }
 
 /// A variant was named that the subject does not have.
@@ -185,7 +186,7 @@ impl std::error::Error for NoSuchVariant {}
 impl Subject {
     /// A subject whose first variant is the baseline.
     pub fn new(path: impl Into<String>, gate: Gate, baseline: Variant) -> Self {
-        Self { path: path.into(), gate, variants: vec![baseline], baseline: 0, bytes: None }
+        Self { path: path.into(), gate, variants: vec![baseline], baseline: 0, bytes: None, counted: None }
     }
 
     /// Adds a variant.
@@ -200,6 +201,19 @@ impl Subject {
     pub fn bytes(mut self, bytes: u64) -> Self {
         self.bytes = Some(bytes).filter(|bytes| *bytes > 0);
         self
+    }
+
+    /// Declares what a unit of work is (`squarings`), so that reports can say how many there are in a second.
+    #[must_use]
+    pub fn counted(mut self, units: impl Into<String>) -> Self {
+        self.counted = Some(units.into());
+        self
+    }
+
+    /// What a unit of work is, where a count of them means anything.
+    #[must_use]
+    pub fn counted_units(&self) -> Option<&str> {
+        self.counted.as_deref()
     }
 
     /// How many bytes a unit of work processes, where that means anything.

@@ -71,6 +71,27 @@ pub fn rate(bytes: f64) -> String {
     format!("{} {unit}", three(x))
 }
 
+/// A number of things in a second, three digits with K or M where there are many.
+#[must_use]
+pub fn count_rate(number: f64, of: &str) -> String {
+    let number = rounded(number);
+    let (x, unit) = match number {
+        x if x < 1e3 => (number, ""),
+        x if x < 1e6 => (number / 1e3, "K"),
+        _ => (number / 1e6, "M"),
+    };
+    format!("{}{unit} {of}/s", three(x))
+}
+
+/// What the result says about speed in other words than time: bytes or counted units in a second.
+fn shown_rate(row: &ResultRow, ns: f64) -> String {
+    match (row.rate(ns), &row.counted) {
+        (Some(bytes), _) => rate(bytes),
+        (None, Some(of)) => count_rate(1e9 / ns, of),
+        (None, None) => String::new(),
+    }
+}
+
 /// Core cycles for each byte, at the frequency that the calibration found.
 fn cycles(record: &Record, row: &ResultRow, ns: f64) -> String {
     let before = record.machine.calibration_before.known();
@@ -137,20 +158,24 @@ pub fn render(record: &Record, style: Style) -> String {
     if !record.results.is_empty() {
         let mut table = new_table(style);
         // Columns that nothing would stand in are left out.
-        let rates = record.results.iter().any(|r| r.bytes.is_some());
+        let rates = record.results.iter().any(|r| r.bytes.is_some() || r.counted.is_some());
+        let bytes = record.results.iter().any(|r| r.bytes.is_some());
         let mut header = vec!["subject", "variant", "median", "mean"];
         if rates {
-            header.extend(["rate", "cycles/B"]);
+            header.push("rate");
+        }
+        if bytes {
+            header.push("cycles/B");
         }
         header.extend(["ratio", "interval", "verdict", "noise floor", "seen above"]);
         table.set_header(header);
         let timed = |r: &ResultRow, median: f64, mean: f64| {
             let mut cells = vec![right(time(median)), right(time(mean))];
             if rates {
-                cells.extend([
-                    right(r.rate(median).map(rate).unwrap_or_default()),
-                    right(cycles(record, r, median)),
-                ]);
+                cells.push(right(shown_rate(r, median)));
+            }
+            if bytes {
+                cells.push(right(cycles(record, r, median)));
             }
             cells
         };
@@ -259,6 +284,10 @@ const COLUMNS: &[Column] = &[
     ("launches", |r| r.launch_pairs.len().to_string()),
     ("bytes", |r| r.bytes.map_or_else(String::new, |b| b.to_string())),
     ("bytes_per_second", |r| r.rate(r.median).map_or_else(String::new, |b| format!("{b:.0}"))),
+    ("counted", |r| field(r.counted.as_deref().unwrap_or_default())),
+    ("counted_per_second", |r| {
+        r.counted.as_ref().map_or_else(String::new, |_| format!("{:.1}", 1e9 / r.median))
+    }),
 ];
 
 /// The results as CSV (RFC 4180 quoting, line feeds), with a header line.
@@ -286,6 +315,9 @@ mod tests {
         assert_eq!(rate(67.04e6), "67.0 MB/s");
         assert_eq!(rate(999.9e6), "1.00 GB/s");
         assert_eq!(rate(5.41e9), "5.41 GB/s");
+        assert_eq!(count_rate(276_543.0, "squarings"), "277K squarings/s");
+        assert_eq!(count_rate(227.9, "proofs"), "228 proofs/s");
+        assert_eq!(count_rate(1.5e6, "x"), "1.50M x/s");
         assert_eq!(percent(0.001_234), "0.123 %");
         assert_eq!(times(1.0049), "×1.005");
         assert_eq!(times(3.912), "×3.91");

@@ -15,6 +15,7 @@ pub mod magma;
 pub mod mayo;
 #[cfg(feature = "study")]
 pub mod study;
+pub mod vdf;
 
 /// What every subject is built from: the processor as it may be used, and where the peers are.
 #[derive(Clone, Debug)]
@@ -54,6 +55,7 @@ pub fn primitives() -> Vec<(&'static str, Vec<&'static str>)> {
     vec![
         ("mayo", lanework_mayo::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
         ("magma", lanework_magma::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
+        ("vdf", lanework_vdf::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
     ]
 }
 
@@ -92,6 +94,7 @@ pub fn known(settings: &Settings) -> Result<(), String> {
 pub fn all(context: &Context) -> Vec<Subject> {
     let mut subjects = mayo::subjects(context);
     subjects.extend(magma::subjects(context));
+    subjects.extend(vdf::subjects(context));
     subjects
 }
 
@@ -100,6 +103,7 @@ pub fn all(context: &Context) -> Vec<Subject> {
 pub fn headline(context: &Context) -> Vec<Subject> {
     let mut subjects = mayo::headline(context);
     subjects.extend(magma::headline(context));
+    subjects.extend(vdf::headline(context));
     subjects
 }
 
@@ -135,6 +139,7 @@ pub fn check(
 ) -> Vec<GateRow> {
     let mut rows = mayo::check(context, pattern, depth, progress);
     rows.extend(magma::check(context, pattern, depth, progress));
+    rows.extend(vdf::check(context, pattern, depth, progress));
     // A required name that no table has must not pass unseen, be it misspelt or gone. One that only another primitive
     // has is none of this check's business.
     let tables = primitives();

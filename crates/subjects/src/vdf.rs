@@ -1,0 +1,290 @@
+//! The delay function as subjects: `vdf/1024/square` and its siblings.
+//!
+//! | path | a unit of work |
+//! |---|---|
+//! | `vdf/1024/square` | one squaring in a chain that goes on from sample to sample; starting is not timed |
+//! | `vdf/1024/prove` | one squaring of the 20,000 that a challenge, its discriminant, the chain and the proof are made with |
+//! | `vdf/1024/verify` | one published proof of one segment, for a discriminant that is known |
+//! | `vdf/1024/discriminant` | one discriminant from a challenge; each iteration makes the same eight, since their times differ tenfold |
+#![forbid(unsafe_code)]
+
+use std::hint::black_box;
+
+use lanework_cpu::{Cpu, Select, select};
+use lanework_integer::Int;
+use lanework_lab::gate::{Gate, GateRow};
+use lanework_lab::subject::{Facts, Runnable, Subject, Unavailable, Variant, work};
+use lanework_vdf::backend::{BACKENDS, Kernels};
+use lanework_vdf::chain::{Chain, Coefficients};
+use lanework_vdf::known::{self, Record};
+use lanework_vdf::proof::{Fast, prove_with};
+use lanework_vdf::{Discriminant, Form, Limits, Question, Strict, check as checks, verify};
+
+use crate::magma::Filler;
+use crate::{Context, Depth, missing, row, selects, skipped};
+
+mod agreement;
+
+/// The operations that race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Squarings of one form.
+    Square,
+    /// Verifying a proof of one segment.
+    Verify,
+    /// A discriminant from a challenge.
+    Discriminant,
+    /// Discriminant, squarings and proof.
+    Prove,
+}
+
+impl Operation {
+    /// All four.
+    pub const ALL: [Operation; 4] =
+        [Operation::Square, Operation::Verify, Operation::Discriminant, Operation::Prove];
+
+    /// The last component of the subject's path.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Square => "square",
+            Operation::Verify => "verify",
+            Operation::Discriminant => "discriminant",
+            Operation::Prove => "prove",
+        }
+    }
+
+    /// What there is one of in a unit of work.
+    const fn counted(self) -> &'static str {
+        match self {
+            Operation::Square | Operation::Prove => "squarings",
+            Operation::Verify => "proofs",
+            Operation::Discriminant => "discriminants",
+        }
+    }
+
+    /// Units of an iteration of ours.
+    const fn units(self) -> u64 {
+        match self {
+            Operation::Square => 1000,
+            Operation::Verify => 1,
+            Operation::Discriminant => CHALLENGES as u64,
+            Operation::Prove => PROVED,
+        }
+    }
+}
+
+/// Bits of the discriminants that race.
+const BITS: usize = 1024;
+/// Squarings of a proof that is raced.
+pub const PROVED: u64 = 20_000;
+/// Challenges whose discriminants are made in an iteration.
+const CHALLENGES: usize = 8;
+/// Published proofs that are verified in turn.
+const PROOFS: usize = 16;
+
+/// Every subject of the delay function.
+#[must_use]
+pub fn subjects(context: &Context) -> Vec<Subject> {
+    Operation::ALL.into_iter().map(|operation| subject(context, operation)).collect()
+}
+
+/// The squaring chain: what the delay is made of.
+#[must_use]
+pub fn headline(context: &Context) -> Vec<Subject> {
+    vec![subject(context, Operation::Square)]
+}
+
+/// One subject with all its variants; `portable` is the baseline.
+#[must_use]
+pub fn subject(context: &Context, operation: Operation) -> Subject {
+    let cpu = context.cpu;
+    let mut variants = BACKENDS
+        .iter()
+        // What has one implementation is its own baseline, and races peers.
+        .filter(|b| b.name() == "portable" || matches!(operation, Operation::Square | Operation::Prove))
+        .map(|b| Variant::new(b.name(), move || prepare(&cpu, b.name(), operation)).units(operation.units()));
+    let first =
+        variants.next().unwrap_or_else(|| Variant::new("none", || Err(Unavailable::because("no backend"))));
+    let gated = context.clone();
+    let gate = Gate::new(move || Ok(gate_rows(&gated)));
+    let path = format!("vdf/{BITS}/{}", operation.name());
+    variants.fold(Subject::new(path, gate, first).counted(operation.counted()), Subject::with)
+}
+
+fn failed(e: impl ToString) -> Unavailable {
+    Unavailable::because(e.to_string())
+}
+
+fn kernels(cpu: &Cpu, name: &str) -> Result<&'static Kernels, Unavailable> {
+    select(BACKENDS, cpu, Select::Named(name)).and_then(|b| b.get(cpu)).map_err(failed)
+}
+
+/// A chain from the generator of the discriminant of chiavdf's own benchmark.
+fn chain(kernels: &'static Kernels) -> Result<Chain, Unavailable> {
+    let number = known::number(known::SQUARINGS_D);
+    let d = Discriminant::new(&number).map_err(failed)?;
+    let x = generator(&d)?;
+    let narrow = |n: Int<33>| n.try_resize().ok_or_else(|| Unavailable::because("a number is too long"));
+    let (a, b, c) = (narrow(x.a())?, narrow(x.b())?, narrow(x.c())?);
+    let form = Coefficients { a: *a.magnitude(), b, c: *c.magnitude() };
+    Chain::new(kernels, narrow(number)?.magnitude(), &form).map_err(failed)
+}
+
+fn generator(d: &Discriminant) -> Result<Form, Unavailable> {
+    Form::generator(d).ok_or_else(|| Unavailable::because("the discriminant has no generator"))
+}
+
+/// Challenges of 32 bytes, the same in every process.
+fn challenges() -> Vec<Vec<u8>> {
+    let mut filler = Filler::new(1);
+    (0..CHALLENGES).map(|_| filler.bytes(32)).collect()
+}
+
+/// Published proofs of one segment with their discriminants.
+fn published() -> Result<Vec<(Discriminant, Record)>, Unavailable> {
+    known::records()
+        .filter(|record| record.depth == 0 && record.bits == BITS)
+        .take(PROOFS)
+        .map(|record| Ok((Discriminant::from_seed(&record.challenge, record.bits).map_err(failed)?, record)))
+        .collect()
+}
+
+/// The proof of [`PROVED`] squarings, from the challenge on: what chiavdf's `prove` does.
+fn prove(kernels: &'static Kernels, challenge: &[u8], iterations: u64) -> Result<Vec<u8>, Unavailable> {
+    let d = Discriminant::from_seed(challenge, BITS).map_err(failed)?;
+    let x = generator(&d)?;
+    let mut chain = Fast::new(kernels, &d, &x).map_err(failed)?;
+    let proof = prove_with(&d, &mut chain, iterations, &[], &mut |_| true).map_err(failed)?;
+    Ok(proof.to_bytes(&d))
+}
+
+/// An operation on a backend. A result that is wrong ends the race by a panic, which the laboratory reports as a failed
+/// launch.
+fn prepare(cpu: &Cpu, name: &'static str, operation: Operation) -> Result<Box<dyn Runnable>, Unavailable> {
+    let kernels = kernels(cpu, name)?;
+    let facts = |notes: Vec<String>| move || Facts { backend: name.to_owned(), notes: notes.clone() };
+    Ok(match operation {
+        Operation::Square => {
+            let mut chain = chain(kernels)?;
+            // The first squarings from the generator are of short numbers, and slow.
+            chain.square(operation.units()).map_err(failed)?;
+            work(move || assert!(chain.square(operation.units()).is_ok()), facts(Vec::new()))
+        }
+        Operation::Prove => {
+            let challenge = challenges().swap_remove(0);
+            work(
+                move || assert!(black_box(prove(kernels, &challenge, PROVED)).is_ok()),
+                facts(vec!["verifies its own proof before it gives it out".to_owned()]),
+            )
+        }
+        Operation::Verify => {
+            let pool = published()?;
+            let mut next = 0;
+            work(
+                move || {
+                    next = (next + 1) % pool.len();
+                    let (d, record) = &pool[next];
+                    let question = Question {
+                        x: &record.x,
+                        proof: &record.proof,
+                        iterations: record.iterations,
+                        depth: record.depth,
+                    };
+                    assert_eq!(verify(Strict, d, &question, &Limits::default()), Ok(()));
+                },
+                facts(Vec::new()),
+            )
+        }
+        Operation::Discriminant => {
+            let challenges = challenges();
+            work(
+                move || {
+                    for challenge in &challenges {
+                        assert!(black_box(Discriminant::from_seed(challenge, BITS)).is_ok());
+                    }
+                },
+                facts(Vec::new()),
+            )
+        }
+    })
+}
+
+/// What must hold before the delay function is timed: the quick checks, and every backend that can run agrees with plain
+/// squaring on a fresh discriminant and has chiavdf's forms.
+fn gate_rows(context: &Context) -> Vec<GateRow> {
+    let mut rows = Vec::new();
+    each(context, Depth::Quick, &mut |r| rows.push(r), skipped);
+    rows
+}
+
+/// Every check, one after the other; `absent` makes the row of a backend that cannot run.
+fn each(
+    context: &Context,
+    depth: Depth,
+    push: &mut dyn FnMut(GateRow),
+    absent: impl Fn(&str, &lanework_cpu::Unavailable) -> GateRow,
+) {
+    let inner = if depth == Depth::Full { checks::Depth::Full } else { checks::Depth::Quick };
+    if depth == Depth::KnownAnswers {
+        push(row(checks::published_proofs(checks::Depth::Full)));
+        push(row(checks::discriminants()));
+    } else {
+        checks::all(inner).into_iter().for_each(|r| push(row(r)));
+    }
+    for backend in BACKENDS {
+        match backend.get(&context.cpu) {
+            Ok(kernels) => {
+                push(row(agreement::squarings(backend.name(), kernels, depth)));
+                if depth != Depth::KnownAnswers {
+                    push(row(agreement::with_plain(backend.name(), kernels, depth)));
+                }
+            }
+            Err(unavailable) => push(absent("the squaring chain", &unavailable)),
+        }
+    }
+}
+
+/// All checks of the delay function on every backend; a required backend that cannot run is a failed row.
+pub fn check(
+    context: &Context,
+    pattern: &str,
+    depth: Depth,
+    progress: &mut dyn FnMut(&GateRow),
+) -> Vec<GateRow> {
+    let mut rows = Vec::new();
+    if !pattern.is_empty() && !selects(pattern, "vdf") {
+        return rows;
+    }
+    let mut push = |mut row: GateRow| {
+        row.what = format!("vdf: {}", row.what);
+        progress(&row);
+        rows.push(row);
+    };
+    each(context, depth, &mut push, |what, unavailable| missing(context, what, unavailable));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_proofs_to_verify() {
+        let pool = published().expect("all are good");
+        assert_eq!(pool.len(), PROOFS);
+        assert!(pool.iter().all(|(d, _)| d.bits() == BITS));
+    }
+
+    #[test]
+    fn a_proof_that_is_raced_verifies() {
+        let challenge = challenges().swap_remove(0);
+        let iterations = 300;
+        let kernels = kernels(&Cpu::baseline(), "portable").expect("always there");
+        let proof = prove(kernels, &challenge, iterations).expect("a proof");
+        let d = Discriminant::from_seed(&challenge, BITS).expect("a discriminant");
+        let x = generator(&d).expect("a generator").to_bytes(&d);
+        let question = Question { x: &x, proof: &proof, iterations, depth: 0 };
+        assert_eq!(verify(Strict, &d, &question, &Limits::default()), Ok(()));
+    }
+}

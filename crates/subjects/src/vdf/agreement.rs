@@ -1,0 +1,107 @@
+//! A backend's squarings against known forms, and against plain squaring on inputs that nobody has seen before.
+#![forbid(unsafe_code)]
+
+use std::hash::{BuildHasher, RandomState};
+
+use lanework_vdf::backend::Kernels;
+use lanework_vdf::check::Row;
+use lanework_vdf::proof::{Fast, Plain, Squarer, prove_segments, prove_with};
+use lanework_vdf::{Discriminant, Form, known};
+
+use crate::Depth;
+use crate::magma::Filler;
+
+/// Chiavdf's forms after many squarings of the generator: the first in a quick check, a million only in a full one.
+pub(super) fn squarings(name: &'static str, kernels: &'static Kernels, depth: Depth) -> Row {
+    let mut row = Row::new("chiavdf's forms after many squarings", name);
+    let most = match depth {
+        Depth::Quick => 1000,
+        Depth::KnownAnswers => 100_000,
+        Depth::Full => 1_000_000,
+    };
+    let chain = |d: &Discriminant, row: &mut Row| -> Result<(), String> {
+        let x = Form::generator(d).ok_or("no generator")?;
+        let mut chain = Fast::new(kernels, d, &x).map_err(|e| e.to_string())?;
+        let mut done = 0;
+        for (count, a, b) in known::SQUARINGS.iter().filter(|(count, _, _)| *count <= most) {
+            chain.advance(count - done).map_err(|e| e.to_string())?;
+            done = *count;
+            let form = chain.form();
+            row.case(form.a() == known::number(a) && form.b() == known::number(b), || {
+                format!("after {count}")
+            });
+        }
+        Ok(())
+    };
+    let done = Discriminant::new(&known::number(known::SQUARINGS_D))
+        .map_err(|e| e.to_string())
+        .and_then(|d| chain(&d, &mut row));
+    if let Err(why) = done {
+        row.case(false, || why);
+    }
+    row
+}
+
+/// Fresh discriminants of three lengths, each a chain with a proof: forms and proofs are those of plain squaring. A failure
+/// names the seed, and the seed gives it again.
+pub(super) fn with_plain(name: &'static str, kernels: &'static Kernels, depth: Depth) -> Row {
+    let seed = RandomState::new().hash_one(name);
+    seeded(name, kernels, seed, if depth == Depth::Full { 8 } else { 1 })
+}
+
+fn seeded(name: &'static str, kernels: &'static Kernels, seed: u64, rounds: usize) -> Row {
+    let mut row = Row::new("forms and proofs as by plain squaring, fresh inputs", name);
+    let mut filler = Filler::new(seed);
+    for round in 0..rounds {
+        for bits in [512, 1024, 1536] {
+            let challenge = filler.bytes(32);
+            let iterations = 200 + filler.next() % 200;
+            let power = filler.next() | 1;
+            let case = || format!("seed {seed:#x}, round {round}, {bits} bits");
+            let wrong = compare(kernels, &challenge, bits, power, iterations).err();
+            row.case(wrong.is_none(), || format!("{}: {}", case(), wrong.unwrap_or_default()));
+        }
+    }
+    row
+}
+
+fn compare(
+    kernels: &'static Kernels,
+    challenge: &[u8],
+    bits: usize,
+    power: u64,
+    iterations: u64,
+) -> Result<(), String> {
+    let d = Discriminant::from_seed(challenge, bits).map_err(|e| e.to_string())?;
+    let x = Form::generator(&d).ok_or("no generator")?.power(power, &d);
+    let mut fast = Fast::new(kernels, &d, &x).map_err(|e| e.to_string())?;
+    let mut plain = Plain::new(&d, &x);
+    // In steps of 1, 2, 4 and so on: what a kernel keeps between calls is seen too.
+    for step in (0..7).map(|i| 1 << i) {
+        let advanced = fast.advance(step).and_then(|()| plain.advance(step));
+        advanced.map_err(|e| e.to_string())?;
+        if fast.form() != plain.form() {
+            return Err(format!("another form within {step} squarings"));
+        }
+    }
+    let mut fast = Fast::new(kernels, &d, &x).map_err(|e| e.to_string())?;
+    let lengths = [iterations / 3];
+    let proof = prove_with(&d, &mut fast, iterations, &lengths, &mut |_| true).map_err(|e| e.to_string())?;
+    let expected = prove_segments(&d, &x, iterations, &lengths).map_err(|e| e.to_string())?;
+    if proof.to_bytes(&d) == expected.to_bytes(&d) { Ok(()) } else { Err("another proof".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use lanework_cpu::Cpu;
+    use lanework_vdf::backend::BACKENDS;
+
+    use super::*;
+
+    #[test]
+    fn the_same_seed_checks_the_same() {
+        let kernels = BACKENDS[0].get(&Cpu::baseline()).expect("portable");
+        let row = seeded("portable", kernels, 7, 1);
+        assert_eq!((row.passed, row.failed), (3, 0), "{}", row.why);
+    }
+}
