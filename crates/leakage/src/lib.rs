@@ -9,4 +9,6 @@ pub mod residue;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sys;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod traced;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod valgrind;

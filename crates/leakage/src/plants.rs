@@ -2,11 +2,12 @@
 #![forbid(unsafe_code)]
 
 use core::arch::x86_64::{
-    _mm256_cmpeq_epi8, _mm256_movemask_epi8, _mm256_set_epi64x, _mm256_set1_epi8, _mm256_setzero_si256,
-    _mm256_srli_epi64, _mm256_testz_si256,
+    _mm256_blendv_epi8, _mm256_cmpeq_epi8, _mm256_movemask_epi8, _mm256_set_epi64x, _mm256_set1_epi8,
+    _mm256_setzero_si256, _mm256_srli_epi64, _mm256_testz_si256,
 };
 use core::hint::black_box;
 
+use crate::sys::lanes;
 use crate::sys::memcheck::gather;
 
 /// What memcheck says to a branch on a secret.
@@ -40,7 +41,7 @@ static WORDS: [i32; 256] = {
 #[inline(never)]
 pub fn branch_on_byte(secret: &[u8]) {
     if secret[0] & 1 == 0 {
-        black_box(());
+        black_box(secret);
     }
 }
 
@@ -80,7 +81,7 @@ pub fn compare_until_different(x: &[u8], y: &[u8]) -> bool {
 pub fn branch_on_lanes(secret: &[u8]) {
     let lanes = _mm256_set1_epi8(secret[0] as i8);
     if _mm256_movemask_epi8(_mm256_cmpeq_epi8(lanes, _mm256_setzero_si256())) != 0 {
-        black_box(());
+        black_box(secret);
     }
 }
 
@@ -124,4 +125,100 @@ pub fn compare_lanes_until_different(x: &[u8], y: &[u8]) -> bool {
         }
     }
     true
+}
+
+/// A store at an address that depends on the secret.
+#[inline(never)]
+pub fn store_by_byte(secret: &[u8]) {
+    let mut bytes = [0u8; 256];
+    bytes[usize::from(secret[0])] = 1;
+    black_box(&bytes);
+}
+
+/// A division of the secret by itself, nearly.
+#[inline(never)]
+pub fn divide_byte(secret: &[u8]) {
+    black_box(black_box(u32::from(secret[0]) << 20) / black_box(u32::from(secret[1]) + 3));
+}
+
+/// Not a leak: a choice without a branch.
+#[inline(never)]
+pub fn select_by_byte(secret: &[u8]) {
+    let mask = black_box(0u8.wrapping_sub(secret[0] & 1));
+    black_box(secret[1] & mask | secret[2] & !mask);
+}
+
+/// Not a leak: a choice lane by lane.
+///
+/// # Safety
+/// Called from code without AVX2, this takes a CPU that has it.
+#[inline(never)]
+#[target_feature(enable = "avx2")]
+pub fn select_by_lanes(secret: &[u8]) {
+    let lanes = _mm256_set1_epi8(secret[0] as i8);
+    black_box(_mm256_blendv_epi8(lanes, _mm256_srli_epi64::<3>(lanes), lanes));
+}
+
+/// What a plant gives away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gives {
+    /// Which way the program goes.
+    Way,
+    /// Which memory it touches.
+    Memory,
+    /// How long a division takes, perhaps.
+    Division,
+    /// Nothing: a twin that computes with the secret and is sound.
+    Nothing,
+}
+
+/// A plant that any code can call. On a CPU without its instructions it does nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Plant {
+    /// The tier whose instructions it uses.
+    pub tier: &'static str,
+    /// A part of the name of the function that leaks.
+    pub function: &'static str,
+    /// What it gives away.
+    pub gives: Gives,
+    /// Runs it on at least three secret bytes.
+    pub run: fn(&[u8]),
+}
+
+/// Every plant, and the sound twins.
+pub const ALL: [Plant; 17] = {
+    const fn plant(tier: &'static str, function: &'static str, gives: Gives, run: fn(&[u8])) -> Plant {
+        Plant { tier, function, gives, run }
+    }
+    [
+        plant("portable", "branch_on_byte", Gives::Way, branch_on_byte),
+        plant("portable", "load_by_byte", Gives::Memory, load_by_byte),
+        plant("portable", "store_by_byte", Gives::Memory, store_by_byte),
+        plant("portable", "loop_over_bits", Gives::Way, loop_over_bits),
+        plant("portable", "divide_byte", Gives::Division, divide_byte),
+        plant("portable", "select_by_byte", Gives::Nothing, select_by_byte),
+        plant("portable", "compare_until_different", Gives::Way, |secret| {
+            black_box(compare_until_different(secret, &[0; 16]));
+        }),
+        plant("avx2", "branch_on_lanes", Gives::Way, lanes::branch_on_lanes),
+        plant("avx2", "load_by_lanes", Gives::Memory, lanes::load_by_lanes),
+        plant("avx2", "loop_over_lanes", Gives::Way, lanes::loop_over_lanes),
+        plant("avx2", "select_by_lanes", Gives::Nothing, lanes::select_by_lanes),
+        plant("avx512", "branch_on_mask", Gives::Way, lanes::run_branch_on_mask),
+        plant("avx512", "gather_wide", Gives::Memory, lanes::run_gather_wide),
+        plant("avx512", "scatter_wide", Gives::Memory, lanes::run_scatter_wide),
+        plant("avx512", "store_packed", Gives::Memory, lanes::run_store_packed),
+        plant("avx512", "loop_over_wide_lanes", Gives::Way, lanes::run_loop_over_wide_lanes),
+        plant("avx512", "select_by_mask", Gives::Nothing, lanes::run_select_by_mask),
+    ]
+};
+
+/// Whether this CPU can run the plants of a tier.
+#[must_use]
+pub fn runs(tier: &str) -> bool {
+    match tier {
+        "avx2" => std::is_x86_feature_detected!("avx2"),
+        "avx512" => lanes::has_avx512(),
+        _ => true,
+    }
 }

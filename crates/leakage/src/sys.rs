@@ -3,6 +3,7 @@
 
 #[cfg(target_env = "gnu")]
 pub(crate) mod heap;
+pub(crate) mod lanes;
 pub(crate) mod memcheck;
 #[cfg(target_env = "gnu")]
 pub(crate) mod probe;

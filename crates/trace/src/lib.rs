@@ -1,0 +1,67 @@
+#![doc = include_str!("../README.md")]
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod emit;
+mod lane;
+mod layout;
+mod leak;
+mod program;
+mod record;
+mod site;
+mod snapshot;
+mod symbol;
+mod sys;
+mod translate;
+
+pub use iced_x86;
+pub use leak::{Difference, Failure, Kind, Report};
+pub use record::{FLAGS, Step};
+pub use site::{Access, Site, Touch};
+pub use snapshot::{Advance, Engine, Operation, Options, Outcome, Snapshot};
+pub use symbol::{Frame, Place, Symbols};
+
+/// Why nothing can be traced here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unavailable {
+    /// In words.
+    pub why: String,
+}
+
+impl core::fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "nothing can be traced here: {}", self.why)
+    }
+}
+
+impl core::error::Error for Unavailable {}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The operation returned.
+    Returned,
+    /// It panicked, saying this.
+    Panicked(String),
+    /// It ended its process.
+    Exited,
+    /// A signal ended it.
+    Signal {
+        /// Its number: 11 is a bad address, 4 an unknown instruction.
+        signal: i32,
+        /// The last instruction that was begun.
+        address: u64,
+    },
+    /// It came to something that cannot be traced.
+    Unsupported {
+        /// Where, or 0 for what it asked of the system.
+        address: u64,
+        /// What that is.
+        why: &'static str,
+    },
+    /// More steps than allowed.
+    TooLong,
+    /// More time than allowed.
+    TimedOut,
+    /// Whoever looked at the steps has seen enough.
+    Stopped,
+}

@@ -1,0 +1,316 @@
+//! Instructions as they stand in the traced program: what each reads and writes of memory, and what of the registers decides
+//! where.
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register, UsedMemory,
+};
+
+use crate::emit::{Shape, number};
+use crate::record::Step;
+
+/// How memory is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Touch {
+    /// Read only.
+    Read,
+    /// Written only.
+    Write,
+    /// Read, then written.
+    Both,
+    /// Fetched into a cache, or thrown out of it.
+    Cache,
+}
+
+/// One piece of memory that an instruction touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Access {
+    /// The address of its first byte.
+    pub address: u64,
+    /// Bytes; 0 where the instruction has no fixed number of them (`xsave`).
+    pub bytes: u64,
+    /// How it is touched.
+    pub touch: Touch,
+    /// Whether a mask decides if it is touched at all, and the mask is not looked at: the plain masked loads and stores.
+    pub masked: bool,
+}
+
+/// What a mask means to an instruction with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Masking {
+    None,
+    /// Element by element; plain loads and stores, which processors do as one access.
+    Plain,
+    /// It says which of the elements are gathered or scattered.
+    Elements,
+    /// It says how many elements are stored or loaded side by side.
+    Packed,
+}
+
+/// An instruction of the traced program.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Its address.
+    pub address: u64,
+    /// Itself.
+    pub instruction: Instruction,
+    pub(crate) shape: Shape,
+    /// Bytes of memory that it writes through a memory operand, if they are to be recorded after it.
+    pub(crate) written: usize,
+    memory: Vec<UsedMemory>,
+    /// Numbers of the general registers that addresses derive from.
+    pub(crate) bases: Vec<u8>,
+    /// Numbers of the general registers that a division's time may derive from, and whether its divisor is in memory.
+    pub(crate) divides: bool,
+    masking: Masking,
+}
+
+fn masking(i: &Instruction) -> Masking {
+    use Mnemonic::{
+        Maskmovdqu, Maskmovq, Vcompresspd, Vcompressps, Vexpandpd, Vexpandps, Vmaskmovdqu, Vmaskmovpd,
+        Vmaskmovps, Vpcompressb, Vpcompressd, Vpcompressq, Vpcompressw, Vpexpandb, Vpexpandd, Vpexpandq,
+        Vpexpandw, Vpmaskmovd, Vpmaskmovq,
+    };
+    if i.is_vsib() {
+        return Masking::Elements;
+    }
+    match i.mnemonic() {
+        Vcompresspd | Vcompressps | Vpcompressb | Vpcompressd | Vpcompressq | Vpcompressw | Vexpandpd
+        | Vexpandps | Vpexpandb | Vpexpandd | Vpexpandq | Vpexpandw
+            if i.op_mask() != Register::None =>
+        {
+            Masking::Packed
+        }
+        Maskmovdqu | Maskmovq | Vmaskmovdqu | Vmaskmovpd | Vmaskmovps | Vpmaskmovd | Vpmaskmovq => {
+            Masking::Plain
+        }
+        _ if i.op_mask() != Register::None => Masking::Plain,
+        _ => Masking::None,
+    }
+}
+
+fn is_prefetch(i: &Instruction) -> bool {
+    use Mnemonic::{
+        Clflush, Clflushopt, Clwb, Prefetch, Prefetchnta, Prefetcht0, Prefetcht1, Prefetcht2, Prefetchw,
+        Prefetchwt1,
+    };
+    matches!(
+        i.mnemonic(),
+        Clflush
+            | Clflushopt
+            | Clwb
+            | Prefetch
+            | Prefetchnta
+            | Prefetcht0
+            | Prefetcht1
+            | Prefetcht2
+            | Prefetchw
+            | Prefetchwt1
+    )
+}
+
+impl Site {
+    fn new(instruction: Instruction, factory: &mut InstructionInfoFactory, depth: Depth) -> Site {
+        let info = factory.info(&instruction);
+        let lea = instruction.mnemonic() == Mnemonic::Lea;
+        let touched = |m: &&UsedMemory| {
+            !lea && (!matches!(m.access(), OpAccess::None | OpAccess::NoMemAccess)
+                || is_prefetch(&instruction))
+        };
+        let memory: Vec<UsedMemory> = info.used_memory().iter().filter(touched).copied().collect();
+        let masking = masking(&instruction);
+        let mut bases: Vec<u8> = Vec::new();
+        for m in &memory {
+            for register in [m.base(), m.index()] {
+                if register.is_gpr() {
+                    bases.push(number(register) as u8);
+                }
+            }
+        }
+        if instruction.is_string_instruction() && has_rep(&instruction) {
+            bases.push(number(Register::RCX) as u8);
+        }
+        bases.sort_unstable();
+        bases.dedup();
+        let mut shape = Shape { state: depth.state, grain: depth.grain(), ..Shape::default() };
+        if instruction.is_vsib() {
+            shape.indices = Some(instruction.memory_index());
+            // AVX2 gathers have their mask in the last operand.
+            shape.mask = Some(match instruction.op_mask() {
+                Register::None => instruction.op2_register(),
+                mask => mask,
+            });
+        } else if masking == Masking::Packed && !memory.is_empty() {
+            shape.mask = Some(instruction.op_mask());
+            shape.wide_mask = !matches!(
+                instruction.mnemonic(),
+                Mnemonic::Vcompresspd
+                    | Mnemonic::Vcompressps
+                    | Mnemonic::Vpcompressd
+                    | Mnemonic::Vpcompressq
+                    | Mnemonic::Vexpandpd
+                    | Mnemonic::Vexpandps
+                    | Mnemonic::Vpexpandd
+                    | Mnemonic::Vpexpandq
+            );
+        }
+        let writes = instruction.op0_kind() == OpKind::Memory
+            && matches!(
+                info.op0_access(),
+                OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite | OpAccess::ReadCondWrite
+            );
+        let written = if depth.writes
+            && writes
+            && !instruction.is_vsib()
+            && masking == Masking::None
+            && instruction.flow_control() == FlowControl::Next
+            && matches!(instruction.segment_prefix(), Register::None | Register::FS | Register::DS)
+        {
+            // `xsave` and its like have no size here, or one too large.
+            Some(instruction.memory_size().size()).filter(|n| *n <= 64).unwrap_or(0)
+        } else {
+            0
+        };
+        let divides = matches!(instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv);
+        Site { address: instruction.ip(), instruction, shape, written, memory, bases, divides, masking }
+    }
+
+    /// Whether the instruction touches memory.
+    #[must_use]
+    pub fn touches(&self) -> bool {
+        !self.memory.is_empty()
+    }
+
+    /// Whether anything but general registers decides where memory is touched.
+    pub(crate) fn by_vectors(&self) -> bool {
+        self.shape.indices.is_some() || self.shape.mask.is_some()
+    }
+
+    /// What a step of this instruction touches.
+    pub fn accesses(&self, step: &Step<'_>, fs_base: u64, out: &mut Vec<Access>) {
+        out.clear();
+        let turns = if self.instruction.is_string_instruction() && has_rep(&self.instruction) {
+            Some(step.register(Register::RCX))
+        } else {
+            None
+        };
+        for m in &self.memory {
+            let touch = match m.access() {
+                OpAccess::Read | OpAccess::CondRead => Touch::Read,
+                OpAccess::Write | OpAccess::CondWrite => Touch::Write,
+                OpAccess::None | OpAccess::NoMemAccess => Touch::Cache,
+                _ => Touch::Both,
+            };
+            let value = |register: Register, element: usize, size: usize| {
+                Some(match register {
+                    Register::FS => fs_base,
+                    r if r.is_segment_register() => 0,
+                    r if r.is_gpr() => step.register(r),
+                    _ => step.index(element, size),
+                })
+            };
+            let mut bytes = m.memory_size().size() as u64;
+            if let Masking::Elements = self.masking {
+                let element = bytes;
+                let lanes = self.lanes(m, element);
+                for lane in 0..lanes {
+                    if step.has_lane(lane, self.instruction.op_mask() == Register::None, element as usize) {
+                        let address = m.virtual_address(lane, value).unwrap_or(0);
+                        out.push(Access { address, bytes: element, touch, masked: false });
+                    }
+                }
+                continue;
+            }
+            let mut address = m.virtual_address(0, value).unwrap_or(0);
+            if let Masking::Packed = self.masking {
+                let element = self.instruction.memory_size().element_size().max(1) as u64;
+                bytes =
+                    element * u64::from(step.mask(self.shape.wide_mask).count_ones()).min(bytes / element);
+            }
+            if let Some(turns) = turns {
+                bytes *= turns;
+                // With the direction flag set a string is walked downwards.
+                if step.flags() & 0x400 != 0 && turns > 0 {
+                    address = address.wrapping_sub(bytes - bytes / turns);
+                }
+            }
+            out.push(Access { address, bytes, touch, masked: self.masking == Masking::Plain });
+        }
+    }
+
+    fn lanes(&self, m: &UsedMemory, element: u64) -> usize {
+        let index = self.instruction.memory_index().size() / m.vsib_size().max(1) as usize;
+        let data = if self.instruction.op0_kind() == OpKind::Register {
+            self.instruction.op0_register().size()
+        } else {
+            self.instruction.op1_register().size()
+        };
+        index.min(data / element.max(1) as usize)
+    }
+}
+
+fn has_rep(i: &Instruction) -> bool {
+    i.has_rep_prefix() || i.has_repne_prefix()
+}
+
+/// What is recorded of every instruction besides registers and flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Depth {
+    /// The bytes that were written to memory.
+    pub(crate) writes: bool,
+    /// Bytes of the extended state, or 0 without it.
+    pub(crate) state: usize,
+}
+
+impl Depth {
+    pub(crate) fn grain(self) -> usize {
+        if self.state > 0 { 64 } else { 8 }
+    }
+}
+
+/// All instructions met so far, by number.
+pub(crate) struct Sites {
+    list: Vec<Site>,
+    by_address: HashMap<u64, u32>,
+    factory: InstructionInfoFactory,
+    pub(crate) depth: Depth,
+}
+
+impl Sites {
+    pub(crate) fn new(depth: Depth) -> Sites {
+        Sites { list: Vec::new(), by_address: HashMap::new(), factory: InstructionInfoFactory::new(), depth }
+    }
+
+    pub(crate) fn get(&self, id: u32) -> &Site {
+        &self.list[id as usize]
+    }
+
+    /// The instruction at an address, of which these bytes and more are code; and the bytes that it takes.
+    pub(crate) fn number(&mut self, address: u64, bytes: &[u8]) -> Option<u32> {
+        if let Some(&id) = self.by_address.get(&address) {
+            return Some(id);
+        }
+        let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        if instruction.is_invalid() {
+            return None;
+        }
+        let id = self.list.len() as u32;
+        self.list.push(Site::new(instruction, &mut self.factory, self.depth));
+        self.by_address.insert(address, id);
+        Some(id)
+    }
+}
+
+impl Sites {
+    pub(crate) fn at(&self, address: u64) -> Option<&Site> {
+        self.by_address.get(&address).map(|&id| self.get(id))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.list.len()
+    }
+}
