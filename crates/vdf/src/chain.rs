@@ -73,6 +73,8 @@ pub struct Chain {
     expected: u64,
     form: Width,
     done: u64,
+    /// Squarings at the last check that passed.
+    checked: u64,
     slow: u64,
 }
 
@@ -106,28 +108,51 @@ impl Chain {
             expected: (PRIME - modulo(magnitude.limbs())) % PRIME,
             form: Width::General(general),
             done: 0,
+            checked: 0,
             slow: 0,
         })
     }
 
-    /// Squares n times.
+    /// Squares n times, and checks the form at the end and every [`CHECK_EVERY`] squarings before.
     ///
     /// # Errors
     /// [`ChainError::Corrupted`]; the chain is then of no more use.
     pub fn square(&mut self, n: u64) -> Result<(), ChainError> {
+        self.run(n)?;
+        self.check()
+    }
+
+    /// [`Chain::square`] without the check at the end, for those who look at the form often: it may be up to
+    /// [`CHECK_EVERY`] squarings away from the last check.
+    ///
+    /// # Errors
+    /// [`ChainError::Corrupted`]; the chain is then of no more use.
+    pub fn run(&mut self, n: u64) -> Result<(), ChainError> {
         let end = self.done + n;
         while self.done < end {
-            let good = self.done;
-            let checkpoint = end.min(good + CHECK_EVERY);
-            while self.done < checkpoint {
-                if !self.advance(checkpoint - self.done) {
-                    return Err(ChainError::Corrupted { good });
+            let due = self.checked + CHECK_EVERY;
+            let stop = end.min(due);
+            while self.done < stop {
+                if !self.advance(stop - self.done) {
+                    return Err(ChainError::Corrupted { good: self.checked });
                 }
             }
-            if self.residue() != self.expected {
-                return Err(ChainError::Corrupted { good });
+            if self.done == due {
+                self.check()?;
             }
         }
+        Ok(())
+    }
+
+    /// Whether the form still has the discriminant, modulo a word.
+    ///
+    /// # Errors
+    /// [`ChainError::Corrupted`]; the chain is then of no more use.
+    pub fn check(&mut self) -> Result<(), ChainError> {
+        if self.residue() != self.expected {
+            return Err(ChainError::Corrupted { good: self.checked });
+        }
+        self.checked = self.done;
         Ok(())
     }
 
@@ -214,6 +239,30 @@ impl Chain {
     pub fn form(&self) -> Coefficients {
         let form = self.general().reduced();
         Coefficients { a: form.a.magnitude().resize(), b: form.b.resize(), c: form.c.magnitude().resize() }
+    }
+
+    /// Appends the form as a prover keeps it (`prover::kept`): a and |b| in `limbs` limbs each, and the sign in b's lowest bit, which
+    /// is otherwise 1. Kernels leave |b| <= a <= c, so that both fit.
+    pub(crate) fn pack(&self, limbs: usize, out: &mut Vec<u64>) {
+        fn both(limbs: usize, a: &[u64], b: &[u64], negative: bool, out: &mut Vec<u64>) {
+            for number in [a, b] {
+                let end = out.len() + limbs;
+                out.extend_from_slice(&number[..limbs.min(number.len())]);
+                out.resize(end, 0);
+            }
+            let sign = out.len() - limbs;
+            out[sign] = out[sign] & !1 | u64::from(negative);
+        }
+        match &self.form {
+            Width::Narrow(form) => both(limbs, &form.a, &form.b, form.negative, out),
+            Width::Middle(form) => both(limbs, &form.a, &form.b, form.negative, out),
+            Width::Broad(form) => both(limbs, &form.a, &form.b, form.negative, out),
+            Width::General(form) => {
+                let form = form.reduced();
+                let (a, b) = (form.a.magnitude().limbs(), form.b.magnitude().limbs());
+                both(limbs, a, b, form.b.is_negative(), out);
+            }
+        }
     }
 
     /// Squarings done.

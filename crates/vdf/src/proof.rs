@@ -19,6 +19,7 @@ use crate::prime;
 use crate::serial::{self, DecodeError, Mode};
 
 pub use fast::Fast;
+pub(crate) use fast::coefficients;
 pub use parameters::{Parameters, chia_segments};
 pub use prove::{
     Corrupted, Evaluation, Plain, ProveError, Squarer, evaluate, prove, prove_segments, prove_with,

@@ -6,19 +6,25 @@
 #![forbid(unsafe_code)]
 
 mod buckets;
+mod checkpoint;
 mod digits;
 mod error;
 mod kept;
+mod line;
 mod plan;
 mod run;
+mod work;
 
 use core::fmt;
+use std::path::Path;
+use std::time::Duration;
 
 use crate::backend::Kernels;
 use crate::discriminant::Discriminant;
 use crate::form::Form;
 use crate::proof::{self, Proof};
 
+pub use checkpoint::{CheckpointError, Difference};
 pub use error::ProverError;
 pub use run::{evaluate, prove};
 
@@ -67,34 +73,64 @@ impl Job {
 /// How it is computed. The result does not depend on this.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct Options<'a> {
     /// The chain's backend.
     pub kernels: &'static Kernels,
     /// Threads that proofs may use, 1 or more. One squares at all times until the squaring is over.
     pub threads: usize,
     /// Bytes that kept forms may take, about. Fewer make the proof slower: see `DESIGN.md`.
     pub memory: usize,
+    /// A file that keeps what was computed, to go on from there if this process ends: see `CHECKPOINT.md`.
+    pub checkpoint: Option<&'a Path>,
+    /// Time between two records of that file. The work of so much time is lost if the process is killed.
+    pub interval: Duration,
+    /// A squaring after which a bit flips.
+    #[cfg(test)]
+    pub(crate) fault: Option<u64>,
 }
 
-impl Options {
-    /// One thread for each core that may be used, and 256 MiB of kept forms.
+impl<'a> Options<'a> {
+    /// One thread for each core that may be used, 256 MiB of kept forms, no checkpoint; its records a second apart.
     #[must_use]
-    pub fn new(kernels: &'static Kernels) -> Options {
+    pub fn new(kernels: &'static Kernels) -> Options<'a> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Options { kernels, threads, memory: 256 << 20 }
+        let interval = Duration::from_secs(1);
+        Options {
+            kernels,
+            threads,
+            memory: 256 << 20,
+            checkpoint: None,
+            interval,
+            #[cfg(test)]
+            fault: None,
+        }
     }
 
     /// So many threads; 0 counts as 1.
     #[must_use]
-    pub fn threads(mut self, threads: usize) -> Options {
+    pub fn threads(mut self, threads: usize) -> Options<'a> {
         self.threads = threads.max(1);
         self
     }
 
     /// So many bytes for kept forms.
     #[must_use]
-    pub fn memory(mut self, bytes: usize) -> Options {
+    pub fn memory(mut self, bytes: usize) -> Options<'a> {
         self.memory = bytes;
+        self
+    }
+
+    /// With this checkpoint, which is made if it does not exist.
+    #[must_use]
+    pub fn checkpoint(mut self, path: &'a Path) -> Options<'a> {
+        self.checkpoint = Some(path);
+        self
+    }
+
+    /// With records so far apart.
+    #[must_use]
+    pub fn interval(mut self, interval: Duration) -> Options<'a> {
+        self.interval = interval;
         self
     }
 }

@@ -1,6 +1,8 @@
 //! The squaring chain as provers take it.
 #![forbid(unsafe_code)]
 
+use lanework_integer::{Int, Uint};
+
 use crate::backend::Kernels;
 use crate::chain::{Chain, ChainError, Coefficients};
 use crate::discriminant::Discriminant;
@@ -15,16 +17,21 @@ pub struct Fast<'a> {
     chain: Chain,
 }
 
+/// What a chain in d from x starts with: |D|, and the coefficients.
+pub(crate) fn coefficients(d: &Discriminant, x: &Form) -> Result<(Uint<32>, Coefficients), ChainError> {
+    let magnitude = d.value().magnitude().try_resize().ok_or(ChainError::Discriminant)?;
+    let narrow = |n: Int<33>| n.try_resize().ok_or(ChainError::Form);
+    let (a, b, c) = (narrow(x.a())?, narrow(x.b())?, narrow(x.c())?);
+    Ok((magnitude, Coefficients { a: *a.magnitude(), b, c: *c.magnitude() }))
+}
+
 impl<'a> Fast<'a> {
     /// A chain that starts from x.
     ///
     /// # Errors
     /// [`ChainError`] if x does not have the discriminant d, or d is not odd.
     pub fn new(kernels: &'static Kernels, d: &'a Discriminant, x: &Form) -> Result<Fast<'a>, ChainError> {
-        let magnitude = d.value().magnitude().try_resize().ok_or(ChainError::Discriminant)?;
-        let narrow = |n: lanework_integer::Int<33>| n.try_resize().ok_or(ChainError::Form);
-        let (a, b, c) = (narrow(x.a())?, narrow(x.b())?, narrow(x.c())?);
-        let start = Coefficients { a: *a.magnitude(), b, c: *c.magnitude() };
+        let (magnitude, start) = coefficients(d, x)?;
         Ok(Fast { d, chain: Chain::new(kernels, &magnitude, &start)? })
     }
 
@@ -42,7 +49,7 @@ impl Squarer for Fast<'_> {
 
     fn form(&self) -> Form {
         let Coefficients { a, b, .. } = self.chain.form();
-        let a = lanework_integer::Int::new(false, a);
+        let a = Int::new(false, a);
         Form::new(self.d, &a.resize(), &b.resize())
             .expect("the chain keeps the discriminant, and was just checked for it")
     }

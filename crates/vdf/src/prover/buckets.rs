@@ -34,8 +34,16 @@ pub(crate) fn products(part: &Part) -> u64 {
     part.length / u64::from(k) + u64::from(l) * (1 << k)
 }
 
-/// x^(2^T / B rounded down), where x is the first of the kept forms. Nothing if it was stopped, or if a kept form does not have
-/// the discriminant.
+/// Why there is no proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Halt {
+    /// It was stopped.
+    Stopped,
+    /// A kept form does not have the discriminant.
+    Corrupted,
+}
+
+/// x^(2^T / B rounded down), where x is the first of the kept forms.
 pub(crate) fn prove(
     d: &Discriminant,
     part: &Part,
@@ -43,7 +51,7 @@ pub(crate) fn prove(
     b: &Challenge,
     threads: usize,
     meter: &Meter,
-) -> Option<Form> {
+) -> Result<Form, Halt> {
     let Parameters { k, l } = part.parameters;
     let buckets = 1usize << (k - 1);
     let threads = threads.clamp(1, buckets);
@@ -57,7 +65,7 @@ pub(crate) fn prove(
         }
         let share = |t: usize| (t * buckets / threads, (t + 1) * buckets / threads);
         let own = |t: usize| fill(d, &digits, forms, share(t), meter);
-        let sums: Vec<Option<Option<Form>>> = std::thread::scope(|scope| {
+        let sums: Vec<Result<Option<Form>, Halt>> = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads)
                 .map(|t| (t, std::thread::Builder::new().spawn_scoped(scope, move || own(t))))
                 .collect();
@@ -65,7 +73,7 @@ pub(crate) fn prove(
             for (t, other) in others {
                 // A thread that could not be started leaves its share to this one.
                 sums.push(match other {
-                    Ok(handle) => handle.join().unwrap_or(None),
+                    Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                     Err(_) => own(t),
                 });
             }
@@ -77,28 +85,23 @@ pub(crate) fn prove(
             }
         }
     }
-    if meter.stopped() {
-        return None;
-    }
-    Some(out.unwrap_or_else(|| Form::identity(d)))
+    Ok(out.unwrap_or_else(|| Form::identity(d)))
 }
 
-/// The product of bucket v to the power v for all v above `low` and not above `high`. Nothing if stopped; inside, nothing if
-/// all buckets are empty.
+/// The product of bucket v to the power v for all v above `low` and not above `high`; nothing if these buckets are empty.
 fn fill(
     d: &Discriminant,
     digits: &[i32],
     forms: &Kept,
     (low, high): (usize, usize),
     meter: &Meter,
-) -> Option<Option<Form>> {
+) -> Result<Option<Form>, Halt> {
     let mut buckets: Vec<Option<Form>> = vec![None; high - low];
-    let (mut since, mut all) = (0u64, 0);
+    let mut since = 0u64;
     let mut tick = |n: u64| {
         since += n;
         if since >= 64 {
             meter.done.fetch_add(since, Ordering::Relaxed);
-            all += since;
             since = 0;
         }
         !meter.stopped()
@@ -108,7 +111,8 @@ fn fill(
         if value <= low || value > high {
             continue;
         }
-        let mut form = kept::unpack(d, forms.get(i)?).ok()?;
+        let packed = forms.get(i).ok_or(Halt::Corrupted)?;
+        let mut form = kept::unpack(d, packed).map_err(|_| Halt::Corrupted)?;
         if *digit < 0 {
             form = form.inverse();
         }
@@ -118,7 +122,7 @@ fn fill(
             None => form,
         });
         if !tick(1) {
-            return None;
+            return Err(Halt::Stopped);
         }
     }
     // Every bucket is multiplied into a running product from the highest down, and the running products together hold the
@@ -132,11 +136,11 @@ fn fill(
             out = Some(out.map_or_else(|| running.clone(), |out| out.compose(running, d)));
         }
         if !tick(2) {
-            return None;
+            return Err(Halt::Stopped);
         }
     }
     match (running, out) {
-        (Some(running), Some(out)) if low > 0 => Some(Some(out.compose(&running.power(low as u64, d), d))),
-        (_, out) => Some(out),
+        (Some(running), Some(out)) if low > 0 => Ok(Some(out.compose(&running.power(low as u64, d), d))),
+        (_, out) => Ok(out),
     }
 }

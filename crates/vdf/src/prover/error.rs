@@ -3,6 +3,7 @@
 
 use core::fmt;
 
+use super::checkpoint::CheckpointError;
 use crate::chain::ChainError;
 use crate::verify::Refused;
 
@@ -28,6 +29,8 @@ pub enum ProverError {
         /// What verification says.
         why: Refused,
     },
+    /// The checkpoint cannot be used, or not be written.
+    Checkpoint(CheckpointError),
     /// The operating system refused a thread.
     Thread(std::io::Error),
 }
@@ -42,6 +45,7 @@ impl fmt::Display for ProverError {
             ProverError::Wrong { segment, why } => {
                 write!(f, "the proof of segment {segment} does not verify: {why}; the machine miscalculated")
             }
+            ProverError::Checkpoint(e) => write!(f, "the checkpoint: {e}"),
             ProverError::Thread(e) => write!(f, "a thread could not be started: {e}"),
         }
     }
@@ -52,6 +56,7 @@ impl core::error::Error for ProverError {
         match self {
             ProverError::Chain(e) => Some(e),
             ProverError::Wrong { why, .. } => Some(why),
+            ProverError::Checkpoint(e) => Some(e),
             ProverError::Thread(e) => Some(e),
             _ => None,
         }
@@ -61,5 +66,11 @@ impl core::error::Error for ProverError {
 impl From<ChainError> for ProverError {
     fn from(e: ChainError) -> ProverError {
         ProverError::Chain(e)
+    }
+}
+
+impl From<CheckpointError> for ProverError {
+    fn from(e: CheckpointError) -> ProverError {
+        ProverError::Checkpoint(e)
     }
 }

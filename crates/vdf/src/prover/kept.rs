@@ -71,7 +71,8 @@ impl Kept {
         self.words.get(i * self.size..(i + 1) * self.size)
     }
 
-    pub(crate) fn push(&mut self, form: &Form) {
-        pack(self.size / 2, form, &mut self.words);
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        self.words.len() / self.size
     }
 }

@@ -7,98 +7,128 @@ use std::thread::{Builder, Scope};
 use std::time::{Duration, Instant};
 
 use super::buckets::{self, Meter};
-use super::kept::Kept;
+use super::checkpoint::{self, Known, State, Writer};
+use super::kept::{self, Kept};
+use super::line::Line;
 use super::plan::{self, Part};
+use super::work::{Answer, Finished, Work};
 use super::{Evaluated, Job, Options, Phase, Progress, Proved, ProverError, Seconds};
-use crate::chain::ChainError;
 use crate::discriminant::Discriminant;
-use crate::form::Form;
-use crate::proof::{Challenge, Fast, Proof, Segment, Squarer};
-use crate::verify::verify_proof;
+use crate::proof::{Challenge, Parameters, Proof, Segment};
 
 /// Squarings between two calls of the observer, at most.
 const STEP: u64 = 4096;
 /// Between two calls of the observer where others work.
 const WAIT: Duration = Duration::from_millis(50);
+/// Words of kept forms that are written without waiting for the interval to pass.
+const UNWRITTEN: usize = 1 << 18;
 
 type Observer<'a> = dyn FnMut(Progress) -> bool + 'a;
 
-/// Squares x.
-///
-/// The observer is called several times a second and says whether to go on.
-///
-/// # Errors
-/// No squarings, a form of another discriminant, a chain that lost its discriminant, or the observer's wish.
-pub fn evaluate(job: &Job, options: &Options, observer: &mut Observer<'_>) -> Result<Evaluated, ProverError> {
-    if job.iterations == 0 {
-        return Err(ProverError::NoIterations);
-    }
-    let start = Instant::now();
-    let mut chain = Fast::new(options.kernels, &job.discriminant, &job.x)?;
-    let mut done = 0;
-    while done < job.iterations {
-        let step = STEP.min(job.iterations - done);
-        chain.advance(step).map_err(|_| ChainError::Corrupted { good: done })?;
-        done += step;
-        let progress =
-            Progress { phase: Phase::Squaring, done, total: job.iterations, slow: chain.slow(), resumed: 0 };
-        if !observer(progress) {
-            return Err(ProverError::Cancelled { after: done });
-        }
-    }
-    let seconds = Seconds { squaring: start.elapsed().as_secs_f64(), ..Seconds::default() };
-    Ok(Evaluated { y: chain.form(), slow: chain.slow(), resumed: 0, seconds })
-}
-
-/// A squared segment, ready to be proved.
-struct Work {
-    index: usize,
-    part: Part,
-    x: Form,
-    y: Form,
-    kept: Kept,
-}
-
-/// A proof of one segment that verifies.
-struct Finished {
-    index: usize,
-    b: Challenge,
-    pi: Form,
-    y: Form,
-}
-
-impl Work {
-    /// Nothing if stopped.
-    fn prove(&self, d: &Discriminant, threads: usize, meter: &Meter) -> Option<Finished> {
-        let b = Challenge::of(d, &self.x, &self.y);
-        let pi = buckets::prove(d, &self.part, &self.kept, &b, threads, meter)?;
-        Some(Finished { index: self.index, b, pi, y: self.y.clone() })
-    }
-
-    fn verified(&self, d: &Discriminant, finished: Finished) -> Answer {
-        let proof = Proof { y: finished.y.clone(), pi: finished.pi.clone(), segments: Vec::new() };
-        verify_proof(d, &self.x, &proof, self.part.length)
-            .map_err(|why| ProverError::Wrong { segment: self.index, why })?;
-        Ok(finished)
-    }
-}
-
-type Answer = Result<Finished, ProverError>;
-
-/// Everything on the way to a proof.
+/// One computation.
 struct Run<'a, 'b> {
     job: &'a Job,
-    options: &'a Options,
+    options: &'a Options<'a>,
     observer: &'a mut Observer<'b>,
     meter: &'a Meter,
+    writer: Option<Writer>,
+    proving: bool,
+    /// Squarings taken over.
+    resumed: u64,
     done: u64,
     slow: u64,
     finished: Vec<Option<Finished>>,
 }
 
-impl<'a> Run<'a, '_> {
+/// Squares x.
+///
+/// The observer is called several times a second and says whether to go on. With a checkpoint, the squarings in it are not
+/// repeated, and where it is stopped nothing is lost.
+///
+/// # Errors
+/// No squarings, a form of another discriminant, a chain that lost its discriminant, an unusable checkpoint, or the observer's
+/// wish.
+pub fn evaluate(
+    job: &Job,
+    options: &Options<'_>,
+    observer: &mut Observer<'_>,
+) -> Result<Evaluated, ProverError> {
+    if job.iterations == 0 {
+        return Err(ProverError::NoIterations);
+    }
+    let parts = vec![Part { start: 0, length: job.iterations, parameters: Parameters { k: 1, l: 1 } }];
+    let meter = &Meter::default();
+    let (mut run, mut state) = Run::start(job, options, observer, meter, parts, false)?;
+    let begin = Instant::now();
+    let (_unused, answers) = mpsc::channel();
+    let mut line = run.line(&state)?;
+    let work = run.square(&mut line, 0, &mut state, &answers)?;
+    run.close()?;
+    let seconds = Seconds { squaring: begin.elapsed().as_secs_f64(), ..Seconds::default() };
+    Ok(Evaluated { y: work.y, slow: run.slow, resumed: run.resumed, seconds })
+}
+
+/// Squares x, proves every segment, and verifies the proofs.
+///
+/// The observer is called several times a second, always on the caller's thread, and says whether to go on. A checkpoint
+/// is used as by [`evaluate`]; it holds what the proof needs, and the proofs of finished segments.
+///
+/// # Errors
+/// As [`evaluate`], segments that do not fit the squarings, or a proof that came out wrong.
+pub fn prove(job: &Job, options: &Options<'_>, observer: &mut Observer<'_>) -> Result<Proved, ProverError> {
+    let parts = plan::parts(job, options.memory)?;
+    let meter = &Meter::default();
+    let (mut run, mut state) = Run::start(job, options, observer, meter, parts, true)?;
+    let mut seconds = Seconds::default();
+    let outcome = std::thread::scope(|scope| {
+        let outcome = run.all(&mut state, scope, &mut seconds);
+        if outcome.is_err() {
+            // The scope waits for its threads.
+            meter.stop.store(true, Ordering::Relaxed);
+        }
+        outcome
+    });
+    outcome.and_then(|()| run.close())?;
+    run.assemble(seconds)
+}
+
+impl<'a, 'b> Run<'a, 'b> {
+    fn start(
+        job: &'a Job,
+        options: &'a Options<'a>,
+        observer: &'a mut Observer<'b>,
+        meter: &'a Meter,
+        parts: Vec<Part>,
+        proving: bool,
+    ) -> Result<(Run<'a, 'b>, State), ProverError> {
+        // Before any file is made: the form must have the discriminant.
+        Line::new(options.kernels, &job.discriminant, &job.x, 0, 0)?;
+        let (state, writer) = match options.checkpoint {
+            Some(path) => {
+                let (state, writer) = checkpoint::open(path, job, proving, parts)?;
+                (state, Some(writer))
+            }
+            None => (State::new(parts), None),
+        };
+        let (done, slow) = (state.done(), state.slow);
+        let finished = state.parts.iter().map(|_| None).collect();
+        let run = Run { job, options, observer, meter, writer, proving, resumed: done, done, slow, finished };
+        Ok((run, state))
+    }
+
+    /// The chain from where the checkpoint left it.
+    fn line(&self, state: &State) -> Result<Line<'a>, ProverError> {
+        let form = state.known.last().map_or(&self.job.x, |known| &known.form);
+        Ok(Line::new(self.options.kernels, &self.job.discriminant, form, self.done, self.slow)?)
+    }
+
+    /// Waits for the disk.
+    fn close(&mut self) -> Result<(), ProverError> {
+        Ok(self.writer.take().map_or(Ok(()), |mut writer| writer.finish())?)
+    }
+
     fn observe(&mut self, phase: Phase, done: u64, total: u64) -> Result<(), ProverError> {
-        let progress = Progress { phase, done, total, slow: self.slow, resumed: 0 };
+        let progress = Progress { phase, done, total, slow: self.slow, resumed: self.resumed };
         if (self.observer)(progress) {
             return Ok(());
         }
@@ -108,6 +138,11 @@ impl<'a> Run<'a, '_> {
 
     fn take(&mut self, answer: Answer) -> Result<(), ProverError> {
         let finished = answer?;
+        if let Some(writer) = &mut self.writer {
+            let mut pi = Vec::new();
+            kept::pack(kept::limbs(self.job.discriminant.bits()), &finished.pi, &mut pi);
+            writer.segment(finished.index, &pi)?;
+        }
         let index = finished.index;
         self.finished[index] = Some(finished);
         Ok(())
@@ -141,36 +176,73 @@ impl<'a> Run<'a, '_> {
         Err(ProverError::Cancelled { after: self.done })
     }
 
-    /// Squares one segment, keeping forms.
+    /// Part `index`, squared: taken from the checkpoint as far as it goes.
     fn square(
         &mut self,
-        chain: &mut Fast<'_>,
+        line: &mut Line<'_>,
         index: usize,
-        part: Part,
+        state: &mut State,
         answers: &Receiver<Answer>,
     ) -> Result<Work, ProverError> {
-        let x = chain.form();
-        let mut kept = Kept::new(&self.job.discriminant);
-        let (every, mut at, mut told) = (part.every(), 0, 0);
-        while at < part.length {
-            if at % every == 0 {
-                kept.push(&chain.form());
+        let part = state.parts[index];
+        let x = state.end_before(index).unwrap_or(&self.job.x).clone();
+        if index == state.known.len() {
+            let kept = Kept::new(&self.job.discriminant);
+            state.known.push(Known { kept, at: 0, form: x.clone(), proof: None });
+        }
+        let known = &mut state.known[index];
+        if known.at < part.length {
+            self.advance(line, index, part, known, answers)?;
+        }
+        let kept = std::mem::replace(&mut known.kept, Kept::new(&self.job.discriminant));
+        Ok(Work { index, part, x, y: known.form.clone(), kept })
+    }
+
+    /// Squares to the end of a part, keeping forms.
+    fn advance(
+        &mut self,
+        line: &mut Line<'_>,
+        index: usize,
+        part: Part,
+        known: &mut Known,
+        answers: &Receiver<Answer>,
+    ) -> Result<(), ProverError> {
+        let kept = &mut known.kept.words;
+        let (mut written, mut told, mut recorded) = (kept.len(), self.done, Instant::now());
+        let every = if self.proving { part.every() } else { STEP };
+        while known.at < part.length {
+            if self.proving && known.at.is_multiple_of(every) {
+                line.pack(kept);
             }
-            let next = (at / every + 1) * every;
-            let step = (next.min(part.length) - at).min(STEP);
-            chain.advance(step).map_err(|_| ChainError::Corrupted { good: self.done })?;
-            at += step;
+            let step = (every - known.at % every).min(part.length - known.at).min(STEP);
+            line.run(step)?;
+            known.at += step;
             self.done += step;
-            if self.done - told >= STEP || at == part.length {
-                told = self.done;
-                self.slow = chain.slow();
-                self.observe(Phase::Squaring, self.done, self.job.iterations)?;
-                while let Ok(answer) = answers.try_recv() {
-                    self.take(answer)?;
+            #[cfg(test)]
+            if self.options.fault.is_some_and(|fault| self.done - step < fault && fault <= self.done) {
+                line.corrupt(70);
+            }
+            let end = known.at == part.length;
+            if self.done - told < STEP && !end {
+                continue;
+            }
+            (told, self.slow) = (self.done, line.slow());
+            let go_on = self.observe(Phase::Squaring, self.done, self.job.iterations);
+            let due = recorded.elapsed() >= self.options.interval || kept.len() - written > UNWRITTEN;
+            if due || end || go_on.is_err() {
+                line.check()?;
+                if let Some(writer) = &mut self.writer {
+                    writer.position(index, self.done, self.slow, &line.packed(), &kept[written..])?;
                 }
+                (written, recorded) = (kept.len(), Instant::now());
+            }
+            go_on?;
+            while let Ok(answer) = answers.try_recv() {
+                self.take(answer)?;
             }
         }
-        Ok(Work { index, part, x, y: chain.form(), kept })
+        known.form = line.form()?;
+        Ok(())
     }
 
     /// Waits for an answer, telling the observer how many products are done.
@@ -187,11 +259,10 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// Squares and proves all segments.
+    /// Squares and proves all parts.
     fn all<'scope>(
         &mut self,
-        chain: &mut Fast<'_>,
-        parts: &[Part],
+        state: &mut State,
         scope: &'scope Scope<'scope, '_>,
         seconds: &mut Seconds,
     ) -> Result<(), ProverError>
@@ -200,75 +271,98 @@ impl<'a> Run<'a, '_> {
     {
         let (d, meter) = (&self.job.discriminant, self.meter);
         let begin = Instant::now();
-        let (last, before) = parts.split_last().ok_or(ProverError::NoIterations)?;
+        let mut line = self.line(state)?;
+        let last = state.parts.len() - 1;
         let (work_to, work_from) = mpsc::sync_channel::<Work>(1);
         let (answer_to, answers) = mpsc::channel::<Answer>();
-        let helper = self.options.threads > 1 && !before.is_empty();
+        let helper = self.options.threads > 1 && last > 0;
         if helper {
             let answer_to = answer_to.clone();
             let work = move || {
                 while let Ok(work) = work_from.recv() {
-                    let Some(answer) = work.prove(d, 1, meter) else { return };
-                    if answer_to.send(work.verified(d, answer)).is_err() {
+                    let answer = work.answer(d, 1, meter);
+                    let wrong = answer.is_err();
+                    if answer_to.send(answer).is_err() || wrong {
                         return;
                     }
                 }
             };
             Builder::new().spawn_scoped(scope, work).map_err(ProverError::Thread)?;
         }
-        for (index, part) in before.iter().enumerate() {
-            let work = self.square(chain, index, *part, &answers)?;
+        for index in 0..=last {
+            if let Some(pi) = state.known.get_mut(index).and_then(|known| known.proof.take()) {
+                // Proved before: verified again, as a file may hold anything.
+                let work = self.square(&mut line, index, state, &answers)?;
+                let b = Challenge::of(d, &work.x, &work.y);
+                let taken = Finished { index, b, pi, y: work.y.clone(), verifying: 0.0 };
+                self.finished[index] = Some(work.verified(d, taken)?);
+                continue;
+            }
+            let work = self.square(&mut line, index, state, &answers)?;
+            if index == last {
+                seconds.squaring = begin.elapsed().as_secs_f64();
+                self.finish(work, scope, &answers, answer_to, seconds)?;
+                break;
+            }
             if helper {
                 self.hand_over(work, &work_to, &answers)?;
             } else {
                 // One thread for everything.
                 let (one_to, one_from) = mpsc::channel();
+                let total = buckets::products(&work.part);
                 prove_apart(scope, d, work, 1, meter, one_to)?;
-                self.wait(&one_from, buckets::products(part))?;
+                self.wait(&one_from, total)?;
             }
         }
         drop(work_to);
-        let work = self.square(chain, before.len(), *last, &answers)?;
-        seconds.squaring = begin.elapsed().as_secs_f64();
-        let begin = Instant::now();
-        let total = buckets::products(last);
-        meter.done.store(0, Ordering::Relaxed);
-        self.observe(Phase::Proving, 0, total)?;
-        prove_apart(scope, d, work, self.options.threads, meter, answer_to)?;
-        while self.finished.iter().any(Option::is_none) {
-            self.wait(&answers, total)?;
-        }
-        self.observe(Phase::Proving, total, total)?;
-        seconds.proving = begin.elapsed().as_secs_f64();
         Ok(())
+    }
+
+    /// Proves the last part with all threads, and waits for those before it.
+    fn finish<'scope>(
+        &mut self,
+        work: Work,
+        scope: &'scope Scope<'scope, '_>,
+        answers: &Receiver<Answer>,
+        answer_to: mpsc::Sender<Answer>,
+        seconds: &mut Seconds,
+    ) -> Result<(), ProverError>
+    where
+        'a: 'scope,
+    {
+        let begin = Instant::now();
+        let (index, total) = (work.index, buckets::products(&work.part));
+        self.meter.done.store(0, Ordering::Relaxed);
+        self.observe(Phase::Proving, 0, total)?;
+        prove_apart(scope, &self.job.discriminant, work, self.options.threads, self.meter, answer_to)?;
+        while self.finished.iter().any(Option::is_none) {
+            self.wait(answers, total)?;
+        }
+        let verifying = self.finished[index].as_ref().map_or(0.0, |finished| finished.verifying);
+        seconds.verifying = verifying;
+        seconds.proving = begin.elapsed().as_secs_f64() - verifying;
+        self.observe(Phase::Verifying, 1, 1)
+    }
+
+    fn assemble(self, seconds: Seconds) -> Result<Proved, ProverError> {
+        let mut out = None;
+        let mut segments = Vec::new();
+        let lengths = self.job.segments.iter().map(|&length| Some(length)).chain([None]);
+        for (finished, length) in self.finished.into_iter().zip(lengths) {
+            let Some(Finished { b, pi, y, .. }) = finished else {
+                return Err(ProverError::Cancelled { after: self.done });
+            };
+            match length {
+                Some(iterations) => segments.push(Segment { iterations, b, pi }),
+                None => out = Some((pi, y)),
+            }
+        }
+        let (pi, y) = out.ok_or(ProverError::NoIterations)?;
+        let proof = Proof { y, pi, segments };
+        Ok(Proved { proof, slow: self.slow, resumed: self.resumed, seconds })
     }
 }
 
-/// Squares x, proves every segment, and verifies the proofs.
-///
-/// The observer is called several times a second, always on the caller's thread, and says whether to go on.
-///
-/// # Errors
-/// As [`evaluate`], segments that do not fit the squarings, or a proof that came out wrong.
-pub fn prove(job: &Job, options: &Options, observer: &mut Observer<'_>) -> Result<Proved, ProverError> {
-    let parts = plan::parts(job, options.memory)?;
-    let d = &job.discriminant;
-    let mut chain = Fast::new(options.kernels, d, &job.x)?;
-    let meter = &Meter::default();
-    let finished = parts.iter().map(|_| None).collect();
-    let mut run = Run { job, options, observer, meter, done: 0, slow: 0, finished };
-    let mut seconds = Seconds::default();
-    let outcome = std::thread::scope(|scope| {
-        let outcome = run.all(&mut chain, &parts, scope, &mut seconds);
-        if outcome.is_err() {
-            // The scope waits for its threads.
-            meter.stop.store(true, Ordering::Relaxed);
-        }
-        outcome
-    });
-    outcome?;
-    assemble(run, seconds)
-}
 /// Proves and verifies one segment on a thread of its own, so that the caller's can go on telling the observer.
 fn prove_apart<'scope>(
     scope: &'scope Scope<'scope, '_>,
@@ -279,27 +373,8 @@ fn prove_apart<'scope>(
     to: mpsc::Sender<Answer>,
 ) -> Result<(), ProverError> {
     let task = move || {
-        let Some(finished) = work.prove(d, threads, meter) else { return };
-        let answer = work.verified(d, finished);
         // Nobody listens any more if the caller has given up.
-        let _ = to.send(answer);
+        let _ = to.send(work.answer(d, threads, meter));
     };
     Builder::new().spawn_scoped(scope, task).map(|_| ()).map_err(ProverError::Thread)
-}
-
-fn assemble(run: Run<'_, '_>, seconds: Seconds) -> Result<Proved, ProverError> {
-    let mut out = None;
-    let mut segments = Vec::new();
-    let lengths = run.job.segments.iter().map(|&length| Some(length)).chain([None]);
-    for (finished, length) in run.finished.into_iter().zip(lengths) {
-        let Some(Finished { b, pi, y, .. }) = finished else {
-            return Err(ProverError::Cancelled { after: run.done });
-        };
-        match length {
-            Some(iterations) => segments.push(Segment { iterations, b, pi }),
-            None => out = Some((pi, y)),
-        }
-    }
-    let (pi, y) = out.ok_or(ProverError::NoIterations)?;
-    Ok(Proved { proof: Proof { y, pi, segments }, slow: run.slow, resumed: 0, seconds })
 }

@@ -102,3 +102,21 @@ fn two_thirds_are_cut_as_chiavdf_cuts_them() {
     assert_eq!(job(64, 40_000, &[]).in_two_thirds().segments, [26_600, 8_900]);
     assert_eq!(job(64, 4_000_000, &[]).in_two_thirds().segments, [2_666_600, 888_900]);
 }
+
+#[test]
+fn a_flipped_bit_raises_the_alarm() {
+    for fault in [1, 500, 1700, 2999] {
+        let mut options = Options::new(kernels());
+        options.fault = Some(fault);
+        let job = job(1024, 3000, &[1000]);
+        for outcome in
+            [prove(&job, &options, &mut |_| true).err(), evaluate(&job, &options, &mut |_| true).err()]
+        {
+            let Some(ProverError::Chain(crate::chain::ChainError::Corrupted { good })) = outcome else {
+                panic!("{fault}: {outcome:?}");
+            };
+            // `evaluate` takes its steps together, so that the flip may come later than asked for.
+            assert!(good <= 3000, "{good}");
+        }
+    }
+}

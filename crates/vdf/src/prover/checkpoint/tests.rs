@@ -1,0 +1,291 @@
+//! Cut, edited, foreign and dishonest checkpoints.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lanework_cpu::Cpu;
+use tempfile::TempDir;
+
+use super::*;
+use crate::Discriminant;
+use crate::backend::{BACKENDS, Kernels};
+use crate::prover::{Options, Phase, Proved, ProverError, evaluate, plan, prove};
+
+fn kernels() -> &'static Kernels {
+    BACKENDS[0].get(&Cpu::detect()).expect("portable is always there")
+}
+
+fn job(seed: &[u8], bits: usize, iterations: u64, segments: &[u64]) -> Job {
+    let d = Discriminant::from_seed(seed, bits).expect("a discriminant");
+    let x = Form::generator(&d).expect("a generator");
+    Job { segments: segments.to_vec(), ..Job::new(d, x, iterations) }
+}
+
+fn small() -> Job {
+    job(b"checkpoints", 64, 90, &[20, 30])
+}
+
+fn options(path: &Path) -> Options<'_> {
+    // One thread: the records always come in the same order.
+    Options::new(kernels()).threads(1).checkpoint(path).interval(Duration::ZERO)
+}
+
+fn run(job: &Job, path: &Path) -> Result<Proved, ProverError> {
+    prove(job, &options(path), &mut |_| true)
+}
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("checkpoint");
+    (folder, path)
+}
+
+/// Where each record of a whole file begins, and its end.
+fn records(bytes: &[u8]) -> Vec<usize> {
+    let mut out = vec![preamble::length(&bytes[..16]).expect("a preamble").expect("whole")];
+    while let Some(&at) = out.last().filter(|&&at| at < bytes.len()) {
+        let length = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().expect("four")) as usize;
+        out.push(at + HEADER + length + CHECK);
+    }
+    assert_eq!(out.last(), Some(&bytes.len()));
+    out
+}
+
+#[test]
+fn a_file_cut_anywhere_gives_the_same_proof() {
+    let (_folder, path) = folder();
+    let job = small();
+    let expected = run(&job, &path).expect("a proof");
+    assert_eq!(expected.resumed, 0);
+    let whole = fs::read(&path).expect("a file");
+    let starts = records(&whole);
+    assert_eq!(starts.len(), 1 + 6, "three positions and three proofs");
+    let parts = plan::parts(&job, options(&path).memory).expect("parts");
+    for cut in 0..=whole.len() {
+        fs::write(&path, &whole[..cut]).expect("written");
+        let (state, writer) = open(&path, &job, true, parts.clone()).expect("a torn file");
+        drop(writer);
+        // All whole records count, and nothing else: positions are the first, third and fifth.
+        let there = starts.iter().filter(|&&start| start <= cut).count();
+        assert_eq!(state.done(), [0, 0, 20, 20, 50, 50, 90, 90][there], "cut at {cut}");
+        let proofs = state.known.iter().filter(|known| known.proof.is_some()).count();
+        assert_eq!(proofs, there.saturating_sub(1) / 2, "cut at {cut}");
+        let left = starts.get(there.max(1) - 1).copied().expect("a start");
+        assert!(fs::read(&path).expect("a file") == whole[..left], "cut at {cut}");
+        // Going on from there makes the same file again.
+        if starts.contains(&cut) || starts.contains(&(cut + 1)) || cut % 97 == 0 {
+            let again = run(&job, &path).expect("a proof");
+            assert!(again.proof == expected.proof && again.resumed == state.done(), "cut at {cut}");
+            assert!(fs::read(&path).expect("a file") == whole, "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn an_edited_file_is_refused() {
+    let (_folder, path) = folder();
+    let job = small();
+    let expected = run(&job, &path).expect("a proof");
+    let whole = fs::read(&path).expect("a file");
+    let starts = records(&whole);
+    let last = starts[starts.len() - 2];
+    let parts = plan::parts(&job, options(&path).memory).expect("parts");
+    for at in 0..whole.len() {
+        for bit in [0, 7] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << bit;
+            fs::write(&path, &bytes).expect("written");
+            match open(&path, &job, true, parts.clone()) {
+                Err(CheckpointError::NotACheckpoint) => assert!(at < 8),
+                Err(CheckpointError::Version { .. }) => assert!((8..12).contains(&at)),
+                Err(CheckpointError::Damaged { at: record }) => {
+                    let inside =
+                        record as usize <= at && (record == 0 || starts.contains(&(record as usize)));
+                    assert!(inside, "byte {at} is not in the record at {record}");
+                    assert!(fs::read(&path).expect("a file") == bytes, "a refused file is left alone");
+                }
+                // The last record counts as torn.
+                Ok((state, _)) => {
+                    let whole = state.known.iter().filter(|known| known.proof.is_some()).count();
+                    assert!(at >= last && state.done() == 90 && whole == 2, "byte {at}");
+                }
+                Err(other) => panic!("byte {at}: {other}"),
+            }
+        }
+    }
+    // Records left out, swapped, or from another file of the same computation.
+    for (from, to) in [(1, 2), (2, 3), (3, 5)] {
+        let bytes = [&whole[..starts[from]], &whole[starts[to]..]].concat();
+        fs::write(&path, &bytes).expect("written");
+        let refused = run(&job, &path);
+        let at = starts[from] as u64;
+        let damaged = |e: &ProverError| matches!(e, ProverError::Checkpoint(CheckpointError::Damaged { at: found }) if *found == at);
+        assert!(refused.as_ref().is_err_and(damaged), "{refused:?}");
+    }
+    // Zeros after the end are what a loss of power leaves; other bytes are not.
+    fs::write(&path, [&whole[..], &[0; 100]].concat()).expect("written");
+    assert!(run(&job, &path).expect("a proof").proof == expected.proof);
+    fs::write(&path, [&whole[..], &[0; 100], &[1]].concat()).expect("written");
+    assert!(matches!(run(&job, &path), Err(ProverError::Checkpoint(CheckpointError::Damaged { .. }))));
+}
+
+#[test]
+fn foreign_files_are_refused_by_name() {
+    let (_folder, path) = folder();
+    let mine = small();
+    run(&mine, &path).expect("a proof");
+    let whole = fs::read(&path).expect("a file");
+    let other_d = job(b"others", 64, 90, &[20, 30]);
+    let other_x = Job { x: mine.x.square(&mine.discriminant), ..mine.clone() };
+    let other_n = Job { iterations: 91, ..mine.clone() };
+    let other_s = Job { segments: vec![20], ..mine.clone() };
+    for (other, expected) in [
+        (other_d, Difference::Discriminant),
+        (other_x, Difference::Input),
+        (other_n, Difference::Iterations),
+        (other_s, Difference::Segments),
+    ] {
+        let refused = run(&other, &path);
+        assert!(
+            matches!(refused, Err(ProverError::Checkpoint(CheckpointError::Foreign(found))) if found == expected),
+            "{expected}: {refused:?}"
+        );
+    }
+    let refused = evaluate(&mine, &options(&path), &mut |_| true);
+    assert!(
+        matches!(refused, Err(ProverError::Checkpoint(CheckpointError::Foreign(Difference::Purpose)))),
+        "{refused:?}"
+    );
+    assert!(fs::read(&path).expect("a file") == whole, "a refused file is left alone");
+    for text in [&b"short"[..], b"lanevdg\n", &[0; 4000]] {
+        fs::write(&path, text).expect("written");
+        let refused = run(&mine, &path);
+        assert!(
+            matches!(refused, Err(ProverError::Checkpoint(CheckpointError::NotACheckpoint))),
+            "{refused:?}"
+        );
+        assert_eq!(fs::read(&path).expect("a file"), text, "a refused file is left alone");
+    }
+    assert!(matches!(
+        run(&mine, Path::new("/nowhere/checkpoint")),
+        Err(ProverError::Checkpoint(CheckpointError::File(_)))
+    ));
+}
+
+#[test]
+fn two_processes_do_not_share_a_file() {
+    let (_folder, path) = folder();
+    let parts = plan::parts(&small(), 1 << 20).expect("parts");
+    let _held = open(&path, &small(), true, parts).expect("opened");
+    assert!(matches!(run(&small(), &path), Err(ProverError::Checkpoint(CheckpointError::Busy))));
+}
+
+/// Records with all their checks in order, and lies in them.
+#[test]
+fn lies_are_noticed() {
+    let job = small();
+    let packed = |form: &Form| {
+        let mut out = Vec::new();
+        crate::prover::kept::pack(4, form, &mut out);
+        out
+    };
+    let mut y = job.x.clone();
+    (0..20).for_each(|_| y = y.square(&job.discriminant));
+    let parts = plan::parts(&job, 1 << 20).expect("parts");
+    let kept = |n: usize| packed(&job.x).repeat(n);
+    let needed = 20u64.div_ceil(parts[0].every()) as usize;
+    let outcome = |write: &dyn Fn(&mut Writer)| {
+        let (_folder, path) = folder();
+        let (_, mut writer) = open(&path, &job, true, parts.clone()).expect("opened");
+        write(&mut writer);
+        writer.finish().expect("written");
+        drop(writer);
+        run(&job, &path)
+    };
+    // Another element of the group.
+    let wrong = outcome(&|writer| writer.position(0, 20, 0, &packed(&job.x), &kept(needed)).expect("queued"));
+    assert!(matches!(wrong, Err(ProverError::Wrong { segment: 0, .. })), "{wrong:?}");
+    // A form of another group.
+    let mut foreign = packed(&y);
+    foreign[0] += 1;
+    let wrong = outcome(&|writer| writer.position(0, 20, 0, &foreign, &kept(needed)).expect("queued"));
+    assert!(matches!(wrong, Err(ProverError::Checkpoint(CheckpointError::Form { .. }))), "{wrong:?}");
+    let wrong = outcome(&|writer| {
+        let kept = [&foreign[..], &kept(needed - 1)].concat();
+        writer.position(0, 20, 0, &packed(&y), &kept).expect("queued");
+    });
+    assert!(matches!(wrong, Err(ProverError::Checkpoint(CheckpointError::Form { .. }))), "{wrong:?}");
+    // Another proof.
+    let wrong = outcome(&|writer| {
+        writer.position(0, 20, 0, &packed(&y), &kept(needed)).expect("queued");
+        writer.segment(0, &packed(&y)).expect("queued");
+    });
+    assert!(matches!(wrong, Err(ProverError::Wrong { segment: 0, .. })), "{wrong:?}");
+    // Records that no run writes: too few forms, squarings beyond the part, parts out of order, proofs of nothing.
+    let (y, few) = (packed(&y), needed - 1);
+    let lies: [&dyn Fn(&mut Writer); 6] = [
+        &|writer| writer.position(0, 20, 0, &y, &kept(few)).expect("queued"),
+        &|writer| writer.position(0, 21, 0, &y, &kept(needed)).expect("queued"),
+        &|writer| writer.position(1, 20, 0, &y, &[]).expect("queued"),
+        &|writer| writer.position(7, 20, 0, &y, &[]).expect("queued"),
+        &|writer| writer.segment(0, &y).expect("queued"),
+        &|writer| writer.append(9, b"what").expect("queued"),
+    ];
+    for (i, lie) in lies.iter().enumerate() {
+        let wrong = outcome(lie);
+        assert!(
+            matches!(wrong, Err(ProverError::Checkpoint(CheckpointError::Damaged { .. }))),
+            "lie {i}: {wrong:?}"
+        );
+    }
+}
+
+#[test]
+fn stopped_again_and_again_it_ends_with_the_same_proof() {
+    for (segments, threads) in [(&[][..], 2), (&[], 1), (&[9_000, 20_000], 2), (&[9_000, 20_000], 1)] {
+        let job = job(b"stopping", 256, 40_000, segments);
+        let expected = prove(&job, &Options::new(kernels()), &mut |_| true).expect("a proof");
+        let (_folder, path) = folder();
+        let options = Options::new(kernels()).threads(threads).checkpoint(&path);
+        let (mut stops, mut last) = (0, 0);
+        let proved = loop {
+            let mut calls = 0;
+            let outcome = prove(&job, &options, &mut |progress| {
+                assert!(progress.resumed >= last, "squarings were lost");
+                last = progress.resumed;
+                calls += 1;
+                // Once in the proving phase, too.
+                calls < 3 || progress.phase == Phase::Verifying || stops > 20
+            });
+            match outcome {
+                Ok(proved) => break proved,
+                Err(ProverError::Cancelled { .. }) => stops += 1,
+                Err(other) => panic!("{other}"),
+            }
+        };
+        assert!(stops >= 3, "{stops}");
+        assert!(proved.proof == expected.proof && proved.slow == expected.slow, "{segments:?}");
+        // All of it is in the file now.
+        let again = prove(&job, &options, &mut |_| true).expect("a proof");
+        assert!(again.proof == expected.proof && again.resumed == 40_000);
+    }
+}
+
+#[test]
+fn evaluation_resumes() {
+    let job = job(b"evaluating", 256, 30_000, &[]);
+    let expected = evaluate(&job, &Options::new(kernels()), &mut |_| true).expect("a result");
+    let (_folder, path) = folder();
+    let options = options(&path);
+    let stopped = evaluate(&job, &options, &mut |progress| progress.done < 10_000);
+    assert!(matches!(stopped, Err(ProverError::Cancelled { .. })), "{stopped:?}");
+    let whole = fs::read(&path).expect("a file");
+    let resumed = evaluate(&job, &options, &mut |_| true).expect("a result");
+    assert!(resumed.y == expected.y && resumed.resumed >= 10_000 && resumed.slow == expected.slow);
+    // From the middle of its last record.
+    fs::write(&path, &whole[..whole.len() - 20]).expect("written");
+    let resumed = evaluate(&job, &options, &mut |_| true).expect("a result");
+    assert!(resumed.y == expected.y && (1..10_000).contains(&resumed.resumed));
+}

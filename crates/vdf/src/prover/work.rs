@@ -1,0 +1,58 @@
+//! A squared segment, and its proof.
+#![forbid(unsafe_code)]
+
+use std::time::Instant;
+
+use super::ProverError;
+use super::buckets::{self, Halt, Meter};
+use super::kept::Kept;
+use super::plan::Part;
+use crate::chain::ChainError;
+use crate::discriminant::Discriminant;
+use crate::form::Form;
+use crate::proof::{Challenge, Proof};
+use crate::verify::verify_proof;
+
+/// A squared segment, ready to be proved.
+pub(crate) struct Work {
+    pub(crate) index: usize,
+    pub(crate) part: Part,
+    pub(crate) x: Form,
+    pub(crate) y: Form,
+    pub(crate) kept: Kept,
+}
+
+/// A proof of one segment that verifies.
+pub(crate) struct Finished {
+    pub(crate) index: usize,
+    pub(crate) b: Challenge,
+    pub(crate) pi: Form,
+    pub(crate) y: Form,
+    /// Seconds of verification.
+    pub(crate) verifying: f64,
+}
+
+/// What becomes of a segment.
+pub(crate) type Answer = Result<Finished, ProverError>;
+
+impl Work {
+    /// The segment's proof, verified.
+    pub(crate) fn answer(&self, d: &Discriminant, threads: usize, meter: &Meter) -> Answer {
+        let b = Challenge::of(d, &self.x, &self.y);
+        let pi =
+            buckets::prove(d, &self.part, &self.kept, &b, threads, meter).map_err(|halt| match halt {
+                Halt::Stopped => ProverError::Cancelled { after: self.part.start + self.part.length },
+                Halt::Corrupted => ChainError::Corrupted { good: self.part.start }.into(),
+            })?;
+        self.verified(d, Finished { index: self.index, b, pi, y: self.y.clone(), verifying: 0.0 })
+    }
+
+    /// The proof, if it verifies.
+    pub(crate) fn verified(&self, d: &Discriminant, finished: Finished) -> Answer {
+        let begin = Instant::now();
+        let proof = Proof { y: finished.y.clone(), pi: finished.pi.clone(), segments: Vec::new() };
+        verify_proof(d, &self.x, &proof, self.part.length)
+            .map_err(|why| ProverError::Wrong { segment: self.index, why })?;
+        Ok(Finished { verifying: begin.elapsed().as_secs_f64(), ..finished })
+    }
+}
