@@ -63,6 +63,7 @@ pub static BACKENDS: &[Backend<Kernels>] = &[
             Feature::Avx512vl,
             Feature::Avx512ifma,
             Feature::Avx512vbmi,
+            Feature::Avx512vbmi2,
             Feature::Bmi1,
             Feature::Bmi2,
             Feature::Adx,

@@ -168,13 +168,12 @@ pub(crate) fn square<L: Lane, const N: usize, const C: usize, const H: usize, co
     }
 }
 
+/// m = c / a modulo b and k = (a m - c) / b, or nothing if a number has not the usual length.
 #[inline(always)]
-fn attempt<L: Lane, const N: usize, const C: usize, const H: usize, const M: usize>(
-    lane: L,
+pub(crate) fn multiples<const N: usize, const C: usize, const M: usize>(
     form: &State<N, C>,
-    stop: usize,
     invert: impl FnOnce(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
-) -> Option<State<N, C>> {
+) -> Option<([u64; N], [u64; N])> {
     let State { a, b, c, .. } = form;
     // |e| <= x + c v / a, where v is not above a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In groups of
     // 512, 1,024 and 2,048 bits every c that fits its limbs is short enough; a little above half of that it may not be.
@@ -191,11 +190,23 @@ fn attempt<L: Lane, const N: usize, const C: usize, const H: usize, const M: usi
         }
         m = rest;
     }
-    let mut x1 = quotient(a, &m, c, b, b_inverse);
+    let k = quotient(a, &m, c, b, b_inverse);
     // A k that is negative, or not the quotient, is not below a.
-    if limbs::compare(&x1, a).is_ge() || x1 == [0; N] {
+    if limbs::compare(&k, a).is_ge() || k == [0; N] {
         return None;
     }
+    Some((m, k))
+}
+
+#[inline(always)]
+fn attempt<L: Lane, const N: usize, const C: usize, const H: usize, const M: usize>(
+    lane: L,
+    form: &State<N, C>,
+    stop: usize,
+    invert: impl FnOnce(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
+) -> Option<State<N, C>> {
+    let State { a, b, .. } = form;
+    let (m, mut x1) = multiples(form, invert)?;
     let mut x0 = *a;
     let mut columns = Columns::<H> { v: [[0; H]; 2], e: [[0; H]; 2] };
     columns.v[1][0] = 1;
