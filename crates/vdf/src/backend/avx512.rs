@@ -48,8 +48,9 @@ unsafe fn middle(form: &mut Middle, stop: usize, n: u64) -> u64 {
 fn square(lane: Adx, form: &Middle, stop: usize) -> Option<Middle> {
     let invert = |a: &_, b: &_| lanework_integer::gcd::binary::invert::<_, 8, 13>(lane, a, b);
     let (m, k) = multiples(form, invert)?;
-    // e is at most about c / 2^stop, and has to fit in the lanes.
-    if lanework_integer::limbs::bits(&form.c) > stop + partial::LONGEST - 2 {
+    // e is at most about c / 2^stop, or c / a if there is nothing to reduce, and has to fit in the lanes.
+    let least = stop.min(lanework_integer::limbs::bits(&form.a));
+    if lanework_integer::limbs::bits(&form.c) > least + partial::LONGEST - 2 {
         return None;
     }
     let start = partial::Start { a: &form.a, k: &k, b: &form.b, m: &m };

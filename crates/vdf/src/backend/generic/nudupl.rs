@@ -175,11 +175,6 @@ pub(crate) fn multiples<const N: usize, const C: usize, const M: usize>(
     invert: impl FnOnce(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
 ) -> Option<([u64; N], [u64; N])> {
     let State { a, b, c, .. } = form;
-    // |e| <= x + c v / a, where v is not above a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In groups of
-    // 512, 1,024 and 2,048 bits every c that fits its limbs is short enough; a little above half of that it may not be.
-    if limbs::bits(c) + 3 > stop.min(limbs::bits(a)) + 64 * H {
-        return None;
-    }
     let b_inverse = inverse64(b[0]);
     let inverse = invert(a, b)?;
     let mut m = divide(c, &inverse, b, b_inverse)?;
@@ -205,7 +200,12 @@ fn attempt<L: Lane, const N: usize, const C: usize, const H: usize, const M: usi
     stop: usize,
     invert: impl FnOnce(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
 ) -> Option<State<N, C>> {
-    let State { a, b, .. } = form;
+    let State { a, b, c, .. } = form;
+    // |e| <= x + c v / a, where v is not above a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In groups of
+    // 512, 1,024 and 2,048 bits every c that fits its limbs is short enough; a little above half of that it may not be.
+    if limbs::bits(c) + 3 > stop.min(limbs::bits(a)) + 64 * H {
+        return None;
+    }
     let (m, mut x1) = multiples(form, invert)?;
     let mut x0 = *a;
     let mut columns = Columns::<H> { v: [[0; H]; 2], e: [[0; H]; 2] };
