@@ -13,6 +13,7 @@ mod kept;
 mod line;
 mod plan;
 mod run;
+mod stream;
 mod work;
 
 use core::fmt;
@@ -27,6 +28,7 @@ use crate::proof::{self, Proof};
 pub use checkpoint::{CheckpointError, Difference};
 pub use error::ProverError;
 pub use run::{evaluate, prove};
+pub use stream::{Scheme, Stream, StreamProgress};
 
 /// What is to be computed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -43,7 +43,7 @@ pub(crate) enum Halt {
     Corrupted,
 }
 
-/// x^(2^T / B rounded down), where x is the first of the kept forms.
+/// x^(2^T / B rounded down), where x is the first of the kept forms. Every thread calls `pause` after every 64 products.
 pub(crate) fn prove(
     d: &Discriminant,
     part: &Part,
@@ -51,6 +51,7 @@ pub(crate) fn prove(
     b: &Challenge,
     threads: usize,
     meter: &Meter,
+    pause: &(dyn Fn() + Sync),
 ) -> Result<Form, Halt> {
     let Parameters { k, l } = part.parameters;
     let buckets = 1usize << (k - 1);
@@ -64,7 +65,7 @@ pub(crate) fn prove(
             }
         }
         let share = |t: usize| (t * buckets / threads, (t + 1) * buckets / threads);
-        let own = |t: usize| fill(d, &digits, forms, share(t), meter);
+        let own = |t: usize| fill(d, &digits, forms, share(t), meter, pause);
         let sums: Vec<Result<Option<Form>, Halt>> = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads)
                 .map(|t| (t, std::thread::Builder::new().spawn_scoped(scope, move || own(t))))
@@ -95,6 +96,7 @@ fn fill(
     forms: &Kept,
     (low, high): (usize, usize),
     meter: &Meter,
+    pause: &(dyn Fn() + Sync),
 ) -> Result<Option<Form>, Halt> {
     let mut buckets: Vec<Option<Form>> = vec![None; high - low];
     let mut since = 0u64;
@@ -103,6 +105,7 @@ fn fill(
         if since >= 64 {
             meter.done.fetch_add(since, Ordering::Relaxed);
             since = 0;
+            pause();
         }
         !meter.stopped()
     };

@@ -71,6 +71,11 @@ impl Kept {
         self.words.get(i * self.size..(i + 1) * self.size)
     }
 
+    /// A copy of the first n.
+    pub(crate) fn first(&self, n: usize) -> Kept {
+        Kept { size: self.size, words: self.words[..(n * self.size).min(self.words.len())].to_vec() }
+    }
+
     /// How many.
     pub(crate) fn len(&self) -> usize {
         self.words.len() / self.size

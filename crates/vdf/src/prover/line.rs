@@ -10,26 +10,26 @@ use crate::proof::coefficients;
 
 /// A [`Chain`] that counts from the beginning of the whole chain.
 #[derive(Clone, Debug)]
-pub(crate) struct Line<'a> {
-    d: &'a Discriminant,
+pub(crate) struct Line {
+    d: Discriminant,
     limbs: usize,
     chain: Chain,
     done: u64,
     slow: u64,
 }
 
-impl<'a> Line<'a> {
+impl Line {
     /// From `form`, which was reached after so many squarings of which `slow` were general.
     pub(crate) fn new(
         kernels: &'static Kernels,
-        d: &'a Discriminant,
+        d: &Discriminant,
         form: &Form,
         done: u64,
         slow: u64,
-    ) -> Result<Line<'a>, ChainError> {
+    ) -> Result<Line, ChainError> {
         let (magnitude, form) = coefficients(d, form)?;
         let chain = Chain::new(kernels, &magnitude, &form)?;
-        Ok(Line { d, limbs: kept::limbs(d.bits()), chain, done, slow })
+        Ok(Line { d: d.clone(), limbs: kept::limbs(d.bits()), chain, done, slow })
     }
 
     fn absolute(&self, e: ChainError) -> ChainError {
@@ -67,7 +67,7 @@ impl<'a> Line<'a> {
 
     /// The form, with its discriminant checked in full.
     pub(crate) fn form(&self) -> Result<Form, ChainError> {
-        kept::unpack(self.d, &self.packed()).map_err(|_| ChainError::Corrupted { good: self.done })
+        kept::unpack(&self.d, &self.packed()).map_err(|_| ChainError::Corrupted { good: self.done })
     }
 
     #[cfg(test)]

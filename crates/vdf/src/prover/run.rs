@@ -77,6 +77,8 @@ pub fn evaluate(
 /// As [`evaluate`], segments that do not fit the squarings, or a proof that came out wrong.
 pub fn prove(job: &Job, options: &Options<'_>, observer: &mut Observer<'_>) -> Result<Proved, ProverError> {
     let parts = plan::parts(job, options.memory)?;
+    let on = job.discriminant.clone().on(options.kernels);
+    let job = &Job { discriminant: on, ..job.clone() };
     let meter = &Meter::default();
     let (mut run, mut state) = Run::start(job, options, observer, meter, parts, true)?;
     let mut seconds = Seconds::default();
@@ -117,7 +119,7 @@ impl<'a, 'b> Run<'a, 'b> {
     }
 
     /// The chain from where the checkpoint left it.
-    fn line(&self, state: &State) -> Result<Line<'a>, ProverError> {
+    fn line(&self, state: &State) -> Result<Line, ProverError> {
         let form = state.known.last().map_or(&self.job.x, |known| &known.form);
         Ok(Line::new(self.options.kernels, &self.job.discriminant, form, self.done, self.slow)?)
     }
@@ -179,7 +181,7 @@ impl<'a, 'b> Run<'a, 'b> {
     /// Part `index`, squared: taken from the checkpoint as far as it goes.
     fn square(
         &mut self,
-        line: &mut Line<'_>,
+        line: &mut Line,
         index: usize,
         state: &mut State,
         answers: &Receiver<Answer>,
@@ -201,7 +203,7 @@ impl<'a, 'b> Run<'a, 'b> {
     /// Squares to the end of a part, keeping forms.
     fn advance(
         &mut self,
-        line: &mut Line<'_>,
+        line: &mut Line,
         index: usize,
         part: Part,
         known: &mut Known,

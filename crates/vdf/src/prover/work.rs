@@ -38,12 +38,25 @@ pub(crate) type Answer = Result<Finished, ProverError>;
 impl Work {
     /// The segment's proof, verified.
     pub(crate) fn answer(&self, d: &Discriminant, threads: usize, meter: &Meter) -> Answer {
+        self.answer_between(d, threads, meter, &|| ())
+    }
+
+    /// The same; every thread calls `pause` now and then.
+    pub(crate) fn answer_between(
+        &self,
+        d: &Discriminant,
+        threads: usize,
+        meter: &Meter,
+        pause: &(dyn Fn() + Sync),
+    ) -> Answer {
         let b = Challenge::of(d, &self.x, &self.y);
         let pi =
-            buckets::prove(d, &self.part, &self.kept, &b, threads, meter).map_err(|halt| match halt {
-                Halt::Stopped => ProverError::Cancelled { after: self.part.start + self.part.length },
-                Halt::Corrupted => ChainError::Corrupted { good: self.part.start }.into(),
-            })?;
+            buckets::prove(d, &self.part, &self.kept, &b, threads, meter, pause).map_err(
+                |halt| match halt {
+                    Halt::Stopped => ProverError::Cancelled { after: self.part.start + self.part.length },
+                    Halt::Corrupted => ChainError::Corrupted { good: self.part.start }.into(),
+                },
+            )?;
         self.verified(d, Finished { index: self.index, b, pi, y: self.y.clone(), verifying: 0.0 })
     }
 

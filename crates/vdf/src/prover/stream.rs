@@ -1,0 +1,327 @@
+//! The timelord's prover: squares without end, and proves what it is asked for.
+//!
+//! One thread squares. Others prove segments of 2^16, 2^18, 2^20 ... squarings as soon as these are squared, each length tiling the chain from
+//! its beginning, the shortest and earliest first, as chiavdf's do. A proof for n squarings is made of the longest segments that are
+//! proved by then, of shorter ones after them, and of one last segment for what is left of n modulo 2^16, which is proved when it is asked
+//! for. It waits until it needs no more segments than Chia allows.
+#![forbid(unsafe_code)]
+
+mod prove;
+mod square;
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::buckets::Meter;
+use super::kept::{self, Kept};
+use super::line::Line;
+use super::{Options, ProverError, plan};
+use crate::backend::Kernels;
+use crate::chain::ChainError;
+use crate::discriminant::Discriminant;
+use crate::form::Form;
+use crate::proof::{Parameters, Proof, Segment};
+use crate::verify::Refused;
+
+/// The segments that a stream proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheme {
+    /// The shortest have 2^`shortest` squarings: 4 to 30.
+    pub shortest: u32,
+    /// Lengths; each is four times the one before. At least 1, and no longer than 2^60 squarings.
+    pub lengths: u32,
+    /// The most segments before the last that a proof may have.
+    pub witnesses: usize,
+}
+
+impl Default for Scheme {
+    /// Chia's: eight lengths from 2^16 to 2^30, and 63 segments before the last.
+    fn default() -> Scheme {
+        Scheme { shortest: 16, lengths: 8, witnesses: 63 }
+    }
+}
+
+impl Scheme {
+    fn length(&self, level: usize) -> u64 {
+        1 << (self.shortest + 2 * level as u32)
+    }
+
+    fn levels(&self) -> usize {
+        self.lengths as usize
+    }
+
+    fn is_possible(&self) -> bool {
+        (4..=30).contains(&self.shortest)
+            && (1..=29).contains(&self.lengths)
+            && self.shortest + 2 * (self.lengths - 1) <= 60
+    }
+}
+
+/// How far a stream is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamProgress {
+    /// Squarings done.
+    pub squared: u64,
+    /// How many of them only the general code could do.
+    pub slow: u64,
+    /// Squarings from the beginning that are proved in segments without a gap.
+    pub proved: u64,
+    /// Requests that have no answer yet.
+    pub waiting: usize,
+}
+
+/// A segment to be proved.
+struct Pending {
+    start: u64,
+    kept: Kept,
+}
+
+/// The last segment of a requested proof.
+enum Tail {
+    /// Its end is not squared yet.
+    Ahead,
+    /// Its kept forms.
+    Ready(Kept),
+    /// It was squared before it was asked for.
+    Passed,
+    /// Somebody proves it.
+    Taken,
+    /// Its proof and its end; nothing is to be proved if it is empty.
+    Done(Box<(Option<Segment>, Form)>),
+}
+
+struct Request {
+    /// Requests are told apart by this.
+    number: u64,
+    iterations: u64,
+    tail: Tail,
+}
+
+/// What the chain or a proof died of.
+#[derive(Clone, Copy)]
+enum Failure {
+    Chain(ChainError),
+    Wrong(Refused),
+}
+
+impl From<Failure> for ProverError {
+    fn from(failure: Failure) -> ProverError {
+        match failure {
+            Failure::Chain(e) => e.into(),
+            Failure::Wrong(why) => ProverError::Wrong { segment: 0, why },
+        }
+    }
+}
+
+#[derive(Default)]
+struct Inner {
+    squared: u64,
+    slow: u64,
+    /// The form after every shortest segment, packed, from the beginning's on.
+    ends: Vec<Vec<u64>>,
+    /// For each length, segments that wait.
+    pending: Vec<VecDeque<Pending>>,
+    /// Words that they hold.
+    held: usize,
+    /// For each length, proofs by position.
+    proved: Vec<Vec<Option<Segment>>>,
+    requests: Vec<Request>,
+    next: u64,
+    answers: VecDeque<(u64, Proof)>,
+    failure: Option<Failure>,
+}
+
+struct Shared {
+    d: Discriminant,
+    kernels: &'static Kernels,
+    scheme: Scheme,
+    parameters: Vec<Parameters>,
+    /// Words of waiting forms beyond which the squaring waits.
+    most: usize,
+    inner: Mutex<Inner>,
+    /// Something to prove, room for more, an answer, or the end.
+    news: Condvar,
+    meter: Meter,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        self.news.wait(inner).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fail(&self, failure: Failure) {
+        self.lock().failure.get_or_insert(failure);
+        self.stop();
+    }
+
+    fn stop(&self) {
+        self.meter.stop.store(true, Ordering::Relaxed);
+        // Whoever has looked at the flag before it was set holds the lock until it waits.
+        drop(self.lock());
+        self.news.notify_all();
+    }
+}
+
+/// A chain that is squared without end on threads of its own.
+pub struct Stream {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Stream {
+    /// Starts squaring x, with Chia's segments. One thread squares and [`Options::threads`] less one prove, but at least one;
+    /// [`Options::checkpoint`] has no meaning here.
+    ///
+    /// # Errors
+    /// [`ProverError::Chain`] if x does not have the discriminant, [`ProverError::Thread`].
+    pub fn start(d: &Discriminant, x: &Form, options: &Options<'_>) -> Result<Stream, ProverError> {
+        Stream::with_scheme(d, x, options, Scheme::default())
+    }
+
+    /// [`Stream::start`] with other segments.
+    ///
+    /// # Errors
+    /// As [`Stream::start`], and [`ProverError::Segments`] for a scheme that is not possible.
+    pub fn with_scheme(
+        d: &Discriminant,
+        x: &Form,
+        options: &Options<'_>,
+        scheme: Scheme,
+    ) -> Result<Stream, ProverError> {
+        if !scheme.is_possible() {
+            return Err(ProverError::Segments);
+        }
+        let line = Line::new(options.kernels, d, x, 0, 0)?;
+        let size = 2 * kept::limbs(d.bits());
+        // One segment of each length is being squared, and half of the memory is for those that wait.
+        let most = options.memory / 16 / size;
+        let parameters = (0..scheme.levels())
+            .map(|level| plan::choose(scheme.length(level), most / scheme.levels()))
+            .collect();
+        let inner = Inner {
+            ends: vec![line.packed()],
+            pending: (0..scheme.levels()).map(|_| VecDeque::new()).collect(),
+            proved: vec![Vec::new(); scheme.levels()],
+            ..Inner::default()
+        };
+        let shared = Arc::new(Shared {
+            d: d.clone().on(options.kernels),
+            kernels: options.kernels,
+            scheme,
+            parameters,
+            most: most * size,
+            inner: Mutex::new(inner),
+            news: Condvar::new(),
+            meter: Meter::default(),
+        });
+        let mut stream = Stream { shared, threads: Vec::new() };
+        stream.spawn("squaring", move |shared| square::run(shared, line))?;
+        for _ in 1..options.threads.max(2) {
+            stream.spawn("proving", prove::run)?;
+        }
+        Ok(stream)
+    }
+
+    fn spawn(&mut self, name: &str, task: impl FnOnce(&Shared) + Send + 'static) -> Result<(), ProverError> {
+        let shared = Arc::clone(&self.shared);
+        // On an error the stream is dropped, which ends the threads that there are.
+        let thread = Builder::new().name(name.to_owned()).spawn(move || task(&shared));
+        self.threads.push(thread.map_err(ProverError::Thread)?);
+        Ok(())
+    }
+
+    /// Asks for a proof of so many squarings from the beginning, whether they are done or not. Each request has its own answer.
+    ///
+    /// # Errors
+    /// [`ProverError::NoIterations`], or what the stream ended with.
+    pub fn request(&self, iterations: u64) -> Result<(), ProverError> {
+        if iterations == 0 {
+            return Err(ProverError::NoIterations);
+        }
+        let mut inner = self.shared.lock();
+        if let Some(failure) = inner.failure {
+            return Err(failure.into());
+        }
+        let number = inner.next;
+        inner.next += 1;
+        let block = self.shared.scheme.length(0);
+        // What is being squared now, the squaring thread hands over; what is behind has to be squared again.
+        let passed = iterations < inner.squared - inner.squared % block;
+        let tail = if passed { Tail::Passed } else { Tail::Ahead };
+        inner.requests.push(Request { number, iterations, tail });
+        drop(inner);
+        self.shared.news.notify_all();
+        Ok(())
+    }
+
+    /// The next proof, with the squarings it is for; nothing if there is none by then.
+    ///
+    /// # Errors
+    /// What the stream ended with: a corrupted chain, or a proof that did not verify.
+    pub fn receive(&self, timeout: Duration) -> Result<Option<(u64, Proof)>, ProverError> {
+        let end = Instant::now() + timeout;
+        let mut inner = self.shared.lock();
+        loop {
+            if let Some(answer) = inner.answers.pop_front() {
+                return Ok(Some(answer));
+            }
+            if let Some(failure) = inner.failure {
+                return Err(failure.into());
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.shared.meter.stopped() {
+                return Ok(None);
+            }
+            inner = self.shared.news.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn progress(&self) -> StreamProgress {
+        let inner = self.shared.lock();
+        let segments = inner.proved[0].iter().take_while(|segment| segment.is_some()).count() as u64;
+        StreamProgress {
+            squared: inner.squared,
+            slow: inner.slow,
+            proved: segments * self.shared.scheme.length(0),
+            waiting: inner.requests.len(),
+        }
+    }
+
+    /// Ends all threads, without waiting for proofs.
+    pub fn stop(mut self) -> StreamProgress {
+        self.end();
+        self.progress()
+    }
+
+    fn end(&mut self) {
+        self.shared.stop();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl core::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Stream").field("progress", &self.progress()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

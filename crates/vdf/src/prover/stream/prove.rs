@@ -1,0 +1,212 @@
+//! The proving threads.
+#![forbid(unsafe_code)]
+
+use super::{Failure, Inner, Pending, Request, Shared, Tail};
+use crate::chain::ChainError;
+use crate::form::Form;
+use crate::proof::{Parameters, Proof, Segment};
+use crate::prover::ProverError;
+use crate::prover::kept::{self, Kept};
+use crate::prover::line::Line;
+use crate::prover::plan::Part;
+use crate::prover::work::Work;
+
+/// Something to prove.
+enum Task {
+    /// The segment of this level.
+    Segment(usize, Pending, Vec<u64>, Vec<u64>),
+    /// The last segment of request `number`: its start, the form there, and its length; and kept forms, if there are any.
+    Tail { number: u64, start: u64, x: Vec<u64>, length: u64, kept: Option<Kept> },
+}
+
+pub(super) fn run(shared: &Shared) {
+    loop {
+        let mut inner = shared.lock();
+        let (urgency, task) = loop {
+            if shared.meter.stopped() {
+                return;
+            }
+            deliver(shared, &mut inner);
+            match next(shared, &mut inner, usize::MAX) {
+                Some(task) => break task,
+                None => inner = shared.wait(inner),
+            }
+        };
+        drop(inner);
+        finish(shared, urgency, task);
+    }
+}
+
+fn finish(shared: &Shared, urgency: usize, task: Task) {
+    // The squaring may have waited for room.
+    shared.news.notify_all();
+    match carry_out(shared, urgency, task) {
+        Err(ProverError::Chain(e)) => shared.fail(Failure::Chain(e)),
+        Err(ProverError::Wrong { why, .. }) => shared.fail(Failure::Wrong(why)),
+        // Done, or stopped.
+        _ => (),
+    }
+}
+
+/// Whatever is more urgent than the task at hand is done in between, so that a long proof does not hold up a short one.
+fn in_between(shared: &Shared, urgency: usize) {
+    loop {
+        let mut inner = shared.lock();
+        let Some((urgency, task)) = next(shared, &mut inner, urgency) else { return };
+        drop(inner);
+        finish(shared, urgency, task);
+        deliver(shared, &mut shared.lock());
+    }
+}
+
+/// What is to be proved first: what was asked for (urgency 0), then the shortest segments (1 and up); nothing unless it is
+/// more urgent than `than`.
+fn next(shared: &Shared, inner: &mut Inner, than: usize) -> Option<(usize, Task)> {
+    if than == 0 {
+        return None;
+    }
+    let block = shared.scheme.length(0);
+    for request in &mut inner.requests {
+        let kept = match &mut request.tail {
+            Tail::Ready(kept) => Some(std::mem::replace(kept, Kept::new(&shared.d))),
+            Tail::Passed => None,
+            _ => continue,
+        };
+        request.tail = Tail::Taken;
+        let length = request.iterations % block;
+        let start = request.iterations - length;
+        let x = inner.ends.get((start / block) as usize)?.clone();
+        // With the last of its squarings a segment may have ended, and the next begun with nothing kept.
+        let kept = kept.filter(|kept| kept.len() as u64 >= length.div_ceil(every(shared.parameters[0])));
+        return Some((0, Task::Tail { number: request.number, start, x, length, kept }));
+    }
+    let level = (0..inner.pending.len().min(than - 1)).find(|&level| !inner.pending[level].is_empty())?;
+    let pending = inner.pending[level].pop_front()?;
+    inner.held -= pending.kept.words.len();
+    let at = |n: u64| inner.ends.get((n / block) as usize).cloned();
+    let (x, y) = (at(pending.start)?, at(pending.start + shared.scheme.length(level))?);
+    Some((level + 1, Task::Segment(level, pending, x, y)))
+}
+
+fn every(parameters: Parameters) -> u64 {
+    u64::from(parameters.k) * u64::from(parameters.l)
+}
+
+fn form(shared: &Shared, packed: &[u64], after: u64) -> Result<Form, ChainError> {
+    kept::unpack(&shared.d, packed).map_err(|_| ChainError::Corrupted { good: after })
+}
+
+fn carry_out(shared: &Shared, urgency: usize, task: Task) -> Result<(), ProverError> {
+    match task {
+        Task::Segment(level, Pending { start, kept }, x, y) => {
+            let length = shared.scheme.length(level);
+            let (x, y) = (form(shared, &x, start)?, form(shared, &y, start)?);
+            let part = Part { start, length, parameters: shared.parameters[level] };
+            let segment = segment(shared, urgency, Work { index: 0, part, x, y, kept })?.0;
+            let mut inner = shared.lock();
+            let position = (start / length) as usize;
+            let proved = &mut inner.proved[level];
+            if proved.len() <= position {
+                proved.resize(position + 1, None);
+            }
+            proved[position] = Some(segment);
+        }
+        Task::Tail { number, start, x, length, kept } => {
+            let x = form(shared, &x, start)?;
+            let (segment, y) = if length == 0 {
+                (None, x)
+            } else {
+                let parameters = shared.parameters[0];
+                let (kept, y) = tail(shared, &x, start, length, kept)?;
+                let part = Part { start, length, parameters };
+                let (segment, y) = segment(shared, urgency, Work { index: 0, part, x, y, kept })?;
+                (Some(segment), y)
+            };
+            let mut inner = shared.lock();
+            if let Some(request) = inner.requests.iter_mut().find(|request| request.number == number) {
+                request.tail = Tail::Done(Box::new((segment, y)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn segment(shared: &Shared, urgency: usize, work: Work) -> Result<(Segment, Form), ProverError> {
+    let iterations = work.part.length;
+    let finished = work.answer_between(&shared.d, 1, &shared.meter, &|| in_between(shared, urgency))?;
+    Ok((Segment { iterations, b: finished.b, pi: finished.pi }, finished.y))
+}
+
+/// The kept forms and the end of a last segment; squared again from its start if nothing was kept.
+fn tail(
+    shared: &Shared,
+    x: &Form,
+    start: u64,
+    length: u64,
+    kept: Option<Kept>,
+) -> Result<(Kept, Form), ProverError> {
+    let every = every(shared.parameters[0]);
+    let line = |form: &Form| Line::new(shared.kernels, &shared.d, form, start, 0);
+    if let Some(kept) = kept {
+        let last = (length - 1) / every;
+        let packed = kept.get(last as usize).ok_or(ChainError::Corrupted { good: start })?;
+        let mut line = line(&form(shared, packed, start)?)?;
+        line.run(length - last * every)?;
+        let y = line.form()?;
+        return Ok((kept, y));
+    }
+    let (mut line, mut kept, mut at) = (line(x)?, Kept::new(&shared.d), 0);
+    while at < length {
+        line.pack(&mut kept.words);
+        let step = every.min(length - at);
+        line.run(step)?;
+        at += step;
+        if shared.meter.stopped() {
+            return Err(ProverError::Cancelled { after: start });
+        }
+    }
+    line.check()?;
+    let y = line.form()?;
+    Ok((kept, y))
+}
+
+/// Answers the requests whose segments are all proved.
+fn deliver(shared: &Shared, inner: &mut Inner) {
+    let mut answered = false;
+    let mut i = 0;
+    while i < inner.requests.len() {
+        match answer(shared, inner, i) {
+            Some(proof) => {
+                let request = inner.requests.remove(i);
+                inner.answers.push_back((request.iterations, proof));
+                answered = true;
+            }
+            None => i += 1,
+        }
+    }
+    if answered {
+        shared.news.notify_all();
+    }
+}
+
+fn answer(shared: &Shared, inner: &Inner, index: usize) -> Option<Proof> {
+    let Request { iterations, tail: Tail::Done(done), .. } = &inner.requests[index] else { return None };
+    let (last, y) = &**done;
+    let whole = iterations - iterations % shared.scheme.length(0);
+    let (mut segments, mut at) = (Vec::new(), 0);
+    for level in (0..shared.scheme.levels()).rev() {
+        let length = shared.scheme.length(level);
+        // Every length is a multiple of the next, so that longer segments end where shorter ones begin.
+        while at + length <= whole && segments.len() <= shared.scheme.witnesses {
+            let Some(Some(segment)) = inner.proved[level].get((at / length) as usize) else { break };
+            segments.push(segment.clone());
+            at += length;
+        }
+    }
+    if at < whole || segments.len() > shared.scheme.witnesses {
+        return None;
+    }
+    segments.extend(last.clone());
+    let last = segments.pop()?;
+    Some(Proof { y: y.clone(), pi: last.pi, segments })
+}

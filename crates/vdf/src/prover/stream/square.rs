@@ -1,0 +1,98 @@
+//! The squaring thread.
+#![forbid(unsafe_code)]
+
+use super::{Failure, Inner, Pending, Shared, Tail};
+use crate::chain::ChainError;
+use crate::prover::kept::Kept;
+use crate::prover::line::Line;
+
+/// Squarings between two looks at what is asked for.
+const STEP: u64 = 4096;
+
+/// Segments of one length that may wait for their proofs.
+const WINDOW: usize = 20;
+
+/// The forms kept in the segment of one length that is being squared.
+struct Level {
+    length: u64,
+    every: u64,
+    start: u64,
+    /// Where the next form is kept.
+    next: u64,
+    kept: Kept,
+}
+
+pub(super) fn run(shared: &Shared, mut line: Line) {
+    let mut levels: Vec<Level> = shared
+        .parameters
+        .iter()
+        .enumerate()
+        .map(|(level, parameters)| Level {
+            length: shared.scheme.length(level),
+            every: u64::from(parameters.k) * u64::from(parameters.l),
+            start: 0,
+            next: 0,
+            kept: Kept::new(&shared.d),
+        })
+        .collect();
+    let mut n = 0;
+    while !shared.meter.stopped() {
+        if let Err(e) = steps(shared, &mut line, &mut levels, &mut n) {
+            shared.fail(Failure::Chain(e));
+        }
+    }
+}
+
+/// Squares for a while, then says so.
+fn steps(shared: &Shared, line: &mut Line, levels: &mut [Level], n: &mut u64) -> Result<(), ChainError> {
+    let block = shared.scheme.length(0);
+    let stop = (*n + STEP).min((*n / block + 1) * block);
+    while *n < stop {
+        let mut next = stop;
+        for level in &mut *levels {
+            if level.next == *n {
+                line.pack(&mut level.kept.words);
+                level.next += level.every;
+            }
+            next = next.min(level.next);
+        }
+        line.run(next - *n)?;
+        *n = next;
+    }
+    line.check()?;
+    let end = n.is_multiple_of(block).then(|| line.packed());
+    let mut inner = shared.lock();
+    inner.squared = *n;
+    inner.slow = line.slow();
+    let current = &levels[0];
+    for request in &mut inner.requests {
+        if matches!(request.tail, Tail::Ahead) && request.iterations <= *n {
+            request.tail = match request.iterations.checked_sub(current.start) {
+                Some(length) => Tail::Ready(current.kept.first(length.div_ceil(current.every) as usize)),
+                None => Tail::Passed,
+            };
+        }
+    }
+    if let Some(end) = end {
+        inner.ends.push(end);
+        for (i, level) in levels.iter_mut().enumerate() {
+            if *n == level.start + level.length {
+                let kept = std::mem::replace(&mut level.kept, Kept::new(&shared.d));
+                inner.held += kept.words.len();
+                inner.pending[i].push_back(Pending { start: level.start, kept });
+                (level.start, level.next) = (*n, *n);
+            }
+        }
+        shared.news.notify_all();
+        // Provers that are too slow hold up the squaring: it could not be proved anyway, and memory is not endless.
+        let behind = |inner: &Inner| {
+            inner.held > shared.most || inner.pending.iter().any(|waiting| waiting.len() > WINDOW)
+        };
+        while behind(&inner) && !shared.meter.stopped() {
+            inner = shared.wait(inner);
+        }
+    }
+    drop(inner);
+    shared.news.notify_all();
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Streams against proofs made the plain way.
+#![forbid(unsafe_code)]
+
+use lanework_cpu::Cpu;
+
+use super::*;
+use crate::backend::BACKENDS;
+use crate::proof::prove_segments;
+
+/// Long enough for any machine; a test that waits so long fails.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Segments of 1,024, 4,096 and 16,384 squarings: proving is not much slower than squaring.
+const SHORT: Scheme = Scheme { shortest: 10, lengths: 3, witnesses: 8 };
+
+fn group() -> (Discriminant, Form) {
+    let d = Discriminant::from_seed(b"a stream", 256).expect("a discriminant");
+    let x = Form::generator(&d).expect("a generator");
+    (d, x)
+}
+
+fn options(threads: usize) -> Options<'static> {
+    Options::new(BACKENDS[0].get(&Cpu::detect()).expect("portable is always there")).threads(threads)
+}
+
+/// The next answer, which must be the plain prover's for the same segments and have no more than are allowed.
+fn right(stream: &Stream, d: &Discriminant, x: &Form, scheme: Scheme) -> (u64, usize) {
+    let (iterations, proof) = stream.receive(PATIENCE).expect("no fault").expect("a proof in time");
+    let lengths: Vec<u64> = proof.segments.iter().map(|segment| segment.iterations).collect();
+    let expected = prove_segments(d, x, iterations, &lengths).expect("a proof");
+    assert!(proof == expected, "{iterations} in {lengths:?}");
+    assert!(lengths.len() <= scheme.witnesses, "{lengths:?}");
+    let left = iterations - lengths.iter().sum::<u64>();
+    assert!(left == iterations % scheme.length(0) || left == scheme.length(0) || lengths.is_empty());
+    (iterations, lengths.len())
+}
+
+#[test]
+fn requests_ahead_and_behind_are_answered() {
+    let (d, x) = group();
+    for threads in [2, 3] {
+        let stream = Stream::with_scheme(&d, &x, &options(threads), SHORT).expect("a stream");
+        let ahead = [1, 1023, 1024, 1025, 4000, 4096, 9000, 2048, 4000];
+        for iterations in ahead {
+            stream.request(iterations).expect("asked");
+        }
+        let mut answered: Vec<u64> = ahead.iter().map(|_| right(&stream, &d, &x, SHORT).0).collect();
+        answered.sort_unstable();
+        assert_eq!(answered, [1, 1023, 1024, 1025, 2048, 4000, 4000, 4096, 9000]);
+        // By now it is past these.
+        for iterations in [5, 5120, 8191] {
+            assert!(stream.progress().squared >= 9000);
+            stream.request(iterations).expect("asked");
+            assert_eq!(right(&stream, &d, &x, SHORT).0, iterations);
+        }
+        // Long after, the longest segments are proved and used.
+        while stream.progress().proved < 20_000 {
+            assert!(stream.receive(Duration::from_millis(20)).expect("no fault").is_none());
+        }
+        stream.request(16_384 + 7).expect("asked");
+        let (_, witnesses) = right(&stream, &d, &x, SHORT);
+        assert!((1..=8).contains(&witnesses), "{witnesses}");
+        assert!(matches!(stream.request(0), Err(ProverError::NoIterations)));
+        let end = stream.stop();
+        assert!(end.squared >= 20_000 && end.waiting == 0, "{end:?}");
+    }
+}
+
+#[test]
+fn what_is_not_reached_is_not_answered_and_stops_at_once() {
+    let (d, x) = group();
+    let stream = Stream::start(&d, &x, &options(2)).expect("a stream");
+    stream.request(1 << 50).expect("asked");
+    stream.request(1000).expect("asked");
+    assert_eq!(right(&stream, &d, &x, Scheme::default()), (1000, 0));
+    assert!(stream.receive(Duration::from_millis(10)).expect("no fault").is_none());
+    assert_eq!(stream.stop().waiting, 1);
+}
+
+/// With little memory the squaring waits for the proofs, and goes on.
+#[test]
+fn little_memory_is_enough() {
+    let (d, x) = group();
+    let stream = Stream::with_scheme(&d, &x, &options(2).memory(10_000), SHORT).expect("a stream");
+    stream.request(5000).expect("asked");
+    assert_eq!(right(&stream, &d, &x, SHORT).0, 5000);
+}
+
+#[test]
+fn impossible_streams_are_refused() {
+    let (d, x) = group();
+    for scheme in [
+        Scheme { shortest: 3, ..SHORT },
+        Scheme { shortest: 31, ..SHORT },
+        Scheme { lengths: 0, ..SHORT },
+        Scheme { shortest: 30, lengths: 17, ..SHORT },
+        Scheme { lengths: u32::MAX, ..SHORT },
+    ] {
+        let refused = Stream::with_scheme(&d, &x, &options(2), scheme);
+        assert!(matches!(refused, Err(ProverError::Segments)), "{scheme:?}");
+    }
+    let other = Discriminant::from_seed(b"another stream", 256).expect("a discriminant");
+    assert!(matches!(Stream::start(&other, &x, &options(2)), Err(ProverError::Chain(ChainError::Form))));
+}
