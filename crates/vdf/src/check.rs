@@ -1,6 +1,7 @@
 //! The checks, as functions: the tests, the command and the laboratory call the same ones. Each gives a [`Row`].
 #![forbid(unsafe_code)]
 
+mod backends;
 mod refusals;
 
 use crate::discriminant::Discriminant;
@@ -8,30 +9,38 @@ use crate::form::Form;
 use crate::known::{self, Record};
 use crate::proof::{self, Plain, Proof, Squarer};
 use crate::serial::{Lenient, Mode, Strict};
-use crate::spec;
 use crate::verify::{self, Limits, Question};
 
+use lanework_cpu::Cpu;
+
+pub use backends::{Target, group_law_on, primes, targets};
 pub use lanework_cpu::check::{Depth, Row};
 pub use refusals::{malleability, refusals};
 
-/// The name of the backend that these checks run on.
+/// The name under which checks stand that no kernel takes part in, or only as a peer of the plain code.
 const BACKEND: &str = "portable";
 
 fn question(record: &Record) -> Question<'_> {
     Question { x: &record.x, proof: &record.proof, iterations: record.iterations, depth: record.depth }
 }
 
-/// Published proofs that cover every depth: each verifies, in both modes.
+/// [`published_proofs_on`] the backend that is used where none is named.
 #[must_use]
 pub fn published_proofs(depth: Depth) -> Row {
-    let mut row = Row::new("chiavdf's published proofs", BACKEND);
+    published_proofs_on(backends::usual(), depth)
+}
+
+/// Published proofs that cover every depth, or all: each verifies, in both modes.
+#[must_use]
+pub fn published_proofs_on((name, kernels): Target, depth: Depth) -> Row {
+    let mut row = Row::new("chiavdf's published proofs", name);
     let mut seen = Vec::new();
     for (i, record) in known::records().enumerate() {
         if depth == Depth::Quick && seen.contains(&record.depth) {
             continue;
         }
         seen.push(record.depth);
-        let d = match Discriminant::from_seed(&record.challenge, record.bits) {
+        let d = match Discriminant::from_seed_on(kernels, &record.challenge, record.bits) {
             Ok(d) => d,
             Err(e) => {
                 row.case(false, || format!("record {i}: {e}"));
@@ -63,15 +72,15 @@ fn compact_and_back(d: &Discriminant, record: &Record) -> Result<bool, verify::V
 
 /// Published proofs with one byte changed, every byte in turn: each is refused, in both modes.
 #[must_use]
-pub fn corruptions(depth: Depth) -> Row {
-    let mut row = Row::new("every byte of a proof counts", BACKEND);
+pub fn corruptions((name, kernels): Target, depth: Depth) -> Row {
+    let mut row = Row::new("every byte of a proof counts", name);
     let wanted: &[u64] = if depth == Depth::Full { &[0, 2, 4] } else { &[0] };
     for &wanted in wanted {
         let Some(record) = known::records().find(|record| record.depth == wanted) else {
             row.case(false, || format!("there is no record of depth {wanted}"));
             continue;
         };
-        let Ok(d) = Discriminant::from_seed(&record.challenge, record.bits) else {
+        let Ok(d) = Discriminant::from_seed_on(kernels, &record.challenge, record.bits) else {
             row.case(false, || "the record has no discriminant".to_owned());
             continue;
         };
@@ -104,12 +113,18 @@ pub fn corruptions(depth: Depth) -> Row {
     row
 }
 
-/// Challenges whose discriminants are known.
+/// [`discriminants_on`] the backend that is used where none is named.
 #[must_use]
 pub fn discriminants() -> Row {
-    let mut row = Row::new("chiavdf's discriminants", BACKEND);
+    discriminants_on(backends::usual())
+}
+
+/// Challenges whose discriminants are known.
+#[must_use]
+pub fn discriminants_on((name, kernels): Target) -> Row {
+    let mut row = Row::new("chiavdf's discriminants", name);
     for (seed, magnitude) in known::DISCRIMINANTS {
-        let d = known::bytes(seed).and_then(|seed| Discriminant::from_seed(&seed, 512).ok());
+        let d = known::bytes(seed).and_then(|seed| Discriminant::from_seed_on(kernels, &seed, 512).ok());
         row.case(d.map(|d| -d.value()) == Some(known::number(magnitude)), || format!("challenge {seed}"));
     }
     row
@@ -158,32 +173,6 @@ pub fn plain_squarings(depth: Depth) -> Row {
             row
         }
     }
-}
-
-/// Products, squares and powers against the books' composition, on all sizes of discriminant.
-#[must_use]
-pub fn group_law(depth: Depth) -> Row {
-    let mut row = Row::new("the group against the books", BACKEND);
-    let count = if depth == Depth::Full { 200 } else { 10 };
-    for bits in [64usize, 256, 512, 1024, 1536, 2048] {
-        let d = Discriminant::from_seed(&bits.to_be_bytes(), bits);
-        let Some((d, mut x)) = d.ok().and_then(|d| Form::generator(&d).map(|x| (d, x))) else {
-            row.case(false, || format!("no group of {bits} bits"));
-            continue;
-        };
-        let mut y = x.power(0x1234_5678_9abc_def1, &d);
-        for i in 0..count {
-            let z = x.compose(&y, &d);
-            row.case(spec::compose(&x, &y, &d).as_ref() == Ok(&z), || format!("{bits} bits, product {i}"));
-            let w = z.square(&d);
-            row.case(spec::square(&z, &d).as_ref() == Ok(&w), || format!("{bits} bits, square {i}"));
-            (x, y) = (y, w.inverse());
-        }
-        let power = x.power(1021, &d);
-        let stepwise = (1..1021).fold(x.clone(), |product, _| product.compose(&x, &d));
-        row.case(power == stepwise, || format!("{bits} bits, a power"));
-    }
-    row
 }
 
 /// Chains proved here: the proof verifies, has chiavdf's bytes where those are known, and its bytes read back the same.
@@ -262,18 +251,25 @@ fn back<M: Mode>(mode: M, d: &Discriminant, x: &Form) -> bool {
     Form::from_bytes(mode, d, &x.to_bytes(d)).as_ref() == Ok(x)
 }
 
-/// All checks of this crate.
+/// [`all_on`] this CPU, with nothing masked.
 #[must_use]
 pub fn all(depth: Depth) -> Vec<Row> {
-    vec![
-        group_law(depth),
-        discriminants(),
-        plain_squarings(depth),
-        encodings(depth),
-        malleability(),
-        refusals(),
-        published_proofs(depth),
-        corruptions(depth),
-        proving(depth),
-    ]
+    all_on(&Cpu::detect(), depth)
+}
+
+/// All checks of this crate, those of kernels on every backend that the CPU can run.
+#[must_use]
+pub fn all_on(cpu: &Cpu, depth: Depth) -> Vec<Row> {
+    let (targets, mut rows) = targets(cpu);
+    for target in targets {
+        rows.extend([
+            group_law_on(target, depth),
+            primes(target, depth),
+            discriminants_on(target),
+            published_proofs_on(target, depth),
+            corruptions(target, depth),
+        ]);
+    }
+    rows.extend([plain_squarings(depth), encodings(depth), malleability(), refusals(), proving(depth)]);
+    rows
 }

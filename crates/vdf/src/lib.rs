@@ -21,4 +21,4 @@ pub use discriminant::{Discriminant, DiscriminantError};
 pub use form::{Form, FormError};
 pub use proof::{Challenge, Compact, Proof, ProofError, prove, prove_segments};
 pub use serial::{DecodeError, Lenient, Mode, Strict};
-pub use verify::{Limits, Malformed, Question, Refused, VerifyError, verify, verify_challenge};
+pub use verify::{Limits, Malformed, Question, Refused, VerifyError, verify, verify_all, verify_challenge};

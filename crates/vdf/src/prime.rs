@@ -10,7 +10,7 @@ pub(crate) mod montgomery;
 pub(crate) mod sieve;
 mod stream;
 
-use crate::backend::candidates::{Candidates, Round};
+use crate::backend::candidates::{Batch, Candidates, Round};
 use crate::backend::{Kernels, best};
 use crate::form::num::Num;
 use montgomery::{Montgomery, Plain};
@@ -24,44 +24,63 @@ use stream::Stream;
 /// `bits` must be a multiple of 8 up to 2,048.
 pub(crate) fn hash_prime(kernels: &Kernels, seed: &[u8], bits: usize, set: &[usize]) -> Num {
     let tests = kernels.candidates;
+    if bits < SIFTED || !set.contains(&(bits - 1)) {
+        return first_prime(kernels, seed, bits, set);
+    }
+    let mut next = numbers(seed, bits, set);
+    // Each queue is in the stream's order; a round takes a number for each lane from one and leaves what it lets through in the next.
+    let (size, lanes) = (bits.div_ceil(64), tests.lanes);
+    let all = size * lanes;
+    let (mut fresh, mut sifted, mut ready) = (Vec::new(), Vec::new(), Vec::new());
+    loop {
+        while ready.len() < all {
+            while sifted.len() < all {
+                fresh.clear();
+                (0..lanes).for_each(|_| fresh.extend_from_slice(next().limbs(size)));
+                let mask = tests.coprime(Batch::new(&fresh, bits), Round::First);
+                chosen(Batch::new(&fresh, bits), mask).for_each(|n| sifted.extend_from_slice(n));
+            }
+            let mask = tests.coprime(Batch::new(&sifted[..all], bits), Round::Rest);
+            chosen(Batch::new(&sifted[..all], bits), mask).for_each(|n| ready.extend_from_slice(n));
+            sifted.drain(..all);
+        }
+        let mask = tests.likely(Batch::new(&ready[..all], bits));
+        let prime = chosen(Batch::new(&ready[..all], bits), mask)
+            .map(|n| Num::from_limbs(false, n))
+            .find(|n| settled(tests, n));
+        if let Some(prime) = prime {
+            return prime;
+        }
+        ready.drain(..all);
+    }
+}
+
+/// The same, number by number and test by test.
+pub(crate) fn first_prime(kernels: &Kernels, seed: &[u8], bits: usize, set: &[usize]) -> Num {
+    let mut next = numbers(seed, bits, set);
+    loop {
+        let n = next();
+        if passes(kernels.candidates, &n) {
+            return n;
+        }
+    }
+}
+
+/// The stream's numbers, with the given bits and bit 0 set.
+fn numbers(seed: &[u8], bits: usize, set: &[usize]) -> impl FnMut() -> Num {
     let mut stream = Stream::new(seed, bits);
-    let mut next = || {
+    move || {
         let bytes = stream.next();
         for &bit in set.iter().chain(&[0]) {
             bytes[bit / 8] |= 1 << (bit % 8);
         }
         Num::from_le_bytes(bytes)
-    };
-    if bits < SIFTED {
-        return core::iter::repeat_with(next).find(|n| passes(tests, n)).unwrap_or(Num::ZERO);
-    }
-    // Each queue is in the stream's order; a round takes a full set of lanes from one and leaves what it lets through in the next.
-    let lanes = tests.lanes;
-    let (mut fresh, mut sifted, mut ready) = (Vec::new(), Vec::new(), Vec::new());
-    loop {
-        while ready.len() < lanes {
-            while sifted.len() < lanes {
-                fresh.clear();
-                fresh.extend(core::iter::repeat_with(&mut next).take(lanes));
-                let mask = tests.coprime(&fresh, Round::First);
-                sifted.extend(chosen(&fresh, mask));
-            }
-            let mask = tests.coprime(&sifted[..lanes], Round::Rest);
-            ready.extend(chosen(&sifted[..lanes], mask));
-            sifted.drain(..lanes);
-        }
-        let mask = tests.likely(&ready[..lanes]);
-        let prime = chosen(&ready[..lanes], mask).find(|n| settled(tests, n));
-        if let Some(prime) = prime {
-            return prime;
-        }
-        ready.drain(..lanes);
     }
 }
 
 /// The numbers whose bit is set.
-fn chosen(numbers: &[Num], mask: u8) -> impl Iterator<Item = Num> + '_ {
-    numbers.iter().enumerate().filter(move |(i, _)| mask >> i & 1 == 1).map(|(_, n)| *n)
+fn chosen(batch: Batch<'_>, mask: u8) -> impl Iterator<Item = &[u64]> {
+    batch.numbers().enumerate().filter(move |(i, _)| mask >> i & 1 == 1).map(|(_, n)| n)
 }
 
 /// What is left to test of a number that [`Candidates::likely`] let through.

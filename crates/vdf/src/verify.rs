@@ -4,6 +4,8 @@
 
 use core::fmt;
 
+use lanework_cpu::{PoolError, Threads};
+
 use crate::discriminant::{Discriminant, DiscriminantError};
 use crate::form::Form;
 use crate::form::power::product_of_powers;
@@ -207,6 +209,24 @@ pub fn verify<M: Mode>(
     let x = ready(mode, d, question, limits)?;
     let proof = Proof::from_bytes(mode, d, question.proof, question.depth, limits.depth)?;
     Ok(verify_proof(d, &x, &proof, question.iterations)?)
+}
+
+/// [`verify`] of many proofs, each with its own discriminant, spread over threads: the outcomes, in their order.
+///
+/// # Errors
+/// The operating system refuses the threads; nothing has been verified then.
+pub fn verify_all<M: Mode>(
+    mode: M,
+    questions: &[(&Discriminant, Question<'_>)],
+    limits: &Limits,
+    threads: Threads<'_>,
+) -> Result<Vec<Result<(), VerifyError>>, PoolError> {
+    let mut outcomes = vec![Ok(()); questions.len()];
+    threads.for_each(&mut outcomes, |i, outcome| {
+        let (d, question) = &questions[i];
+        *outcome = verify(mode, d, question, limits);
+    })?;
+    Ok(outcomes)
 }
 
 /// [`verify`] for the discriminant that a challenge stands for.

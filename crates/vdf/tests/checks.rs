@@ -1,7 +1,14 @@
 //! The crate's checks, each as a test.
 #![forbid(unsafe_code)]
 
-use lanework_vdf::check::{self, Depth, Row};
+use lanework_cpu::Settings;
+use lanework_vdf::check::{self, Depth, Row, Target};
+
+/// Every backend of this CPU as far as the environment lets them run.
+fn targets() -> Vec<Target> {
+    let settings = Settings::from_env().expect("settings");
+    check::targets(&settings.cpu()).0
+}
 
 fn right(row: &Row) {
     assert!(
@@ -16,12 +23,17 @@ fn right(row: &Row) {
 
 #[test]
 fn group_law() {
-    right(&check::group_law(Depth::Quick));
+    targets().into_iter().for_each(|target| right(&check::group_law_on(target, Depth::Quick)));
+}
+
+#[test]
+fn primes() {
+    targets().into_iter().for_each(|target| right(&check::primes(target, Depth::Quick)));
 }
 
 #[test]
 fn discriminants() {
-    right(&check::discriminants());
+    targets().into_iter().for_each(|target| right(&check::discriminants_on(target)));
 }
 
 #[test]
@@ -46,12 +58,12 @@ fn refusals() {
 
 #[test]
 fn published_proofs() {
-    right(&check::published_proofs(Depth::Full));
+    targets().into_iter().for_each(|target| right(&check::published_proofs_on(target, Depth::Full)));
 }
 
 #[test]
 fn corruptions() {
-    right(&check::corruptions(Depth::Quick));
+    targets().into_iter().for_each(|target| right(&check::corruptions(target, Depth::Quick)));
 }
 
 #[test]
@@ -63,5 +75,6 @@ fn proving() {
 #[test]
 fn in_full() {
     right(&check::proving(Depth::Full));
-    right(&check::corruptions(Depth::Full));
+    targets().into_iter().for_each(|target| right(&check::primes(target, Depth::Full)));
+    targets().into_iter().for_each(|target| right(&check::corruptions(target, Depth::Full)));
 }

@@ -60,6 +60,7 @@ impl Form {
         fast::compose(self, other, d).unwrap_or_else(|| self.compose_generally(other, d))
     }
 
+    /// The product without any kernel.
     fn compose_generally(&self, other: &Form, d: &Discriminant) -> Form {
         // a2 must be the longer one: then c2 is so short that no product with it is longer than D.
         let (f1, f2) = if self.a.compare_magnitude(&other.a).is_le() { (self, other) } else { (other, self) };
@@ -90,7 +91,8 @@ impl Form {
         fast::square(self, d).unwrap_or_else(|| self.square_generally(d))
     }
 
-    fn square_generally(&self, d: &Discriminant) -> Form {
+    /// The square without any kernel.
+    pub(crate) fn square_generally(&self, d: &Discriminant) -> Form {
         let (g, u) = gcd_inverse(&self.b.abs().modulo(&self.a), &self.a);
         let u = u.neg_if(!self.b.is_negative());
         let ready = |v: &Num, k: &Num, gc: &Num| {

@@ -78,6 +78,11 @@ impl Num {
         &self.limbs[..self.len]
     }
 
+    /// The lowest `len` limbs, also those above the highest that is not 0.
+    pub(crate) fn limbs(&self, len: usize) -> &[u64] {
+        &self.limbs[..len]
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }

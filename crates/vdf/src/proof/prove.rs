@@ -61,7 +61,7 @@ impl<'a> Plain<'a> {
 impl Squarer for Plain<'_> {
     fn advance(&mut self, squarings: u64) -> Result<(), Corrupted> {
         for _ in 0..squarings {
-            self.form = self.form.square(self.d);
+            self.form = self.form.square_generally(self.d);
             self.done += 1;
             if self.done.is_multiple_of(BETWEEN_CHECKS) && !self.form.has_discriminant(self.d) {
                 return Err(Corrupted { after: self.done });

@@ -4,7 +4,7 @@ use core::arch::asm;
 
 use lanework_integer::limbs;
 
-use super::{Candidates, portable};
+use super::{Batch, Candidates, portable};
 use crate::form::num::Num;
 use crate::prime::bpsw;
 use crate::prime::montgomery::Words;
@@ -69,9 +69,9 @@ impl Words for Chains {
 /// # Safety
 /// The CPU must have BMI2 and ADX.
 #[target_feature(enable = "bmi1,bmi2,adx")]
-unsafe fn likely(numbers: &[Num]) -> u8 {
+unsafe fn likely(batch: Batch<'_>) -> u8 {
     // SAFETY: the caller's promise.
-    u8::from(numbers.first().is_some_and(|n| unsafe { strong(n) }))
+    u8::from(batch.numbers().all(|n| unsafe { strong(&Num::from_limbs(false, n)) }))
 }
 
 /// # Safety

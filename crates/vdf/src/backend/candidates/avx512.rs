@@ -11,7 +11,7 @@ use core::arch::x86_64::{
     _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_sub_epi64,
 };
 
-use super::{Candidates, Round, adx};
+use super::{Batch, Candidates, Round, adx};
 use crate::form::num::Num;
 use crate::prime::sieve::{Product, Sieve, inverse};
 
@@ -53,10 +53,10 @@ fn digit(x: &[u64], i: usize) -> u64 {
 
 /// The digits of up to eight numbers.
 #[inline(always)]
-fn spread(numbers: &[Num], out: &mut [Lanes]) {
-    for (lane, n) in numbers.iter().take(LANES).enumerate() {
+fn spread<'a>(numbers: impl Iterator<Item = &'a [u64]>, out: &mut [Lanes]) {
+    for (lane, n) in numbers.take(LANES).enumerate() {
         for (i, out) in out.iter_mut().enumerate() {
-            out.0[lane] = digit(n.magnitude(), i);
+            out.0[lane] = digit(n, i);
         }
     }
 }
@@ -64,12 +64,11 @@ fn spread(numbers: &[Num], out: &mut [Lanes]) {
 /// # Safety
 /// The CPU must have what the table of backends asks of this one.
 #[target_feature(enable = "avx512f,avx512ifma")]
-unsafe fn coprime(numbers: &[Num], round: Round) -> u8 {
-    let bits = numbers.iter().map(Num::bits).max().unwrap_or(0);
-    let sieve = Sieve::lanes(bits);
+unsafe fn coprime(batch: Batch<'_>, round: Round) -> u8 {
+    let sieve = Sieve::lanes(batch.bits);
     let mut x = [Lanes([0; LANES]); MOST];
-    let x = &mut x[..bits.div_ceil(DIGIT)];
-    spread(numbers, x);
+    let x = &mut x[..batch.bits.div_ceil(DIGIT)];
+    spread(batch.numbers(), x);
     match round {
         Round::First => divide(x, &sieve.products[..sieve.first]),
         Round::Rest => divide(x, &sieve.products[sieve.first..]),
@@ -221,9 +220,13 @@ macro_rules! power {
     ($name:ident, $square:ident, $digits:literal) => {
         #[inline(never)]
         #[target_feature(enable = "avx512f,avx512ifma")]
-        fn $name(numbers: &[Num]) -> u8 {
+        fn $name(batch: Batch<'_>) -> u8 {
             const D: usize = $digits;
-            let bits = numbers.iter().map(Num::bits).max().unwrap_or(0);
+            let bits = batch.bits;
+            let mut numbers = [Num::ZERO; LANES];
+            for (number, n) in numbers.iter_mut().zip(batch.numbers()) {
+                *number = Num::from_limbs(false, n);
+            }
             // After `window` squarings x is doubled up to 2^window - 1 times; its square's excess over R must be gone after.
             let window = if 52 * D - bits >= 31 {
                 4
@@ -232,16 +235,14 @@ macro_rules! power {
             } else {
                 2
             };
-            let one: [Num; LANES] = core::array::from_fn(|lane| {
-                numbers.get(lane).map_or(Num::ZERO, |n| Num::from_u64(1).shift_left(52 * D).modulo(n))
-            });
+            let one = numbers.map(|n| Num::from_u64(1).shift_left(52 * D).modulo(&n));
             let mut power = Power::<D> {
                 n: [Lanes([0; LANES]); D],
                 negative_inverse: Lanes([0; LANES]),
                 x: [Lanes([0; LANES]); D],
             };
-            spread(numbers, &mut power.n);
-            spread(&one, &mut power.x);
+            spread(numbers.iter().map(Num::magnitude), &mut power.n);
+            spread(one.iter().map(Num::magnitude), &mut power.x);
             for lane in 0..LANES {
                 power.negative_inverse.0[lane] = inverse(power.n[0].0[lane]).wrapping_neg() & MASK;
             }
@@ -257,7 +258,7 @@ macro_rules! power {
                 }
                 at -= window;
                 let mut shifts = Lanes([0; LANES]);
-                for (shift, n) in shifts.0.iter_mut().zip(numbers) {
+                for (shift, n) in shifts.0.iter_mut().zip(&numbers) {
                     *shift = (0..window).fold(0, |word, i| word | u64::from(n.bit(at + 1 + i)) << i);
                 }
                 let (left, right) = (shifts.get(), _mm512_sub_epi64(width, shifts.get()));
@@ -297,12 +298,12 @@ fn gather(digits: &[Lanes], lane: usize) -> Num {
 /// # Safety
 /// The CPU must have what the table of backends asks of this one.
 #[target_feature(enable = "avx512f,avx512ifma")]
-unsafe fn likely(numbers: &[Num]) -> u8 {
-    match numbers.iter().map(Num::bits).max().unwrap_or(0) {
-        0..=304 => likely6(numbers),
-        305..=616 => likely12(numbers),
-        617..=1032 => likely20(numbers),
-        1033..=1656 => likely32(numbers),
-        _ => likely40(numbers),
+unsafe fn likely(batch: Batch<'_>) -> u8 {
+    match batch.bits {
+        0..=304 => likely6(batch),
+        305..=616 => likely12(batch),
+        617..=1032 => likely20(batch),
+        1033..=1656 => likely32(batch),
+        _ => likely40(batch),
     }
 }
