@@ -11,6 +11,8 @@ pub mod gcd;
 mod int;
 pub mod kernels;
 pub mod limbs;
+#[cfg(all(feature = "study", target_arch = "x86_64"))]
+pub mod study;
 mod uint;
 
 pub use backend::{BACKENDS, Integers};

@@ -13,6 +13,8 @@ pub(crate) mod convert;
 pub(crate) mod exact;
 pub(crate) mod linear;
 pub(crate) mod product;
+#[cfg(feature = "study")]
+pub(crate) mod study;
 
 /// A vector of eight limbs or sums of such.
 pub(crate) type Z = __m512i;
@@ -28,27 +30,36 @@ pub(crate) const fn limbs(bits: usize) -> usize {
 }
 
 impl<const V: usize> Number<V> {
-    #[target_feature(enable = "avx512f")]
-    #[inline]
-    pub(crate) fn load(&self) -> [Z; V] {
-        let mut out = [_mm512_setzero_si512(); V];
-        for t in 0..V {
-            // SAFETY: 64 readable bytes, at a multiple of 64: the words come first in an aligned type.
-            out[t] = unsafe { _mm512_load_si512(self.words[t].as_ptr().cast()) };
+    #[inline(always)]
+    pub(crate) unsafe fn load(&self) -> [Z; V] {
+        // SAFETY: the caller has the features.
+        unsafe {
+            let mut out = [_mm512_setzero_si512(); V];
+            for t in 0..V {
+                out[t] = _mm512_load_si512(self.words[t].as_ptr().cast());
+            }
+            out
         }
-        out
+    }
+
+    /// Whether it is negative, by a load of its own: joined with a limb's it would span two stores, and wait for both.
+    #[inline(always)]
+    pub(crate) fn sign(&self) -> bool {
+        // SAFETY: a reference.
+        unsafe { core::ptr::read_volatile(&self.negative) }
     }
 
     /// Writes limbs below 2^52 and a sign that is only set if they are not all 0.
-    #[target_feature(enable = "avx512f")]
-    #[inline]
-    pub(crate) fn store(&mut self, x: &[Z; V], negative: bool) {
-        for t in 0..V {
-            // SAFETY: 64 writable bytes, at a multiple of 64.
-            unsafe { _mm512_store_si512(self.words[t].as_mut_ptr().cast(), x[t]) };
+    #[inline(always)]
+    pub(crate) unsafe fn store(&mut self, x: &[Z; V], negative: bool) {
+        // SAFETY: the caller has the features.
+        unsafe {
+            for t in 0..V {
+                _mm512_store_si512(self.words[t].as_mut_ptr().cast(), x[t]);
+            }
+            self.negative = negative;
+            self.radix = BITS as u8;
         }
-        self.negative = negative;
-        self.radix = BITS as u8;
     }
 }
 

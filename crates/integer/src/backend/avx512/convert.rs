@@ -43,10 +43,9 @@ static JOIN: [Bytes; 9] = {
     out
 };
 
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn load(bytes: &'static Bytes) -> Z {
-    // SAFETY: 64 readable bytes at a multiple of 64.
+#[inline(always)]
+unsafe fn load(bytes: &'static Bytes) -> Z {
+    // SAFETY: the caller has the features.
     unsafe { _mm512_load_si512(bytes.0.as_ptr().cast()) }
 }
 
@@ -56,22 +55,25 @@ fn load(bytes: &'static Bytes) -> Z {
 /// The CPU must have the features of this backend; the limbs fit the number.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,bmi1,bmi2")]
 pub(crate) unsafe fn read<const V: usize>(from: &[u64], negative: bool, out: &mut Number<V>) {
-    let (spread, bytes) = (load(&SPREAD), 8 * from.len());
-    let shifts = _mm512_setr_epi64(0, 4, 0, 4, 0, 4, 0, 4);
-    let limb = _mm512_set1_epi64(LIMB as i64);
-    let mut vectors = [_mm512_setzero_si512(); V];
-    let mut some = _mm512_setzero_si512();
-    for t in 0..V {
-        let there = bytes.saturating_sub(52 * t).min(64) as u32;
-        // All ones, shifted in two steps since a shift by 64 does nothing.
-        let mask = !(u64::MAX << (there / 2) << (there - there / 2));
-        // SAFETY: bytes beyond the limbs are masked and not read, even where the address is not theirs.
-        let x = unsafe { _mm512_maskz_loadu_epi8(mask, from.as_ptr().cast::<i8>().wrapping_add(52 * t)) };
-        some = _mm512_or_si512(some, x);
-        vectors[t] = _mm512_and_si512(_mm512_srlv_epi64(_mm512_permutexvar_epi8(spread, x), shifts), limb);
+    // SAFETY: the features are this function's; memory is read and written within its types, or masked.
+    unsafe {
+        let (spread, bytes) = (load(&SPREAD), 8 * from.len());
+        let shifts = _mm512_setr_epi64(0, 4, 0, 4, 0, 4, 0, 4);
+        let limb = _mm512_set1_epi64(LIMB as i64);
+        let mut vectors = [_mm512_setzero_si512(); V];
+        let mut some = _mm512_setzero_si512();
+        for t in 0..V {
+            let there = bytes.saturating_sub(52 * t).min(64) as u32;
+            // All ones, shifted in two steps since a shift by 64 does nothing.
+            let mask = !(u64::MAX << (there / 2) << (there - there / 2));
+            let x = _mm512_maskz_loadu_epi8(mask, from.as_ptr().cast::<i8>().wrapping_add(52 * t));
+            some = _mm512_or_si512(some, x);
+            vectors[t] =
+                _mm512_and_si512(_mm512_srlv_epi64(_mm512_permutexvar_epi8(spread, x), shifts), limb);
+        }
+        let negative = negative && _mm512_test_epi64_mask(some, some) != 0;
+        out.store(&vectors, negative);
     }
-    let negative = negative && _mm512_test_epi64_mask(some, some) != 0;
-    out.store(&vectors, negative);
 }
 
 /// All limbs of the magnitude that `out` has room for; gives how many are significant.
@@ -80,32 +82,34 @@ pub(crate) unsafe fn read<const V: usize>(from: &[u64], negative: bool, out: &mu
 /// As [`read`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,bmi1,bmi2")]
 pub(crate) unsafe fn write<const V: usize>(x: &Number<V>, out: &mut [u64]) -> usize {
-    let mut joined = x.load();
-    for t in 0..V {
-        // Even lanes take 12 bits of their neighbour, odd lanes keep the other 40.
-        let other = _mm512_shuffle_epi32::<0x4e>(joined[t]);
-        let even = _mm512_or_si512(joined[t], _mm512_slli_epi64::<52>(other));
-        joined[t] = _mm512_mask_srli_epi64::<12>(even, 0xaa, joined[t]);
-    }
-    let mut significant = 0;
-    let whole = out.len();
-    for u in 0..whole.div_ceil(8) {
-        let (first, second) = (64 * u / 52, 64 * u / 52 + 1);
-        let at = |i: usize| joined[i.min(V - 1)];
-        let mut words = _mm512_permutex2var_epi8(at(first), load(&JOIN[u]), at(second));
-        if u == 4 && V > 6 {
-            // Here a vector reaches into a third, for its last lane.
-            words = _mm512_mask_broadcastq_epi64(words, 0x80, _mm512_castsi512_si128(at(6)));
+    // SAFETY: the features are this function's; memory is read and written within its types, or masked.
+    unsafe {
+        let mut joined = x.load();
+        for t in 0..V {
+            // Even lanes take 12 bits of their neighbour, odd lanes keep the other 40.
+            let other = _mm512_shuffle_epi32::<0x4e>(joined[t]);
+            let even = _mm512_or_si512(joined[t], _mm512_slli_epi64::<52>(other));
+            joined[t] = _mm512_mask_srli_epi64::<12>(even, 0xaa, joined[t]);
         }
-        let left = (whole - 8 * u).min(8);
-        let mask = ((1u32 << left) - 1) as u8;
-        words = _mm512_maskz_mov_epi64(mask, words);
-        // SAFETY: the limbs beyond `out` are masked and not written.
-        unsafe { _mm512_mask_storeu_epi64(out.as_mut_ptr().add(8 * u).cast(), mask, words) };
-        let some = _mm512_test_epi64_mask(words, words);
-        if some != 0 {
-            significant = 8 * u + 8 - some.leading_zeros() as usize;
+        let mut significant = 0;
+        let whole = out.len();
+        for u in 0..whole.div_ceil(8) {
+            let (first, second) = (64 * u / 52, 64 * u / 52 + 1);
+            let at = |i: usize| joined[i.min(V - 1)];
+            let mut words = _mm512_permutex2var_epi8(at(first), load(&JOIN[u]), at(second));
+            if u == 4 && V > 6 {
+                // Here a vector reaches into a third, for its last lane.
+                words = _mm512_mask_broadcastq_epi64(words, 0x80, _mm512_castsi512_si128(at(6)));
+            }
+            let left = (whole - 8 * u).min(8);
+            let mask = ((1u32 << left) - 1) as u8;
+            words = _mm512_maskz_mov_epi64(mask, words);
+            _mm512_mask_storeu_epi64(out.as_mut_ptr().add(8 * u).cast(), mask, words);
+            let some = _mm512_test_epi64_mask(words, words);
+            if some != 0 {
+                significant = 8 * u + 8 - some.leading_zeros() as usize;
+            }
         }
+        significant
     }
-    significant
 }
