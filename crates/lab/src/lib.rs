@@ -4,6 +4,7 @@
 pub mod affinity;
 pub mod clock;
 pub mod gate;
+pub mod histogram;
 pub mod launch;
 pub mod machine;
 pub mod pairing;
