@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod chiavdf;
 mod ciphers;
 mod inspect;
 mod sources;
@@ -16,7 +17,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use lanework_peers::{CIPHER_FLAVOURS, FLAVOURS, Flavour, Peers};
+use lanework_peers::{CIPHER_FLAVOURS, DELAY_FLAVOURS, FLAVOURS, Flavour, Peers};
 
 use ciphers::Outcome;
 use tools::{Problem, Tools};
@@ -68,9 +69,13 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         for flavour in CIPHER_FLAVOURS {
             println!("{:22} {}", flavour.name, flavour.what);
         }
+        for flavour in DELAY_FLAVOURS {
+            println!("{:22} {}", flavour.name, flavour.what);
+        }
         return ExitCode::from(BUILT);
     }
-    let known: Vec<_> = FLAVOURS.iter().map(|flavour| flavour.name).chain(ciphers::names()).collect();
+    let known: Vec<_> =
+        FLAVOURS.iter().map(|flavour| flavour.name).chain(ciphers::names()).chain(chiavdf::names()).collect();
     if let Some(name) = options.only.iter().find(|name| !known.contains(&name.as_str())) {
         eprintln!("no peer is called {name}; known are {}", known.join(", "));
         return ExitCode::from(USAGE);
@@ -116,6 +121,9 @@ pub(crate) fn run(options: &Options) -> ExitCode {
                 Outcome::There(line) | Outcome::NotAsked(line) => line,
             }),
         );
+    }
+    for flavour in DELAY_FLAVOURS.iter().filter(|flavour| chosen(flavour.name)) {
+        report(flavour.name, chiavdf::provide(&out, flavour, &tools, options.rebuild));
     }
     println!("peers are in {}", out.display());
     ExitCode::from(worst)

@@ -186,6 +186,9 @@ fn peer_builds(session: &Session) -> Vec<lanework_lab::machine::PeerBuild> {
     let mut builds =
         session.context.peers.as_deref().map(lanework_subjects::mayo::peers::builds).unwrap_or_default();
     builds.extend(lanework_subjects::magma::peers::builds(&session.context));
+    builds.extend(
+        session.context.peers.as_deref().map(lanework_subjects::vdf::peers::builds).unwrap_or_default(),
+    );
     builds
 }
 

@@ -115,6 +115,7 @@ fn peers(session: &Session) -> Vec<(String, Result<String, String>)> {
             }
             Err(u) => (u.name.clone(), Err(u.to_string())),
         })
+        .chain(lanework_subjects::vdf::peers::found(&dir))
         .collect()
 }
 

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -109,6 +109,33 @@ impl Card {
         }
         elf::complete(&content).map_err(|why| format!("{}: {why}", library.display()))
     }
+}
+
+/// The file of `dir` that `cargo xtask peers` built for the peer `name`, and its card, where the card is that peer's, allows this CPU
+/// and describes the file.
+///
+/// # Errors
+/// A sentence naming the file and what is wrong; the builder's note, if the file was never built.
+pub(crate) fn checked(dir: &Path, name: &str, file: &str, note: &str) -> Result<(PathBuf, Card), String> {
+    let path = dir.join(file);
+    if !path.exists() {
+        let missing = format!("{} does not exist", path.display());
+        return Err(match std::fs::read_to_string(dir.join(note)) {
+            Ok(note) => format!("{missing}; it could not be built: {}", note.trim()),
+            Err(_) => missing,
+        });
+    }
+    let card_path = dir.join(format!("{name}.json"));
+    let card = Card::read(&card_path)?;
+    if card.name != name {
+        return Err(format!("{}: the card is that of {}", card_path.display(), card.name));
+    }
+    let here = crate::machine::this_cpu();
+    if let Some(cpu) = card.cpu.as_ref().filter(|cpu| **cpu != here) {
+        return Err(format!("{} was compiled for another CPU ({cpu}), this one is {here}", path.display()));
+    }
+    card.matches(&path)?;
+    Ok((path, card))
 }
 
 /// A file's length in bytes and its SHA-256 in lower-case hexadecimal.

@@ -142,30 +142,7 @@ fn load(places: &CipherPlaces, flavour: &CipherFlavour) -> Result<Box<dyn Cipher
 
 /// The card of a library that `cargo xtask peers` built, checked against the library beside it.
 fn built_card(dir: &Path, flavour: &CipherFlavour) -> Result<Card, String> {
-    let path = dir.join(flavour.library());
-    if !path.exists() {
-        let missing = format!("{} does not exist", path.display());
-        return Err(match std::fs::read_to_string(dir.join(flavour.note())) {
-            Ok(note) => format!("{missing}; it could not be built: {}", note.trim()),
-            Err(_) => missing,
-        });
-    }
-    let card_path = dir.join(flavour.card());
-    let card = Card::read(&card_path)?;
-    if card.name != flavour.name {
-        return Err(format!("{}: the card is that of {}", card_path.display(), card.name));
-    }
-    if let Some(cpu) = &card.cpu
-        && *cpu != crate::machine::this_cpu()
-    {
-        return Err(format!(
-            "{} was compiled for another CPU ({cpu}), this one is {}",
-            path.display(),
-            crate::machine::this_cpu()
-        ));
-    }
-    card.matches(&path)?;
-    Ok(card)
+    crate::card::checked(dir, flavour.name, &flavour.library(), &flavour.note()).map(|(_, card)| card)
 }
 
 /// What the card says of a library that somebody else built.

@@ -24,6 +24,7 @@
 
 pub mod card;
 pub mod cipher;
+pub mod delay;
 mod elf;
 pub mod flavour;
 pub mod gost;
@@ -41,6 +42,7 @@ pub use cipher::{
     AeadContext, CipherContext, CipherKey, CipherKind, CipherMode, CipherPeer, CipherSet, Direction,
     Gost89Mode, MacContext, Sbox,
 };
+pub use delay::{ChainFailed, DELAY_FLAVOURS, DelayChain, DelayFlavour, DelayLibrary, DelayPath};
 pub use flavour::{FLAVOURS, Flavour, Release};
 pub use gost::{CIPHER_FLAVOURS, CipherFlavour, CipherPlaces};
 pub use random::{seed_random, set_random};

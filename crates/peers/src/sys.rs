@@ -3,6 +3,7 @@
 //! Everything unsafe of the crate is here. What the safe side sees is [`Library`], whose calls check
 //! every length against what the library itself said when it was opened.
 
+pub(crate) mod chiavdf;
 pub(crate) mod gcrypt;
 pub(crate) mod openssl;
 pub(crate) mod rustcrypto;

@@ -24,6 +24,8 @@ use crate::magma::Filler;
 use crate::{Context, Depth, missing, row, selects, skipped};
 
 mod agreement;
+#[cfg(feature = "peers")]
+pub mod peers;
 
 /// The operations that race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +111,10 @@ pub fn subject(context: &Context, operation: Operation) -> Subject {
     let gated = context.clone();
     let gate = Gate::new(move || Ok(gate_rows(&gated)));
     let path = format!("vdf/{BITS}/{}", operation.name());
-    variants.fold(Subject::new(path, gate, first).counted(operation.counted()), Subject::with)
+    let subject = variants.fold(Subject::new(path, gate, first).counted(operation.counted()), Subject::with);
+    #[cfg(feature = "peers")]
+    let subject = peers::variants(context, operation).into_iter().fold(subject, Subject::with);
+    subject
 }
 
 fn failed(e: impl ToString) -> Unavailable {
@@ -243,6 +248,8 @@ fn each(
             Err(unavailable) => push(absent("the squaring chain", &unavailable)),
         }
     }
+    #[cfg(feature = "peers")]
+    peers::gate_rows(context).into_iter().for_each(push);
 }
 
 /// All checks of the delay function on every backend; a required backend that cannot run is a failed row.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lanework_peers::Release;
+use lanework_peers::delay::Sources;
 use serde_json::Value;
 
 use super::tools::{Problem, capture};
@@ -14,11 +15,32 @@ use super::tools::{Problem, capture};
 /// The version is pinned and so is the archive's checksum, which cargo verifies against the registry's
 /// index and this function against what the release is known to have.
 pub(crate) fn fetch(out: &Path, release: &Release) -> Result<PathBuf, Problem> {
-    let project = out.join("sources").join(format!("{}-{}", release.package, release.package_version));
+    let source =
+        package(out, release.package, release.package_version, release.checksum)?.join(release.project);
+    if source.join("CMakeLists.txt").is_file() {
+        Ok(source)
+    } else {
+        Err(Problem::Failed(format!("{} has no CMakeLists.txt", source.display())))
+    }
+}
+
+/// The same for a package of which one folder is wanted.
+pub(crate) fn fetch_folder(out: &Path, sources: &Sources) -> Result<PathBuf, Problem> {
+    let folder = package(out, sources.package, sources.version, sources.checksum)?.join(sources.folder);
+    if folder.is_dir() {
+        Ok(folder)
+    } else {
+        Err(Problem::Failed(format!("{} is not in the package", folder.display())))
+    }
+}
+
+/// Has cargo fetch a package, and returns where it keeps it.
+fn package(out: &Path, name: &str, version: &str, checksum: &str) -> Result<PathBuf, Problem> {
+    let project = out.join("sources").join(format!("{name}-{version}"));
     let failed = |path: &Path, e: std::io::Error| Problem::Failed(format!("{}: {e}", path.display()));
     std::fs::create_dir_all(project.join("src")).map_err(|e| failed(&project, e))?;
     let manifest = project.join("Cargo.toml");
-    std::fs::write(&manifest, manifest_for(release)).map_err(|e| failed(&manifest, e))?;
+    std::fs::write(&manifest, manifest_for(name, version)).map_err(|e| failed(&manifest, e))?;
     let library = project.join("src/lib.rs");
     std::fs::write(&library, "//! Depends on a package so that cargo fetches it; never compiled.\n")
         .map_err(|e| failed(&library, e))?;
@@ -26,19 +48,14 @@ pub(crate) fn fetch(out: &Path, release: &Release) -> Result<PathBuf, Problem> {
     capture(cargo().arg("fetch").arg("--quiet").arg("--manifest-path").arg(&manifest))?;
     let lock = project.join("Cargo.lock");
     let lock = std::fs::read_to_string(&lock).map_err(|e| failed(&lock, e))?;
-    check_lock(&lock, release)?;
+    check_lock(&lock, name, version, checksum)?;
     let metadata = capture(
         cargo()
             .args(["metadata", "--format-version", "1", "--locked", "--offline"])
             .arg("--manifest-path")
             .arg(&manifest),
     )?;
-    let source = locate(&metadata, release)?.join(release.project);
-    if source.join("CMakeLists.txt").is_file() {
-        Ok(source)
-    } else {
-        Err(Problem::Failed(format!("{} has no CMakeLists.txt", source.display())))
-    }
+    locate(&metadata, name)
 }
 
 /// The cargo that runs this chore.
@@ -49,44 +66,40 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-fn manifest_for(release: &Release) -> String {
+fn manifest_for(name: &str, version: &str) -> String {
     format!(
         "[package]\nname = \"peer-sources\"\nversion = \"0.0.0\"\nedition = \"2021\"\npublish = false\n\n\
-         [workspace]\n\n[dependencies]\n{} = {{ version = \"={}\", default-features = false }}\n",
-        release.package, release.package_version
+         [workspace]\n\n[dependencies]\n{name} = {{ version = \"={version}\", default-features = false }}\n"
     )
 }
 
-/// Compares the checksum that cargo locked with the one the release is known by.
-fn check_lock(lock: &str, release: &Release) -> Result<(), Problem> {
-    let wanted = format!("name = \"{}\"", release.package);
+/// Compares the checksum that cargo locked with the one the package is known by.
+fn check_lock(lock: &str, name: &str, version: &str, known: &str) -> Result<(), Problem> {
+    let wanted = format!("name = \"{name}\"");
     let package = lock.split("[[package]]").find(|part| part.lines().any(|line| line == wanted));
     let locked = package
         .and_then(|part| part.lines().find_map(|line| line.strip_prefix("checksum = ")))
         .map(|quoted| quoted.trim_matches('"'));
     match locked {
-        Some(checksum) if checksum == release.checksum => Ok(()),
+        Some(checksum) if checksum == known => Ok(()),
         other => Err(Problem::Failed(format!(
-            "cargo locked {} {} with checksum {}, not {}",
-            release.package,
-            release.package_version,
-            other.unwrap_or("none"),
-            release.checksum
+            "cargo locked {name} {version} with checksum {}, not {known}",
+            other.unwrap_or("none")
         ))),
     }
 }
 
 /// The directory in which cargo keeps the package, from `cargo metadata`.
-fn locate(metadata: &str, release: &Release) -> Result<PathBuf, Problem> {
+fn locate(metadata: &str, name: &str) -> Result<PathBuf, Problem> {
     let problem = |why: &str| Problem::Failed(format!("cargo metadata: {why}"));
     let metadata: Value = serde_json::from_str(metadata).map_err(|e| problem(&e.to_string()))?;
     let packages = metadata["packages"].as_array().ok_or_else(|| problem("no packages"))?;
     packages
         .iter()
-        .find(|package| package["name"] == release.package)
+        .find(|package| package["name"] == name)
         .and_then(|package| Path::new(package["manifest_path"].as_str()?).parent())
         .map(Path::to_path_buf)
-        .ok_or_else(|| problem(&format!("{} is not among the packages", release.package)))
+        .ok_or_else(|| problem(&format!("{name} is not among the packages")))
 }
 
 #[cfg(test)]
@@ -101,24 +114,28 @@ mod tests {
         )
     }
 
+    fn locked(lock: &str) -> Result<(), Problem> {
+        check_lock(lock, LIBOQS_13.package, LIBOQS_13.package_version, LIBOQS_13.checksum)
+    }
+
     #[test]
     fn another_checksum_is_refused() {
-        check_lock(&lock(LIBOQS_13.checksum), &LIBOQS_13).expect("the pinned one");
+        locked(&lock(LIBOQS_13.checksum)).expect("the pinned one");
         let planted = LIBOQS_13.checksum.replace('a', "b");
-        let Err(Problem::Failed(why)) = check_lock(&lock(&planted), &LIBOQS_13) else {
+        let Err(Problem::Failed(why)) = locked(&lock(&planted)) else {
             panic!("another archive must be refused");
         };
         assert!(why.contains(&planted), "{why}");
-        assert!(check_lock("version = 4\n", &LIBOQS_13).is_err());
+        assert!(locked("version = 4\n").is_err());
     }
 
     #[test]
     fn metadata_leads_to_the_package() {
         let metadata = r#"{"packages":[{"name":"cc","manifest_path":"/r/cc/Cargo.toml"},
             {"name":"oqs-sys","manifest_path":"/r/oqs-sys-0.11.0/Cargo.toml"}]}"#;
-        let found = locate(metadata, &LIBOQS_13).expect("it is there");
+        let found = locate(metadata, LIBOQS_13.package).expect("it is there");
         assert_eq!(found, Path::new("/r/oqs-sys-0.11.0"));
-        assert!(locate(r#"{"packages":[]}"#, &LIBOQS_13).is_err());
-        assert!(locate("not json", &LIBOQS_13).is_err());
+        assert!(locate(r#"{"packages":[]}"#, LIBOQS_13.package).is_err());
+        assert!(locate("not json", LIBOQS_13.package).is_err());
     }
 }
