@@ -1,0 +1,406 @@
+//! One conversation with a timelord: reading, squaring and answering, on threads of their own that wait for each other and never
+//! spin.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use std::collections::BTreeSet;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use super::frames::{self, Awaited, Decoder, FrameError, Kind, Message, Task};
+use super::stations::{LONGEST, Stations};
+use crate::proof::Proof;
+use crate::prover::{Options, Progress, ProverError};
+use crate::serial::Mode;
+
+/// Requests that may wait for the chain; more are not taken.
+pub const MOST_REQUESTS: usize = 1000;
+/// Between two looks at whether the conversation is over, while nothing comes.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How a conversation went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Requests that came.
+    pub requests: u64,
+    /// Proofs that were sent.
+    pub proofs: u64,
+    /// Squarings of the chain that were done and proved.
+    pub squarings: u64,
+}
+
+/// What an observer is told.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// The task came; squaring begins.
+    Task(&'a Task),
+    /// A proof of so many squarings is wanted.
+    Requested(u64),
+    /// This request will have no answer: too many wait, or the chain will not get there.
+    Ignored(u64),
+    /// A proof was sent.
+    Sent {
+        /// Its squarings.
+        iterations: u64,
+        /// Its segments before the last.
+        depth: u64,
+    },
+    /// The timelord wants no more.
+    Stopped,
+}
+
+/// Why a conversation ended before its end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The timelord sent something that is no frame.
+    Frame(FrameError),
+    /// The connection was closed.
+    Closed {
+        /// What should have come next.
+        awaited: Awaited,
+    },
+    /// Nothing came for too long.
+    Silent {
+        /// What should have come.
+        awaited: Awaited,
+    },
+    /// The connection failed.
+    Io(io::Error),
+    /// The chain could not be squared or proved.
+    Prover(ProverError),
+    /// The caller wanted it to end.
+    Interrupted,
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClientError::Frame(e) => write!(f, "malformed: {e}"),
+            ClientError::Closed { awaited } => write!(f, "the connection was closed before {awaited}"),
+            ClientError::Silent { awaited } => write!(f, "nothing came for too long, instead of {awaited}"),
+            ClientError::Io(e) => write!(f, "the connection failed: {e}"),
+            ClientError::Prover(e) => e.fmt(f),
+            ClientError::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl core::error::Error for ClientError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            ClientError::Frame(e) => Some(e),
+            ClientError::Io(e) => Some(e),
+            ClientError::Prover(e) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for ClientError {
+    fn from(e: io::Error) -> ClientError {
+        ClientError::Io(e)
+    }
+}
+
+/// Everything that can happen, in one queue.
+enum Happening {
+    Said(Message),
+    /// The reading end is over.
+    Unread(ClientError),
+    Proved {
+        iterations: u64,
+        proof: Box<Proof>,
+    },
+    Unprovable(u64),
+    Position(u64),
+    Unsquared(ProverError),
+}
+
+/// Speaks with a timelord until it wants no more, the connection ends, or `over` becomes true.
+///
+/// `patience` is how long the timelord may take for its task and for its last word; between them it may be silent for ever.
+///
+/// # Errors
+/// Why the conversation ended early. All threads have ended by then, and the connection is closed.
+pub fn serve<M: Mode>(
+    connection: &TcpStream,
+    mode: M,
+    options: Options<'_>,
+    patience: Duration,
+    over: &AtomicBool,
+    observer: &mut dyn FnMut(Event<'_>),
+) -> Result<Summary, ClientError> {
+    connection.set_nodelay(true)?;
+    connection.set_read_timeout(Some(LOOK))?;
+    connection.set_write_timeout(Some(patience.max(LOOK)))?;
+    let (happen, happenings) = channel();
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = Reader { connection, patience, over, ended: &ended, happen: happen.clone() };
+        let spawned =
+            std::thread::Builder::new().name("timelord".into()).spawn_scoped(scope, || reader.run(mode));
+        let result = match spawned {
+            Ok(_) => converse(connection, options, happen, &happenings, observer),
+            Err(e) => Err(ClientError::Prover(ProverError::Thread(e))),
+        };
+        ended.store(true, Ordering::Relaxed);
+        // It wakes the reader. Where the other end has gone already there is nobody to tell.
+        let _ = connection.shutdown(Shutdown::Both);
+        result
+    })
+}
+
+/// The reading end.
+struct Reader<'a> {
+    connection: &'a TcpStream,
+    patience: Duration,
+    over: &'a AtomicBool,
+    ended: &'a AtomicBool,
+    happen: Sender<Happening>,
+}
+
+impl Reader<'_> {
+    fn run<M: Mode>(self, mode: M) {
+        let end = self.read(mode);
+        if let Err(e) = end {
+            // Where nobody listens any more, the conversation is over.
+            let _ = self.happen.send(Happening::Unread(e));
+        }
+    }
+
+    fn read<M: Mode>(&self, mode: M) -> Result<(), ClientError> {
+        let mut decoder = Decoder::new(mode);
+        let (mut bytes, mut messages) = ([0; 4096], Vec::new());
+        let mut since = Instant::now();
+        let mut connection = self.connection;
+        while decoder.awaited() != Awaited::Nothing {
+            let awaited = decoder.awaited();
+            match connection.read(&mut bytes) {
+                Ok(0) => return Err(ClientError::Closed { awaited }),
+                Ok(n) => {
+                    let fed = decoder.feed(&bytes[..n], &mut messages);
+                    if messages.iter().any(|m| matches!(m, Message::Task(_) | Message::Stop)) {
+                        since = Instant::now();
+                    }
+                    for message in messages.drain(..) {
+                        if self.happen.send(Happening::Said(message)).is_err() {
+                            return Ok(());
+                        }
+                    }
+                    fed.map_err(ClientError::Frame)?;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // A read that timed out: both kinds occur.
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+                Err(e) => return Err(e.into()),
+            }
+            if self.ended.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if self.over.load(Ordering::Relaxed) {
+                return Err(ClientError::Interrupted);
+            }
+            let awaited = decoder.awaited();
+            // Requests may come or not; half a request is no request.
+            let may_be_silent = awaited == Awaited::RequestLength && !decoder.is_torn();
+            if !may_be_silent && since.elapsed() >= self.patience {
+                return Err(ClientError::Silent { awaited });
+            }
+            if may_be_silent {
+                since = Instant::now();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The middle: takes what happens, one after the other.
+fn converse(
+    connection: &TcpStream,
+    options: Options<'_>,
+    happen: Sender<Happening>,
+    happenings: &Receiver<Happening>,
+    observer: &mut dyn FnMut(Event<'_>),
+) -> Result<Summary, ClientError> {
+    let task = match happenings.recv() {
+        Ok(Happening::Said(Message::Task(task))) => task,
+        Ok(Happening::Unread(e)) => return Err(e),
+        // The decoder gives nothing before the task, and nobody else speaks yet.
+        _ => return Err(ClientError::Closed { awaited: Awaited::Kind }),
+    };
+    let task = Task { discriminant: task.discriminant.on(options.kernels), ..*task };
+    observer(Event::Task(&task));
+    let (request, requests) = channel();
+    let halt = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (task, halt) = (&task, &halt);
+        let squarer = move || square(task, options, halt, &requests, &happen);
+        std::thread::Builder::new()
+            .name("squarer".into())
+            .spawn_scoped(scope, squarer)
+            .map_err(|e| ClientError::Prover(ProverError::Thread(e)))?;
+        let talk = Talk { connection, task, halt, request, waiting: BTreeSet::new() };
+        let result = talk.run(happenings, observer);
+        halt.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+/// The conversation after the task.
+struct Talk<'a> {
+    connection: &'a TcpStream,
+    task: &'a Task,
+    /// Tells the squarer to stop.
+    halt: &'a AtomicBool,
+    request: Sender<u64>,
+    /// What the squarer has been asked for.
+    waiting: BTreeSet<u64>,
+}
+
+impl Talk<'_> {
+    fn say(&self, bytes: &[u8]) -> Result<(), ClientError> {
+        let mut connection = self.connection;
+        connection.write_all(bytes).map_err(ClientError::Io)
+    }
+
+    fn run(
+        mut self,
+        happenings: &Receiver<Happening>,
+        observer: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Summary, ClientError> {
+        let (mut summary, mut stopped) = (Summary::default(), false);
+        self.say(frames::OK)?;
+        // The squarer's end of the queue lives as long as this loop.
+        while let Ok(happening) = happenings.recv() {
+            match happening {
+                Happening::Said(Message::Request(iterations)) => {
+                    summary.requests += 1;
+                    observer(Event::Requested(iterations));
+                    if !self.take(iterations, summary.requests) {
+                        observer(Event::Ignored(iterations));
+                    }
+                }
+                Happening::Said(Message::Stop) => {
+                    // What is not proved by now is wanted no more.
+                    stopped = true;
+                    self.halt.store(true, Ordering::Relaxed);
+                    observer(Event::Stopped);
+                    self.say(frames::STOP)?;
+                }
+                Happening::Said(Message::Acknowledged) => break,
+                Happening::Said(Message::Task(_)) => {}
+                Happening::Proved { iterations, proof } if !stopped => {
+                    self.waiting.remove(&iterations);
+                    self.say(&frames::proof(&self.task.discriminant, iterations, &proof))?;
+                    summary.proofs += 1;
+                    observer(Event::Sent { iterations, depth: proof.depth() });
+                }
+                Happening::Unprovable(iterations) if !stopped => {
+                    self.waiting.remove(&iterations);
+                    observer(Event::Ignored(iterations));
+                }
+                Happening::Proved { .. } | Happening::Unprovable(_) => {}
+                Happening::Position(position) => summary.squarings = position,
+                Happening::Unsquared(e) => {
+                    // Nothing more will come from here: the timelord shall not wait for it.
+                    let _ = self.say(frames::STOP);
+                    return Err(ClientError::Prover(e));
+                }
+                Happening::Unread(e) => {
+                    // It may still listen, whatever it said. If not, there is nobody to tell.
+                    if !stopped {
+                        let _ = self.say(frames::STOP);
+                    }
+                    return Err(e);
+                }
+            }
+        }
+        Ok(summary)
+    }
+
+    /// Hands a request on; false if it will have no answer.
+    fn take(&mut self, iterations: u64, number: u64) -> bool {
+        if iterations > LONGEST || self.waiting.len() >= MOST_REQUESTS {
+            return false;
+        }
+        if self.task.kind == Kind::One && number > 1 {
+            return false;
+        }
+        if self.waiting.insert(iterations) {
+            return self.request.send(iterations).is_ok();
+        }
+        true
+    }
+}
+
+/// The squarer: proves what is asked for, and goes on.
+fn square(
+    task: &Task,
+    options: Options<'_>,
+    halt: &AtomicBool,
+    requests: &Receiver<u64>,
+    happen: &Sender<Happening>,
+) {
+    let end = squarings(task, options, halt, requests, happen);
+    if let Err(e) = end
+        && !matches!(e, ProverError::Cancelled { .. })
+    {
+        // Where nobody listens any more, nobody misses it.
+        let _ = happen.send(Happening::Unsquared(e));
+    }
+}
+
+fn squarings(
+    task: &Task,
+    options: Options<'_>,
+    halt: &AtomicBool,
+    requests: &Receiver<u64>,
+    happen: &Sender<Happening>,
+) -> Result<(), ProverError> {
+    let mut line = Stations::new(task, options);
+    let mut wanted = BTreeSet::new();
+    let mut go_on = |_: Progress| !halt.load(Ordering::Relaxed);
+    loop {
+        wanted.extend(requests.try_iter());
+        while let Some(&iterations) = wanted.first()
+            && iterations <= line.position()
+        {
+            wanted.pop_first();
+            let told = happen.send(match line.proof(iterations, &mut go_on)? {
+                Some(proof) => Happening::Proved { iterations, proof: Box::new(proof) },
+                None => Happening::Unprovable(iterations),
+            });
+            if told.is_err() {
+                return Ok(());
+            }
+        }
+        if halt.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match line.next_stretch(&wanted) {
+            Some(stretch) => {
+                line.advance(stretch, &mut go_on)?;
+                if happen.send(Happening::Position(line.position())).is_err() {
+                    return Ok(());
+                }
+            }
+            None if wanted.is_empty() => match requests.recv() {
+                Ok(iterations) => drop(wanted.insert(iterations)),
+                // The conversation is over.
+                Err(_) => return Ok(()),
+            },
+            None => {
+                // The chain ends before these.
+                for iterations in std::mem::take(&mut wanted) {
+                    if happen.send(Happening::Unprovable(iterations)).is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+}
