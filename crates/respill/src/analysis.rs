@@ -1,0 +1,182 @@
+//! All that is known of a program, function by function.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use iced_x86::{EncodingKind, InstructionInfoFactory, Register};
+
+use crate::flow::{self, Callee, Exit, Function};
+use crate::frame::{self, Frame};
+use crate::program::Program;
+use crate::registers::{self, Registers};
+use crate::slots::{self, Live, Slot};
+
+/// A function with its frame, its slots and its registers.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// Edges, calls and loops.
+    pub function: Function,
+    /// The accesses.
+    pub frame: Frame,
+    /// The cells.
+    pub slots: Vec<Slot>,
+    /// Which cells hold a wanted value where.
+    pub live: Live,
+    /// Which general registers are free where.
+    pub registers: Registers,
+    /// MMX, vector (as zmm) and mask registers that its own instructions name.
+    pub named: BTreeSet<Register>,
+    /// Whether any instruction is VEX- or EVEX-encoded.
+    pub vex: bool,
+    /// Whether any is an x87 instruction.
+    pub x87: bool,
+    /// The units that it calls, by number.
+    pub callees: BTreeSet<usize>,
+    /// Whether it calls, or jumps to, something that is not in this file.
+    pub leaves: bool,
+    /// Why nothing can be said of its slots.
+    pub opaque: Option<Opaque>,
+}
+
+/// Why nothing can be said of a function's slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Opaque {
+    /// An indirect jump at this instruction goes nobody knows where.
+    Jump(usize),
+    /// The stack pointer is not known at this instruction.
+    StackPointer(usize),
+    /// The stack pointer is not at this exit what it was at the entry.
+    Unbalanced(usize),
+    /// This instruction belongs to another function too.
+    Shared(usize),
+    /// It can call itself.
+    Recursive,
+    /// It is left here by a jump on a condition, or by one to a function that only this file calls: there is no place where its homes could
+    /// be cleared.
+    Tail(usize),
+}
+
+/// A program and all that is known of it.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    /// The program.
+    pub program: Program,
+    /// Its functions in the order of their entries.
+    pub units: Vec<Unit>,
+}
+
+impl Analysis {
+    /// Analyses every function of a program.
+    #[must_use]
+    pub fn new(program: Program) -> Analysis {
+        let functions = flow::functions(&program);
+        let by_entry: HashMap<usize, usize> =
+            functions.iter().enumerate().map(|(n, f)| (f.entry, n)).collect();
+        let mut owners: HashMap<usize, usize> = HashMap::new();
+        functions.iter().flat_map(|f| &f.body).for_each(|&op| *owners.entry(op).or_default() += 1);
+        let local: BTreeSet<usize> = functions.iter().filter(|f| !f.global).map(|f| f.entry).collect();
+        let mut units: Vec<Unit> = functions
+            .into_iter()
+            .map(|function| unit(&program, function, &by_entry, &owners, &local))
+            .collect();
+        let recursive: Vec<usize> = (0..units.len()).filter(|&n| reach(&units, n).contains(&n)).collect();
+        for n in recursive {
+            units[n].opaque.get_or_insert(Opaque::Recursive);
+        }
+        Analysis { program, units }
+    }
+
+    /// The units that a unit calls, directly or not.
+    #[must_use]
+    pub fn below(&self, unit: usize) -> BTreeSet<usize> {
+        reach(&self.units, unit)
+    }
+
+    /// Every unit after those that it calls.
+    #[must_use]
+    pub fn callees_first(&self) -> Vec<usize> {
+        let mut out: Vec<usize> = (0..self.units.len()).collect();
+        // Whoever calls another reaches more than that one does, unless both are in a cycle, where the order does not matter.
+        out.sort_by_key(|&n| (self.below(n).len(), n));
+        out
+    }
+}
+
+fn reach(units: &[Unit], from: usize) -> BTreeSet<usize> {
+    let mut out = BTreeSet::new();
+    let mut todo: Vec<usize> = units[from].callees.iter().copied().collect();
+    while let Some(n) = todo.pop() {
+        if out.insert(n) {
+            todo.extend(&units[n].callees);
+        }
+    }
+    out
+}
+
+fn unit(
+    program: &Program,
+    function: Function,
+    by_entry: &HashMap<usize, usize>,
+    owners: &HashMap<usize, usize>,
+    local: &BTreeSet<usize>,
+) -> Unit {
+    let frame = frame::frame(program, &function);
+    let slots = slots::slots(program, &function, &frame);
+    let live = slots::live(&function, &slots);
+    let registers = registers::registers(program, &function);
+    let mut info = InstructionInfoFactory::new();
+    let mut named = BTreeSet::new();
+    let (mut vex, mut x87) = (false, false);
+    for &i in &function.body {
+        let instruction = &program.ops[i].instruction;
+        vex |= !matches!(instruction.code().encoding(), EncodingKind::Legacy);
+        x87 |= instruction.fpu_stack_increment_info().increment() != 0
+            || info.info(instruction).used_registers().iter().any(|used| used.register().is_st());
+        for used in info.info(instruction).used_registers() {
+            let register = used.register();
+            if register.is_vector_register() {
+                named.insert(register.full_register());
+            } else if register.is_mm() || register.is_k() {
+                named.insert(register);
+            }
+        }
+    }
+    let (mut callees, mut leaves) = (BTreeSet::new(), false);
+    let tails = function
+        .exits
+        .values()
+        .filter_map(|exit| if let Exit::Tail(callee) = exit { Some(callee) } else { None });
+    for callee in function.calls.values().map(|call| &call.callee).chain(tails) {
+        match callee {
+            Callee::Local(entry) => callees.extend(by_entry.get(entry)),
+            Callee::External(_) | Callee::Unknown => leaves = true,
+        }
+    }
+    let tail = function.exits.iter().find(|&(op, exit)| match exit {
+        Exit::Tail(callee) => {
+            !function.next[op].is_empty() || matches!(callee, Callee::Local(entry) if local.contains(entry))
+        }
+        _ => false,
+    });
+    let opaque = function
+        .astray
+        .first()
+        .map(|&op| Opaque::Jump(op))
+        .or(frame.lost.first().map(|&op| Opaque::StackPointer(op)))
+        .or(frame.unbalanced.first().map(|&op| Opaque::Unbalanced(op)))
+        .or(function.body.iter().find(|op| owners[op] > 1).map(|&op| Opaque::Shared(op)))
+        .or(tail.map(|(&op, _)| Opaque::Tail(op)));
+    Unit { function, frame, slots, live, registers, named, vex, x87, callees, leaves, opaque }
+}
+
+/// The calls of a unit to what this file does not hold.
+#[must_use]
+pub fn unknown_calls(unit: &Unit) -> BTreeMap<usize, &Callee> {
+    unit.function
+        .calls
+        .iter()
+        .filter(|(_, call)| !matches!(call.callee, Callee::Local(_)))
+        .map(|(&op, call)| (op, &call.callee))
+        .collect()
+}

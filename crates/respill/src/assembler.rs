@@ -1,0 +1,226 @@
+//! The assembler of this machine, which turns a text into bytes and says where each statement's lie.
+//!
+//! A label is put before every instruction of a copy of the text; labels change no byte, and the object file's symbols then tell
+//! the place of every line, whatever line information the text itself carries.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget, SymbolKind};
+
+use crate::text::{Edits, Kind, Text};
+
+/// Why there are no bytes.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AssembleError {
+    /// No assembler could be started.
+    Missing {
+        /// The commands that were tried.
+        tried: Vec<String>,
+    },
+    /// The assembler refused a statement.
+    Refused {
+        /// Its line, where the assembler names one.
+        line: Option<usize>,
+        /// What it said.
+        why: String,
+    },
+    /// The object file is not one that is understood.
+    Object(String),
+    /// A file could not be written or read.
+    Io(io::Error),
+}
+
+impl fmt::Display for AssembleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AssembleError::Missing { tried } => {
+                write!(
+                    f,
+                    "no assembler: could not start {}; binutils or clang has one, LANEWORK_AS names another",
+                    tried.join(" or ")
+                )
+            }
+            AssembleError::Refused { why, .. } => f.write_str(why),
+            AssembleError::Object(why) => write!(f, "the assembled object cannot be read: {why}"),
+            AssembleError::Io(e) => write!(f, "a temporary file: {e}"),
+        }
+    }
+}
+
+impl core::error::Error for AssembleError {}
+
+impl From<io::Error> for AssembleError {
+    fn from(e: io::Error) -> AssembleError {
+        AssembleError::Io(e)
+    }
+}
+
+/// A place in a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The section's number.
+    pub section: usize,
+    /// Bytes from its start.
+    pub offset: u64,
+}
+
+/// A symbol that the text defines.
+#[derive(Clone, Debug)]
+pub struct Symbol {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub place: Place,
+    /// Whether other files see it.
+    pub global: bool,
+    /// Whether it was declared to be a function.
+    pub function: bool,
+}
+
+/// What the linker will fill in.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// The symbol, or nothing for one that the file itself defines without a name.
+    pub name: Option<String>,
+    /// Where it is, if this file defines it, the addend of a section's symbol included.
+    pub place: Option<Place>,
+    /// What is added to its address.
+    pub addend: i64,
+}
+
+/// An assembled text.
+#[derive(Clone, Debug)]
+pub struct Assembled {
+    /// Of each statement that is an instruction: where its bytes begin.
+    pub places: HashMap<usize, Place>,
+    /// The bytes of each section that holds code, by number.
+    pub code: HashMap<usize, Vec<u8>>,
+    /// The symbols, without those that were added here.
+    pub symbols: Vec<Symbol>,
+    /// What is filled in, by the place of the field.
+    pub references: HashMap<Place, Reference>,
+}
+
+const MARK: &str = ".Llanework.";
+
+/// The commands that assemble: LANEWORK_AS alone if it is set, else GNU as, else clang.
+fn commands() -> Vec<Vec<String>> {
+    let words = |said: &str| said.split_whitespace().map(str::to_owned).collect::<Vec<String>>();
+    match std::env::var("LANEWORK_AS") {
+        Ok(said) if !said.trim().is_empty() => vec![words(&said)],
+        _ => vec![words("as --64"), words("clang -c -x assembler -Wno-unused-command-line-argument")],
+    }
+}
+
+fn keep_locals(command: &[String]) -> &'static str {
+    if command.iter().any(|word| word.contains("clang")) { "-Wa,-L" } else { "--keep-locals" }
+}
+
+/// Runs the first assembler that there is over `text`.
+///
+/// # Errors
+/// None there, or what it said.
+pub fn object_of(text: &str, keep: bool, object: &Path) -> Result<(), AssembleError> {
+    let source = object.with_extension("s");
+    std::fs::write(&source, text)?;
+    let mut tried = Vec::new();
+    for command in commands() {
+        let mut run = Command::new(&command[0]);
+        run.args(&command[1..]).arg("-o").arg(object).env("LC_ALL", "C");
+        if keep {
+            run.arg(keep_locals(&command));
+        }
+        match run.arg(&source).output() {
+            Ok(output) if output.status.success() => return Ok(()),
+            Ok(output) => return Err(refusal(&output, &source)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => tried.push(command[0].clone()),
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Err(AssembleError::Missing { tried })
+}
+
+/// The first complaint, with its line: `file:12: Error: ...` and `file:12:3: error: ...` are what assemblers print.
+fn refusal(output: &Output, source: &Path) -> AssembleError {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let prefix = format!("{}:", source.display());
+    let complaint = said.lines().find_map(|line| {
+        let rest = line.strip_prefix(&prefix)?;
+        let (number, rest) = rest.split_once(':')?;
+        let number: usize = number.trim().parse().ok()?;
+        let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ':').trim();
+        let lower = rest.to_ascii_lowercase();
+        lower.starts_with("error").then(|| (number, rest[5..].trim_start_matches(':').trim().to_owned()))
+    });
+    match complaint {
+        Some((line, why)) => AssembleError::Refused { line: Some(line), why },
+        None => AssembleError::Refused {
+            line: None,
+            why: said.lines().next().unwrap_or("the assembler failed without a word").to_owned(),
+        },
+    }
+}
+
+/// Assembles a text and finds the bytes of each of its instructions.
+///
+/// # Errors
+/// [`AssembleError`].
+pub fn assemble(text: &Text) -> Result<Assembled, AssembleError> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("marked.o");
+    let mut marks = Edits::default();
+    for (i, statement) in text.statements().iter().enumerate() {
+        if statement.kind == Kind::Instruction {
+            marks.before(i, format!("{MARK}{i}: "));
+        }
+    }
+    object_of(&text.edited(&marks), true, &path)?;
+    let bytes = std::fs::read(&path)?;
+    read(&bytes).map_err(|e| AssembleError::Object(e.to_string()))
+}
+
+fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
+    let file = object::File::parse(bytes)?;
+    let mut out = Assembled {
+        places: HashMap::new(),
+        code: HashMap::new(),
+        symbols: Vec::new(),
+        references: HashMap::new(),
+    };
+    for symbol in file.symbols() {
+        let (Some(section), Ok(name)) = (symbol.section_index(), symbol.name()) else { continue };
+        let place = Place { section: section.0, offset: symbol.address() };
+        if let Some(number) = name.strip_prefix(MARK).and_then(|n| n.parse().ok()) {
+            out.places.insert(number, place);
+        } else if !name.is_empty() && symbol.kind() != SymbolKind::Section {
+            // Names without a declared type are not told apart from data, save by where they are.
+            let function = symbol.kind() == SymbolKind::Text;
+            out.symbols.push(Symbol { name: name.to_owned(), place, global: symbol.is_global(), function });
+        }
+    }
+    for section in file.sections() {
+        if section.kind() != object::SectionKind::Text {
+            continue;
+        }
+        let number = section.index().0;
+        out.code.insert(number, section.uncompressed_data()?.into_owned());
+        for (offset, relocation) in section.relocations() {
+            let RelocationTarget::Symbol(target) = relocation.target() else { continue };
+            let symbol = file.symbol_by_index(target)?;
+            let place = symbol.section_index().map(|section| {
+                let base = if symbol.kind() == SymbolKind::Section { 0 } else { symbol.address() };
+                Place { section: section.0, offset: base }
+            });
+            let name = symbol.name().ok().filter(|name| !name.is_empty()).map(str::to_owned);
+            let reference = Reference { name, place, addend: relocation.addend() };
+            out.references.insert(Place { section: number, offset }, reference);
+        }
+    }
+    Ok(out)
+}

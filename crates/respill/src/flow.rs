@@ -1,0 +1,267 @@
+//! Functions, their edges, calls and loops.
+//!
+//! Calls come in two kinds: by `call`, and by an address put into a register (or the stack) and a jump, as Jasmin did before it
+//! had a stack for return addresses: `lea back(%rip), %rcx; jmp callee; back:`. The callee then returns by an indirect jump.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use iced_x86::{FlowControl, Mnemonic};
+use petgraph::algo::dominators;
+use petgraph::graph::{DiGraph, NodeIndex};
+
+use crate::program::{Program, Target};
+
+/// Who is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Callee {
+    /// The function of this file that begins at this instruction.
+    Local(usize),
+    /// A function of another file.
+    External(String),
+    /// Whatever a register or memory holds.
+    Unknown,
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Who is called.
+    pub callee: Callee,
+    /// The instruction that it comes back to; nothing if it does not.
+    pub back: Option<usize>,
+    /// Whether the way back is in a register.
+    pub link: bool,
+}
+
+/// How a function is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By `ret`.
+    Return,
+    /// By an indirect jump to where it was called from.
+    Link,
+    /// By a jump to another function.
+    Tail(Callee),
+    /// It does not go on: `ud2`, `hlt`, or the text ends.
+    Stop,
+}
+
+/// A function.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its first instruction.
+    pub entry: usize,
+    /// Its names; of one without any, the line where it begins.
+    pub names: Vec<String>,
+    /// Whether other files can call it.
+    pub global: bool,
+    /// Its instructions, in the text's order.
+    pub body: Vec<usize>,
+    /// Where each instruction goes on to, inside.
+    pub next: HashMap<usize, Vec<usize>>,
+    /// Its calls, by their last instruction.
+    pub calls: BTreeMap<usize, Call>,
+    /// Where it is left.
+    pub exits: BTreeMap<usize, Exit>,
+    /// Indirect jumps of which nobody knows where they go: nothing can be said of such a function.
+    pub astray: Vec<usize>,
+    /// In how many loops each instruction lies.
+    pub depth: HashMap<usize, u32>,
+}
+
+impl Function {
+    /// The name that people use.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.names
+            .iter()
+            .find(|name| !name.starts_with('_'))
+            .or(self.names.first())
+            .map_or("", String::as_str)
+    }
+
+    /// Where each instruction comes from, inside.
+    #[must_use]
+    pub fn before(&self) -> HashMap<usize, Vec<usize>> {
+        let mut out: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (&from, all) in &self.next {
+            all.iter().for_each(|&to| out.entry(to).or_default().push(from));
+        }
+        out
+    }
+}
+
+/// The functions of a program in the order of their entries.
+#[must_use]
+pub fn functions(program: &Program) -> Vec<Function> {
+    let links = links(program);
+    let mut entries: BTreeSet<usize> = BTreeSet::new();
+    for (&op, names) in &program.names {
+        // The cold half of a function is a part of it, with its own symbol.
+        if names.iter().any(|name| (name.global || name.function) && !name.name.contains(".cold")) {
+            entries.insert(op);
+        }
+    }
+    for op in &program.ops {
+        if let (Mnemonic::Call, Some(Target::Op(to))) = (op.instruction.mnemonic(), &op.target) {
+            entries.insert(*to);
+        }
+    }
+    let linked: BTreeSet<usize> = links.values().map(|&(to, _)| to).collect();
+    entries.extend(&linked);
+    entries.iter().map(|&entry| function(program, entry, &entries, &links, linked.contains(&entry))).collect()
+}
+
+/// Jumps that are calls: of each, the callee's entry and where it comes back to.
+fn links(program: &Program) -> HashMap<usize, (usize, usize)> {
+    let mut out = HashMap::new();
+    for (i, op) in program.ops.iter().enumerate() {
+        let (Mnemonic::Jmp, Some(Target::Op(to))) = (op.instruction.mnemonic(), &op.target) else { continue };
+        // The address is put away shortly before, in the same straight piece of code.
+        for j in (i.saturating_sub(8)..i).rev() {
+            let before = &program.ops[j];
+            if before.instruction.flow_control() != FlowControl::Next {
+                break;
+            }
+            if let (Mnemonic::Lea, Some(Target::Op(back))) = (before.instruction.mnemonic(), &before.target) {
+                out.insert(i, (*to, *back));
+                break;
+            }
+        }
+    }
+    out
+}
+
+fn function(
+    program: &Program,
+    entry: usize,
+    entries: &BTreeSet<usize>,
+    links: &HashMap<usize, (usize, usize)>,
+    linked: bool,
+) -> Function {
+    let names = program.names.get(&entry);
+    let mut out = Function {
+        entry,
+        names: names.map_or_else(
+            || vec![format!("line {}", program.line(entry))],
+            |names| names.iter().map(|name| name.name.clone()).collect(),
+        ),
+        global: names.is_some_and(|names| names.iter().any(|name| name.global)),
+        body: Vec::new(),
+        next: HashMap::new(),
+        calls: BTreeMap::new(),
+        exits: BTreeMap::new(),
+        astray: Vec::new(),
+        depth: HashMap::new(),
+    };
+    let callee = |target: &Option<Target>| match target {
+        Some(Target::Op(to)) => Callee::Local(*to),
+        Some(Target::External(name)) => Callee::External(name.clone()),
+        None => Callee::Unknown,
+    };
+    let mut seen = BTreeSet::from([entry]);
+    let mut todo = vec![entry];
+    while let Some(i) = todo.pop() {
+        let op = &program.ops[i];
+        let adjacent =
+            program.ops.get(i + 1).filter(|next| next.place.section == op.place.section).map(|_| i + 1);
+        let mut next: Vec<usize> = Vec::new();
+        let fall = |out: &mut Function, next: &mut Vec<usize>| match adjacent {
+            Some(after) => next.push(after),
+            None => {
+                out.exits.insert(i, Exit::Stop);
+            }
+        };
+        match op.instruction.flow_control() {
+            FlowControl::Return => {
+                out.exits.insert(i, Exit::Return);
+            }
+            FlowControl::UnconditionalBranch => {
+                if let Some(&(to, back)) = links.get(&i) {
+                    out.calls.insert(i, Call { callee: Callee::Local(to), back: Some(back), link: true });
+                    next.push(back);
+                } else {
+                    match &op.target {
+                        Some(Target::Op(to)) if *to == entry || !entries.contains(to) => next.push(*to),
+                        target => {
+                            out.exits.insert(i, Exit::Tail(callee(target)));
+                        }
+                    }
+                }
+            }
+            FlowControl::ConditionalBranch | FlowControl::XbeginXabortXend => {
+                fall(&mut out, &mut next);
+                match &op.target {
+                    Some(Target::Op(to)) if *to == entry || !entries.contains(to) => next.push(*to),
+                    Some(target) => {
+                        out.exits.insert(i, Exit::Tail(callee(&Some(target.clone()))));
+                    }
+                    None => out.astray.push(i),
+                }
+            }
+            FlowControl::IndirectBranch => {
+                if linked {
+                    out.exits.insert(i, Exit::Link);
+                } else {
+                    out.astray.push(i);
+                }
+            }
+            FlowControl::Call | FlowControl::IndirectCall => {
+                out.calls.insert(i, Call { callee: callee(&op.target), back: adjacent, link: false });
+                // A call that is the last thing in its section does not come back.
+                next.extend(adjacent);
+            }
+            FlowControl::Interrupt | FlowControl::Exception => {
+                out.exits.insert(i, Exit::Stop);
+            }
+            FlowControl::Next => fall(&mut out, &mut next),
+        }
+        for &to in &next {
+            if seen.insert(to) {
+                todo.push(to);
+            }
+        }
+        out.next.insert(i, next);
+    }
+    out.body = seen.into_iter().collect();
+    out.depth = depth(&out);
+    out
+}
+
+/// In how many natural loops each instruction lies.
+fn depth(function: &Function) -> HashMap<usize, u32> {
+    let mut graph = DiGraph::<usize, ()>::new();
+    let nodes: HashMap<usize, NodeIndex> = function.body.iter().map(|&i| (i, graph.add_node(i))).collect();
+    for (from, all) in &function.next {
+        all.iter().for_each(|to| {
+            graph.add_edge(nodes[from], nodes[to], ());
+        });
+    }
+    let dominators = dominators::simple_fast(&graph, nodes[&function.entry]);
+    let before = function.before();
+    // Loops with the same head are one.
+    let mut loops: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for (&from, all) in &function.next {
+        for &head in all {
+            let back =
+                dominators.dominators(nodes[&from]).is_some_and(|mut all| all.any(|d| d == nodes[&head]));
+            if !back {
+                continue;
+            }
+            let body = loops.entry(head).or_default();
+            body.insert(head);
+            let mut todo = vec![from];
+            while let Some(i) = todo.pop() {
+                if body.insert(i) {
+                    todo.extend(before.get(&i).into_iter().flatten());
+                }
+            }
+        }
+    }
+    let mut out: HashMap<usize, u32> = function.body.iter().map(|&i| (i, 0)).collect();
+    for i in loops.values().flatten() {
+        *out.entry(*i).or_default() += 1;
+    }
+    out
+}

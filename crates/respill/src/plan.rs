@@ -1,0 +1,277 @@
+//! Which slot gets which home.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use iced_x86::{Mnemonic, OpKind, Register};
+
+use crate::analysis::{Analysis, Opaque, Unit, unknown_calls};
+use crate::homes::{Bank, Home};
+use crate::slots::{Class, Slot};
+
+/// Which slots are wanted, and in what order homes are given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Slots that hold pointers, the hottest first.
+    Pointers,
+    /// All, the hottest first.
+    Hottest,
+    /// All, the coldest first.
+    Coldest,
+}
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// Kinds of homes, each with the most that may be used; the first kind is filled first.
+    pub banks: Vec<(Bank, Option<usize>)>,
+    /// Which slots.
+    pub policy: Policy,
+    /// How often each instruction ran; where nothing is known, loops count ten times for each level.
+    pub counts: Option<HashMap<usize, u64>>,
+    /// The slots, as (unit, slot), that must stay: those that were found aliased.
+    pub stay: BTreeSet<(usize, usize)>,
+    /// Only these slots, if it is not empty.
+    pub only: BTreeSet<(usize, usize)>,
+    /// Whether slots that arithmetic names as operands are taken through a free register.
+    pub operands: bool,
+}
+
+/// Why a slot stays in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stays {
+    /// It is not a spilled value.
+    Class(Class),
+    /// Its value comes from outside the function, or was never written.
+    FromOutside,
+    /// Nothing can be said of its function.
+    Opaque(Opaque),
+    /// Its value lives across this call to code that is not in the file.
+    Across(usize),
+    /// This instruction names it in a way that cannot be rewritten, or has no free register to do it through.
+    Operand(usize),
+    /// All homes are taken where it lives.
+    Full,
+    /// It was found aliased.
+    Aliased,
+    /// It was not asked for.
+    NotWanted,
+}
+
+impl fmt::Display for Stays {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stays::Class(class) => write!(f, "it is no spilled value ({class:?})"),
+            Stays::FromOutside => f.write_str("it is read before it is written"),
+            Stays::Opaque(_) => f.write_str("its function cannot be followed"),
+            Stays::Across(_) => f.write_str("it lives across a call to unknown code"),
+            Stays::Operand(_) => f.write_str("an instruction names it that cannot be rewritten here"),
+            Stays::Full => f.write_str("all homes are taken where it lives"),
+            Stays::Aliased => f.write_str("something else touches it"),
+            Stays::NotWanted => f.write_str("it was not asked for"),
+        }
+    }
+}
+
+/// Homes for slots, both by (unit, slot).
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Who moves where.
+    pub homes: BTreeMap<(usize, usize), Home>,
+    /// Who stays, and why.
+    pub stays: BTreeMap<(usize, usize), Stays>,
+}
+
+/// How often a slot is used.
+#[must_use]
+pub fn weight(unit: &Unit, slot: &Slot, counts: Option<&HashMap<usize, u64>>) -> u64 {
+    slot.uses()
+        .map(|op| match counts {
+            Some(counts) => counts.get(&op).copied().unwrap_or(0),
+            None => 10u64.pow(unit.function.depth.get(&op).copied().unwrap_or(0).min(6)),
+        })
+        .sum()
+}
+
+/// What a function and all below it use.
+#[derive(Clone, Debug, Default)]
+struct Used {
+    named: HashSet<Register>,
+    homes: HashSet<Home>,
+}
+
+impl Used {
+    fn add(&mut self, other: &Used) {
+        self.named.extend(&other.named);
+        self.homes.extend(&other.homes);
+    }
+
+    fn clashes(&self, home: Home) -> bool {
+        home.registers().iter().any(|r| self.named.contains(r))
+            || self.homes.iter().any(|&other| home.clashes(other))
+    }
+}
+
+/// Gives homes to slots, callees first: a caller's value that lives across a call stays out of what the callee uses.
+#[must_use]
+pub fn plan(analysis: &Analysis, wish: &Wish) -> Plan {
+    let mut out = Plan::default();
+    // What each unit and all below it use: registers that the text names, and homes given out here.
+    let mut used: Vec<Used> = analysis
+        .units
+        .iter()
+        .map(|u| Used { named: u.named.iter().copied().collect(), homes: HashSet::new() })
+        .collect();
+    // Lanes need their masks and one register from beginning to end.
+    let lanes = wish.banks.iter().any(|&(bank, _)| bank == Bank::ZmmLane);
+    let mut given: HashMap<Bank, HashSet<Home>> = HashMap::new();
+    for n in analysis.callees_first() {
+        let unit = &analysis.units[n];
+        let mut below = Used::default();
+        unit.callees.iter().for_each(|&c| below.add(&used[c]));
+        let mut candidates: Vec<usize> = Vec::new();
+        for (s, slot) in unit.slots.iter().enumerate() {
+            match stays(analysis, unit, (n, s), slot, wish) {
+                Some(why) => {
+                    out.stays.insert((n, s), why);
+                }
+                None => candidates.push(s),
+            }
+        }
+        candidates.sort_by_key(|&s| {
+            let weight = weight(unit, &unit.slots[s], wish.counts.as_ref());
+            (if wish.policy == Policy::Coldest { weight } else { u64::MAX - weight }, s)
+        });
+        let conflicts = conflicts(unit, &candidates);
+        let across = across_calls(analysis, unit, &used);
+        for &s in &candidates {
+            let beside: HashSet<Home> = conflicts
+                .get(&s)
+                .into_iter()
+                .flatten()
+                .filter_map(|other| out.homes.get(&(n, *other)))
+                .copied()
+                .collect();
+            let fits = |home: &Home| {
+                !beside.iter().any(|other| home.clashes(*other))
+                    && home.registers().iter().all(|r| !unit.named.contains(r))
+                    && across.get(&s).is_none_or(|taken| !taken.clashes(*home))
+                    && !(lanes && matches!(home, Home::K(1..) | Home::Xmm(16..)))
+            };
+            let home = wish.banks.iter().find_map(|&(bank, most)| {
+                let given = given.get(&bank);
+                bank.homes()
+                    .into_iter()
+                    .filter(fits)
+                    .find(|home| {
+                        most.is_none_or(|most| {
+                            given.is_some_and(|g| g.contains(home)) || given.map_or(0, HashSet::len) < most
+                        })
+                    })
+                    .map(|home| (bank, home))
+            });
+            match home {
+                Some((bank, home)) => {
+                    out.homes.insert((n, s), home);
+                    given.entry(bank).or_default().insert(home);
+                    used[n].homes.insert(home);
+                }
+                None => {
+                    out.stays.insert((n, s), Stays::Full);
+                }
+            }
+        }
+        used[n].add(&below);
+    }
+    out
+}
+
+fn stays(analysis: &Analysis, unit: &Unit, key: (usize, usize), slot: &Slot, wish: &Wish) -> Option<Stays> {
+    if let Some(opaque) = unit.opaque {
+        return Some(Stays::Opaque(opaque));
+    }
+    match slot.class {
+        Class::Spill | Class::Pointer => (),
+        Class::Operand if wish.operands => (),
+        class => return Some(Stays::Class(class)),
+    }
+    if slot.from_outside {
+        return Some(Stays::FromOutside);
+    }
+    if wish.stay.contains(&key) {
+        return Some(Stays::Aliased);
+    }
+    let wanted = match wish.policy {
+        Policy::Pointers => slot.class == Class::Pointer,
+        Policy::Hottest | Policy::Coldest => true,
+    };
+    if !wanted || !wish.only.is_empty() && !wish.only.contains(&key) {
+        return Some(Stays::NotWanted);
+    }
+    let s = key.1;
+    if let Some((&op, _)) = unknown_calls(unit).iter().find(|(op, _)| unit.live.after[op].contains(&s)) {
+        return Some(Stays::Across(op));
+    }
+    slot.others.iter().copied().find(|&op| !rewritable(analysis, unit, op)).map(Stays::Operand)
+}
+
+/// Whether an instruction that names a slot as an operand can name a register in its place, and one is free.
+fn rewritable(analysis: &Analysis, unit: &Unit, op: usize) -> bool {
+    let instruction = &analysis.program.ops[op].instruction;
+    let memory = (0..instruction.op_count()).filter(|&n| instruction.op_kind(n) == OpKind::Memory).count();
+    let odd = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Push
+            | Mnemonic::Pop
+            | Mnemonic::Call
+            | Mnemonic::Jmp
+            | Mnemonic::Cmpxchg
+            | Mnemonic::Xchg
+            | Mnemonic::Xadd
+    );
+    let general = (0..instruction.op_count()).all(|n| match instruction.op_kind(n) {
+        OpKind::Register => instruction.op_register(n).is_gpr(),
+        OpKind::Memory => {
+            matches!(instruction.memory_size().size(), 4 | 8) && !instruction.memory_size().is_broadcast()
+        }
+        _ => true,
+    });
+    memory == 1
+        && !odd
+        && general
+        && !instruction.has_lock_prefix()
+        && !instruction.has_rep_prefix()
+        && !analysis.program.said(op).contains(['"', '{'])
+        && unit.registers.free(op).is_some()
+}
+
+/// Slots whose values live at the same time, among the candidates.
+fn conflicts(unit: &Unit, candidates: &[usize]) -> HashMap<usize, HashSet<usize>> {
+    let wanted: HashSet<usize> = candidates.iter().copied().collect();
+    let mut out: HashMap<usize, HashSet<usize>> = HashMap::new();
+    for &s in candidates {
+        // Where a slot is written its value begins, wanted or not.
+        for op in unit.slots[s].uses() {
+            for &other in unit.live.after[&op].iter().filter(|other| **other != s && wanted.contains(other)) {
+                out.entry(s).or_default().insert(other);
+                out.entry(other).or_default().insert(s);
+            }
+        }
+    }
+    out
+}
+
+/// What the callees use, of each slot those across whose calls it lives.
+fn across_calls(analysis: &Analysis, unit: &Unit, used: &[Used]) -> HashMap<usize, Used> {
+    let mut out: HashMap<usize, Used> = HashMap::new();
+    for (op, call) in &unit.function.calls {
+        let crate::flow::Callee::Local(entry) = call.callee else { continue };
+        let Some(callee) = analysis.units.iter().position(|u| u.function.entry == entry) else { continue };
+        for &s in &unit.live.after[op] {
+            out.entry(s).or_default().add(&used[callee]);
+        }
+    }
+    out
+}

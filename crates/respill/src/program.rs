@@ -1,0 +1,203 @@
+//! A text with what each of its instructions is.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use std::collections::{BTreeMap, HashMap};
+
+use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind};
+
+use crate::assembler::{self, AssembleError, Assembled, Place, Reference};
+use crate::text::{Kind, Text, TextError};
+
+/// Why a file is not a program. Each names the file and, where there is one, the line.
+#[derive(Debug)]
+pub struct ProgramError {
+    /// The file's name.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub why: Why,
+}
+
+/// What is wrong with a file.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Why {
+    /// The text cannot be cut into statements.
+    Text(TextError),
+    /// It cannot be assembled.
+    Assemble(AssembleError),
+    /// Bytes that the decoder does not know.
+    Unknown,
+    /// A statement and its bytes do not go together.
+    Astray,
+    /// There is no instruction in it.
+    Empty,
+}
+
+impl fmt::Display for ProgramError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        match &self.why {
+            Why::Text(e) => write!(f, ": {e}"),
+            Why::Assemble(e) => write!(f, ": {e}"),
+            Why::Unknown => f.write_str(": an instruction that the decoder does not know"),
+            Why::Astray => f.write_str(": this statement is not one instruction"),
+            Why::Empty => f.write_str(": there is no instruction in it"),
+        }
+    }
+}
+
+impl core::error::Error for ProgramError {}
+
+/// Where a branch or a call goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// To an instruction of this file, by its number.
+    Op(usize),
+    /// To a symbol of another file.
+    External(String),
+}
+
+/// One instruction.
+#[derive(Clone, Debug)]
+pub struct Op {
+    /// The statement that it is.
+    pub statement: usize,
+    /// Where its bytes lie.
+    pub place: Place,
+    /// What the bytes say. Its address is the offset in its section.
+    pub instruction: Instruction,
+    /// Where it branches to, or what code address it computes from its own.
+    pub target: Option<Target>,
+}
+
+/// A text, its instructions in the order of the text, and its names.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The file's name, for messages.
+    pub file: String,
+    /// The text.
+    pub text: Text,
+    /// The instructions.
+    pub ops: Vec<Op>,
+    /// The names of places in code: of each instruction that has one, all of them.
+    pub names: BTreeMap<usize, Vec<Name>>,
+}
+
+/// A symbol at an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The symbol.
+    pub name: String,
+    /// Whether other files see it.
+    pub global: bool,
+    /// Whether it was declared to be a function.
+    pub function: bool,
+}
+
+impl Program {
+    /// Reads a text, assembles it and decodes it.
+    ///
+    /// # Errors
+    /// [`ProgramError`].
+    pub fn new(file: &str, text: impl Into<String>) -> Result<Program, ProgramError> {
+        let fail = |line: Option<usize>, why: Why| ProgramError { file: file.to_owned(), line, why };
+        let text = Text::new(text).map_err(|e| fail(Some(e.line()), Why::Text(e)))?;
+        let assembled = assembler::assemble(&text).map_err(|e| {
+            let line = if let AssembleError::Refused { line, .. } = &e { *line } else { None };
+            fail(line, Why::Assemble(e))
+        })?;
+        let line = |statement: usize| Some(text.statements()[statement].line);
+        let mut ops: Vec<Op> = Vec::new();
+        for (statement, said) in text.statements().iter().enumerate() {
+            if said.kind != Kind::Instruction {
+                continue;
+            }
+            let Some(&place) = assembled.places.get(&statement) else {
+                return Err(fail(line(statement), Why::Astray));
+            };
+            let Some(bytes) =
+                assembled.code.get(&place.section).and_then(|code| code.get(place.offset as usize..))
+            else {
+                // Instructions in a section of data are data.
+                continue;
+            };
+            let mut decoder = Decoder::with_ip(64, bytes, place.offset, DecoderOptions::NONE);
+            let instruction = decoder.decode();
+            if instruction.is_invalid() {
+                return Err(fail(line(statement), Why::Unknown));
+            }
+            ops.push(Op { statement, place, instruction, target: None });
+        }
+        if ops.is_empty() {
+            return Err(fail(None, Why::Empty));
+        }
+        // Each statement's bytes end where the next one's begin, unless something else lies between.
+        for pair in ops.windows(2) {
+            let [a, b] = pair else { continue };
+            let end = a.place.offset + a.instruction.len() as u64;
+            let beside = (a.statement + 1..b.statement).all(|s| text.statements()[s].kind == Kind::Label);
+            if a.place.section == b.place.section && (b.place.offset < end || beside && b.place.offset != end)
+            {
+                return Err(fail(line(a.statement), Why::Astray));
+            }
+        }
+        let at: HashMap<Place, usize> = ops.iter().enumerate().map(|(i, op)| (op.place, i)).collect();
+        for op in &mut ops {
+            op.target = target(op, &at, &assembled);
+        }
+        let mut names: BTreeMap<usize, Vec<Name>> = BTreeMap::new();
+        for symbol in &assembled.symbols {
+            if let Some(&op) = at.get(&symbol.place) {
+                let (name, global, function) = (symbol.name.clone(), symbol.global, symbol.function);
+                names.entry(op).or_default().push(Name { name, global, function });
+            }
+        }
+        Ok(Program { file: file.to_owned(), text, ops, names })
+    }
+
+    /// The line of an instruction.
+    #[must_use]
+    pub fn line(&self, op: usize) -> usize {
+        self.text.statements()[self.ops[op].statement].line
+    }
+
+    /// The text of an instruction.
+    #[must_use]
+    pub fn said(&self, op: usize) -> &str {
+        self.text.of(self.ops[op].statement)
+    }
+}
+
+/// The target of a near branch, or the code address that an operand relative to the instruction pointer names.
+fn target(op: &Op, at: &HashMap<Place, usize>, assembled: &Assembled) -> Option<Target> {
+    let instruction = &op.instruction;
+    let branch =
+        matches!(instruction.op0_kind(), OpKind::NearBranch64 | OpKind::NearBranch32 | OpKind::NearBranch16);
+    if !branch && !instruction.is_ip_rel_memory_operand() {
+        return None;
+    }
+    let end = op.place.offset + instruction.len() as u64;
+    let field = (op.place.offset..end).find_map(|offset| {
+        assembled.references.get(&Place { section: op.place.section, offset }).map(|r| (offset, r))
+    });
+    let Some((offset, Reference { name, place, addend })) = field else {
+        let offset =
+            if branch { instruction.near_branch_target() } else { instruction.ip_rel_memory_address() };
+        return at.get(&Place { section: op.place.section, offset }).map(|&op| Target::Op(op));
+    };
+    // The addend counts from the field, the address from the instruction's end.
+    let distance = addend.wrapping_add((end - offset) as i64);
+    match place {
+        Some(place) => {
+            let there = Place { section: place.section, offset: place.offset.wrapping_add_signed(distance) };
+            at.get(&there).map(|&op| Target::Op(op))
+        }
+        None => name.clone().map(Target::External),
+    }
+}

@@ -1,0 +1,137 @@
+//! Which general registers hold a value that is still wanted.
+#![forbid(unsafe_code)]
+
+use std::collections::{HashMap, HashSet};
+
+use iced_x86::{InstructionInfoFactory, OpAccess, Register};
+
+use crate::flow::{Callee, Exit, Function};
+use crate::frame::GENERAL;
+use crate::program::Program;
+
+/// A set of general registers, a bit for each of [`GENERAL`].
+pub type Set = u16;
+
+const ALL: Set = !0;
+
+fn bit(register: Register) -> Set {
+    let full = register.full_register();
+    GENERAL.iter().position(|&r| r == full).map_or(0, |i| 1 << i)
+}
+
+fn set(registers: &[Register]) -> Set {
+    registers.iter().fold(0, |out, &register| out | bit(register))
+}
+
+/// The registers that an external callee may change (System V).
+fn clobbered() -> Set {
+    set(&[
+        Register::RAX,
+        Register::RCX,
+        Register::RDX,
+        Register::RSI,
+        Register::RDI,
+        Register::R8,
+        Register::R9,
+        Register::R10,
+        Register::R11,
+    ])
+}
+
+/// The registers that carry arguments, the number of vector arguments and a static chain.
+fn arguments() -> Set {
+    set(&[
+        Register::RAX,
+        Register::RCX,
+        Register::RDX,
+        Register::RSI,
+        Register::RDI,
+        Register::R8,
+        Register::R9,
+        Register::R10,
+    ])
+}
+
+/// Of each instruction: the general registers that it uses in any way, and those that are wanted after it.
+#[derive(Clone, Debug, Default)]
+pub struct Registers {
+    used: HashMap<usize, Set>,
+    after: HashMap<usize, Set>,
+}
+
+impl Registers {
+    /// A register that `op` neither uses nor leaves a wanted value in: free from before it until after it.
+    #[must_use]
+    pub fn free(&self, op: usize) -> Option<Register> {
+        let taken = self.used.get(&op)? | self.after.get(&op)? | bit(Register::RSP);
+        // Registers whose names need no longer encoding come first.
+        GENERAL.into_iter().find(|&register| taken & bit(register) == 0)
+    }
+}
+
+/// Follows the registers of a function backwards.
+///
+/// A function that others can call keeps what System V says; one that only this file calls may hand anything to its caller, so
+/// everything is wanted at its end, and at a call to one.
+#[must_use]
+pub fn registers(program: &Program, function: &Function) -> Registers {
+    let mut info = InstructionInfoFactory::new();
+    let mut out = Registers::default();
+    let mut reads: HashMap<usize, Set> = HashMap::new();
+    let mut kills: HashMap<usize, Set> = HashMap::new();
+    for &i in &function.body {
+        let (mut read, mut kill, mut used) = (0, 0, 0);
+        for register in info.info(&program.ops[i].instruction).used_registers() {
+            let this = bit(register.register());
+            used |= this;
+            match register.access() {
+                // A write of 8 or 16 bits keeps the rest.
+                OpAccess::Write if register.register().size() >= 4 => kill |= this,
+                OpAccess::None | OpAccess::NoMemAccess => (),
+                _ => read |= this,
+            }
+        }
+        if let Some(call) = function.calls.get(&i) {
+            match call.callee {
+                Callee::Local(_) | Callee::Unknown
+                    if call.link || matches!(call.callee, Callee::Local(_)) =>
+                {
+                    read = ALL
+                }
+                _ => {
+                    read |= arguments();
+                    kill |= clobbered() & !read;
+                }
+            }
+        }
+        reads.insert(i, read);
+        kills.insert(i, kill);
+        out.used.insert(i, used);
+    }
+    let before = function.before();
+    let mut live: HashMap<usize, Set> = HashMap::new();
+    let mut todo = function.body.clone();
+    let mut waiting: HashSet<usize> = todo.iter().copied().collect();
+    while let Some(i) = todo.pop() {
+        waiting.remove(&i);
+        let mut after =
+            function.next[&i].iter().fold(0, |all, next| all | live.get(next).copied().unwrap_or(0));
+        if let Some(exit) = function.exits.get(&i) {
+            after |= match exit {
+                Exit::Return if function.global => ALL & !clobbered() | set(&[Register::RAX, Register::RDX]),
+                Exit::Stop => 0,
+                _ => ALL,
+            };
+        }
+        out.after.insert(i, after);
+        let now = after & !kills[&i] | reads[&i];
+        if live.insert(i, now) != Some(now) {
+            for &from in before.get(&i).into_iter().flatten() {
+                if waiting.insert(from) {
+                    todo.push(from);
+                }
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,227 @@
+//! A plan carried out on the text.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use iced_x86::{Mnemonic, OpKind, Register};
+
+use crate::analysis::{Analysis, Unit, unknown_calls};
+use crate::flow::Exit;
+use crate::homes::{Home, Style, Syntax};
+use crate::plan::Plan;
+use crate::text::{Edits, Kind};
+
+/// How the rewritten text is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Whether homes are cleared where a function that others call is left.
+    pub wipe: bool,
+    /// Whether `emms` is put where it must be. Without it the text is wrong, which is for showing that it is noticed.
+    pub emms: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { wipe: true, emms: true }
+    }
+}
+
+/// An instruction whose text is not understood well enough to be changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RewriteError {
+    /// The file.
+    pub file: String,
+    /// The line.
+    pub line: usize,
+    /// The instruction.
+    pub said: String,
+}
+
+impl fmt::Display for RewriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}:{}: `{}` cannot be rewritten: its operands are not told apart",
+            self.file, self.line, self.said
+        )
+    }
+}
+
+impl core::error::Error for RewriteError {}
+
+/// A rewritten text and what became of its instructions.
+#[derive(Clone, Debug)]
+pub struct Rewritten {
+    /// The text.
+    pub text: String,
+    /// Statements that were changed, of the text as it was.
+    pub changed: BTreeSet<usize>,
+}
+
+/// Carries out a plan.
+///
+/// # Errors
+/// [`RewriteError`]: nothing is changed then.
+pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rewritten, RewriteError> {
+    let program = &analysis.program;
+    let syntaxes = syntaxes(analysis);
+    let mut edits = Edits::default();
+    let mut changed = BTreeSet::new();
+    for (n, unit) in analysis.units.iter().enumerate() {
+        let own: BTreeMap<usize, Home> =
+            plan.homes.range((n, 0)..(n + 1, 0)).map(|(&(_, s), &h)| (s, h)).collect();
+        for (&s, &home) in &own {
+            let slot = &unit.slots[s];
+            for op in slot.uses() {
+                let statement = program.ops[op].statement;
+                let style = Style { syntax: syntaxes[&statement], vex: unit.vex };
+                edits.instead(statement, changed_text(analysis, unit, op, home, slot.size, style)?);
+                changed.insert(statement);
+            }
+        }
+        // The homes of this unit and of all that it calls are this one's to prepare and to clear, if others call it.
+        let mut all: BTreeSet<Home> = own.values().copied().collect();
+        for below in analysis.below(n) {
+            all.extend(plan.homes.range((below, 0)..(below + 1, 0)).map(|(_, &home)| home));
+        }
+        if all.is_empty() {
+            continue;
+        }
+        let mmx = all.iter().any(|home| matches!(home, Home::Mm(_)));
+        let indent = |said: Vec<String>| said.into_iter().map(|line| line + "\n\t").collect::<String>();
+        if unit.function.global {
+            let entry = program.ops[unit.function.entry].statement;
+            let style = Style { syntax: syntaxes[&entry], vex: unit.vex };
+            let lanes: BTreeSet<u8> = all
+                .iter()
+                .filter_map(|home| if let Home::Lane { lane, .. } = home { Some(*lane) } else { None })
+                .collect();
+            let lanes: Vec<u8> = lanes.into_iter().collect();
+            edits.before(entry, indent(style.prepare(&lanes)));
+            for (&op, exit) in &unit.function.exits {
+                if *exit == Exit::Stop {
+                    continue;
+                }
+                let statement = program.ops[op].statement;
+                let style = Style { syntax: syntaxes[&statement], vex: unit.vex };
+                let mut said = Vec::new();
+                if options.wipe {
+                    said.extend(all.iter().map(|&home| style.wipe(home)));
+                    if !lanes.is_empty() {
+                        said.push(style.wipe(Home::Xmm(31)));
+                        said.extend(lanes.iter().map(|&lane| style.wipe(Home::K(lane))));
+                    }
+                }
+                if mmx && options.emms {
+                    said.push("emms".to_owned());
+                }
+                edits.before(statement, indent(said));
+                changed.insert(statement);
+            }
+        }
+        if mmx && options.emms {
+            for &op in unknown_calls(unit).keys() {
+                edits.before(program.ops[op].statement, "emms\n\t");
+                changed.insert(program.ops[op].statement);
+            }
+        }
+    }
+    Ok(Rewritten { text: program.text.edited(&edits), changed })
+}
+
+/// The syntax in force at every statement.
+fn syntaxes(analysis: &Analysis) -> HashMap<usize, Syntax> {
+    let text = &analysis.program.text;
+    let mut now = Syntax::Att;
+    let mut out = HashMap::new();
+    for (i, statement) in text.statements().iter().enumerate() {
+        if statement.kind == Kind::Directive {
+            let mut words = text.of(i).split_whitespace();
+            match (words.next(), words.next()) {
+                (Some(".att_syntax"), _) => now = Syntax::Att,
+                (Some(".intel_syntax"), word) => now = Syntax::Intel { prefix: word != Some("noprefix") },
+                _ => (),
+            }
+        }
+        out.insert(i, now);
+    }
+    out
+}
+
+/// What an instruction that names a slot becomes.
+fn changed_text(
+    analysis: &Analysis,
+    unit: &Unit,
+    op: usize,
+    home: Home,
+    size: usize,
+    style: Style,
+) -> Result<String, RewriteError> {
+    let program = &analysis.program;
+    let instruction = &program.ops[op].instruction;
+    let said = program.said(op);
+    let fail = || RewriteError { file: program.file.clone(), line: program.line(op), said: said.to_owned() };
+    let register = |n: u32| (instruction.op_kind(n) == OpKind::Register).then(|| instruction.op_register(n));
+    if instruction.mnemonic() == Mnemonic::Mov {
+        if let Some(from) = register(1) {
+            return Ok(style.put(from, home, size));
+        }
+        if let Some(to) = register(0) {
+            return Ok(style.take(home, to, size));
+        }
+    }
+    // Through a free register: taken unless it is only written, put back unless it is only read.
+    let free = unit.registers.free(op).ok_or_else(fail)?;
+    let name = style.syntax.register(&general_name(free, size));
+    let through = with_register(said, &name, style.syntax).ok_or_else(fail)?;
+    let mut info = iced_x86::InstructionInfoFactory::new();
+    let access = info.info(instruction).op_access(memory_operand(instruction).ok_or_else(fail)?);
+    use iced_x86::OpAccess::{CondRead, CondWrite, Read, ReadCondWrite, ReadWrite, Write};
+    let mut out = Vec::new();
+    if matches!(access, Read | CondRead | ReadWrite | ReadCondWrite | CondWrite) {
+        out.push(style.take(home, free, size));
+    }
+    out.push(through);
+    if matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite) {
+        out.push(style.put(free, home, size));
+    }
+    Ok(out.join("\n\t"))
+}
+
+fn memory_operand(instruction: &iced_x86::Instruction) -> Option<u32> {
+    (0..instruction.op_count()).find(|&n| instruction.op_kind(n) == OpKind::Memory)
+}
+
+fn general_name(register: Register, size: usize) -> String {
+    let register = if size == 8 { register.full_register() } else { register.full_register32() };
+    format!("{register:?}").to_ascii_lowercase()
+}
+
+/// An instruction's text with a register in place of its one memory operand.
+fn with_register(said: &str, register: &str, syntax: Syntax) -> Option<String> {
+    let open = if syntax == Syntax::Att { '(' } else { '[' };
+    let start = said.find(char::is_whitespace)?;
+    let (mnemonic, operands) = said.split_at(start);
+    let (mut depth, mut begin, mut parts) = (0usize, 0, Vec::new());
+    for (i, c) in operands.char_indices() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.checked_sub(1)?,
+            ',' if depth == 0 => {
+                parts.push(&operands[begin..i]);
+                begin = i + 1;
+            }
+            _ => (),
+        }
+    }
+    parts.push(&operands[begin..]);
+    if depth != 0 || parts.iter().filter(|part| part.contains(open)).count() != 1 {
+        return None;
+    }
+    let parts: Vec<String> = parts
+        .iter()
+        .map(|part| if part.contains(open) { register.to_owned() } else { part.trim().to_owned() })
+        .collect();
+    Some(format!("{mnemonic}\t{}", parts.join(", ")))
+}

@@ -1,0 +1,288 @@
+//! The cells of a frame, and what each is for.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use iced_x86::{InstructionInfoFactory, Mnemonic, OpKind, Register};
+use serde::Serialize;
+
+use crate::flow::Function;
+use crate::frame::{Access, Address, Frame, Value, Where};
+use crate::program::Program;
+
+/// What a cell is for, as far as its accesses tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// A spilled value: moved from and to general registers of one width, 4 or 8 bytes, and nothing else.
+    Spill,
+    /// The same, and the value is used as an address.
+    Pointer,
+    /// Moved, and also read or changed in place by arithmetic, or stored from a constant.
+    Operand,
+    /// Keeps a register for the caller.
+    CalleeSave,
+    /// Keeps the stack pointer.
+    SavedStack,
+    /// Narrower than 4 bytes.
+    Narrow,
+    /// Vectors lie in it, or other things longer than 8 bytes.
+    Vector,
+    /// Accesses of different width or that overlap in part.
+    Mixed,
+}
+
+/// A cell: bytes of the frame that are accessed together.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// Where it begins.
+    pub address: Address,
+    /// Its bytes.
+    pub size: usize,
+    /// What it is for.
+    pub class: Class,
+    /// Moves into it.
+    pub stores: Vec<usize>,
+    /// Moves out of it.
+    pub loads: Vec<usize>,
+    /// Every other instruction that names it.
+    pub others: Vec<usize>,
+    /// Instructions that may touch it under another name: through an index or a pointer, or a callee that was given an address.
+    pub suspects: Vec<usize>,
+    /// Those of all these that write the whole of it and read nothing.
+    pub overwrites: Vec<usize>,
+    /// Whether it may hold a value when the function begins: then the value comes from outside.
+    pub from_outside: bool,
+}
+
+impl Slot {
+    /// Every instruction that names it.
+    pub fn uses(&self) -> impl Iterator<Item = usize> + '_ {
+        self.stores.iter().chain(&self.loads).chain(&self.others).copied()
+    }
+}
+
+/// The cells of a function's frame.
+#[must_use]
+pub fn slots(program: &Program, function: &Function, frame: &Frame) -> Vec<Slot> {
+    let mut known: Vec<(Address, &Access)> = frame
+        .accesses
+        .iter()
+        .filter_map(|access| if let Where::Known(a) = access.place { Some((a, access)) } else { None })
+        .collect();
+    known.sort_by_key(|&(a, access)| (a, access.size));
+    let mut out: Vec<Slot> = Vec::new();
+    let mut groups: Vec<Vec<&Access>> = Vec::new();
+    for (address, access) in known {
+        let size = access.size.max(1);
+        // What touches only in part is one cell with it, of mixed use.
+        let joins = out.last().is_some_and(|last| {
+            last.address.base == address.base && address.offset < last.address.offset + last.size as i64
+        });
+        if joins && let (Some(last), Some(group)) = (out.last_mut(), groups.last_mut()) {
+            let end = (address.offset + size as i64).max(last.address.offset + last.size as i64);
+            last.size = (end - last.address.offset) as usize;
+            group.push(access);
+        } else {
+            let empty = Vec::new;
+            out.push(Slot {
+                address,
+                size,
+                class: Class::Mixed,
+                stores: empty(),
+                loads: empty(),
+                others: empty(),
+                overwrites: empty(),
+                suspects: empty(),
+                from_outside: false,
+            });
+            groups.push(vec![access]);
+        }
+    }
+    let mut uses = Uses { program, function, info: InstructionInfoFactory::new() };
+    for (slot, group) in out.iter_mut().zip(&groups) {
+        for access in group {
+            if access.overwrites && access.size == slot.size {
+                slot.overwrites.push(access.op);
+            }
+            let instruction = &program.ops[access.op].instruction;
+            let general =
+                |n: u32| instruction.op_kind(n) == OpKind::Register && instruction.op_register(n).is_gpr();
+            let moves = instruction.mnemonic() == Mnemonic::Mov;
+            if moves && access.writes && general(1) {
+                slot.stores.push(access.op);
+            } else if moves && access.reads && general(0) {
+                slot.loads.push(access.op);
+            } else {
+                slot.others.push(access.op);
+            }
+        }
+        slot.class = class(program, frame, slot, group, &mut uses);
+        slot.suspects = suspects(function, frame, slot);
+    }
+    outside(function, &mut out);
+    out
+}
+
+fn class(program: &Program, frame: &Frame, slot: &Slot, group: &[&Access], uses: &mut Uses<'_>) -> Class {
+    let stored =
+        |op: usize| frame.before.get(&op).map(|state| state.of(program.ops[op].instruction.op1_register()));
+    if group.iter().any(|access| access.size > 8) {
+        return Class::Vector;
+    }
+    if slot.size < 4 {
+        return Class::Narrow;
+    }
+    if group.iter().any(|access| access.size != slot.size) || !matches!(slot.size, 4 | 8) {
+        return Class::Mixed;
+    }
+    let pushes = |op: &usize| program.ops[*op].instruction.mnemonic() == Mnemonic::Push;
+    let value = |op: &usize| match program.ops[*op].instruction.mnemonic() {
+        Mnemonic::Push => {
+            frame.before.get(op).map(|state| state.of(program.ops[*op].instruction.op0_register()))
+        }
+        _ => stored(*op),
+    };
+    let kept: Vec<Option<Value>> =
+        slot.stores.iter().chain(slot.others.iter().filter(|op| pushes(op))).map(value).collect();
+    if !kept.is_empty() && kept.iter().all(|value| matches!(value, Some(Value::Entry(_)))) {
+        return Class::CalleeSave;
+    }
+    if slot.loads.iter().any(|&op| program.ops[op].instruction.op0_register() == Register::RSP)
+        || !kept.is_empty()
+            && kept.iter().all(|value| matches!(value, Some(Value::Stack(a)) if a.offset >= 0))
+    {
+        return Class::SavedStack;
+    }
+    if !slot.others.is_empty() {
+        return Class::Operand;
+    }
+    let derived = kept.iter().any(|value| matches!(value, Some(Value::Stack(_) | Value::Derived)));
+    if derived || slot.size == 8 && slot.loads.iter().any(|&op| uses.as_address(op)) {
+        return Class::Pointer;
+    }
+    Class::Spill
+}
+
+/// Accesses that may lie in a slot without naming it. Where an array ends is not in the text: an index or a taken address may reach
+/// whatever lies above it, and a pointer anything.
+fn suspects(function: &Function, frame: &Frame, slot: &Slot) -> Vec<usize> {
+    let end = slot.address.offset + slot.size as i64;
+    let reaches = |a: Address| a.base != slot.address.base || a.offset < end;
+    let taken = frame.taken.iter().any(|&(_, a)| reaches(a));
+    let mut out: BTreeSet<usize> = BTreeSet::new();
+    for access in &frame.accesses {
+        match access.place {
+            Where::Indexed(a) if reaches(a) => {
+                out.insert(access.op);
+            }
+            Where::Pointer if taken => {
+                out.insert(access.op);
+            }
+            // Two ways to count, of which nobody knows the distance: the caller's bytes and the return address lie above.
+            Where::Known(a)
+                if a.base != slot.address.base
+                    && (slot.address.base != 0 && a.base == 0 && a.offset < 0
+                        || slot.address.base == 0 && slot.address.offset < 0) =>
+            {
+                out.insert(access.op);
+            }
+            _ => (),
+        }
+    }
+    if taken || frame.escapes {
+        out.extend(function.calls.keys());
+    }
+    out.into_iter().collect()
+}
+
+/// Marks the slots that are read on some way from the entry before they are written.
+fn outside(function: &Function, slots: &mut [Slot]) {
+    let live = live(function, slots);
+    let entry = live.before.get(&function.entry);
+    for (i, slot) in slots.iter_mut().enumerate() {
+        slot.from_outside = entry.is_some_and(|live| live.contains(&i));
+    }
+}
+
+/// Which slots hold a value that is still wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// Before each instruction: the numbers of the slots.
+    pub before: HashMap<usize, BTreeSet<usize>>,
+    /// After each instruction.
+    pub after: HashMap<usize, BTreeSet<usize>>,
+}
+
+/// Follows every slot backwards from its reads to its writes.
+#[must_use]
+pub fn live(function: &Function, slots: &[Slot]) -> Live {
+    let mut reads: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut kills: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (n, slot) in slots.iter().enumerate() {
+        for op in slot.uses() {
+            let of = if slot.overwrites.contains(&op) { &mut kills } else { &mut reads };
+            of.entry(op).or_default().push(n);
+        }
+    }
+    let before = function.before();
+    let mut out = Live::default();
+    let mut todo: Vec<usize> = function.body.clone();
+    let mut waiting: HashSet<usize> = todo.iter().copied().collect();
+    while let Some(i) = todo.pop() {
+        waiting.remove(&i);
+        let after: BTreeSet<usize> =
+            function.next[&i].iter().filter_map(|next| out.before.get(next)).flatten().copied().collect();
+        let mut live = after.clone();
+        kills.get(&i).into_iter().flatten().for_each(|n| {
+            live.remove(n);
+        });
+        live.extend(reads.get(&i).into_iter().flatten());
+        out.after.insert(i, after);
+        if out.before.get(&i) != Some(&live) {
+            out.before.insert(i, live);
+            for &from in before.get(&i).into_iter().flatten() {
+                if waiting.insert(from) {
+                    todo.push(from);
+                }
+            }
+        }
+    }
+    out
+}
+
+struct Uses<'a> {
+    program: &'a Program,
+    function: &'a Function,
+    info: InstructionInfoFactory,
+}
+
+impl Uses<'_> {
+    /// Whether what is loaded here is used as (a part of) an address before the register gets another value.
+    fn as_address(&mut self, load: usize) -> bool {
+        let register = self.program.ops[load].instruction.op0_register().full_register();
+        let mut seen: HashSet<usize> = HashSet::new();
+        let mut todo: Vec<usize> = self.function.next[&load].clone();
+        while let Some(i) = todo.pop() {
+            if !seen.insert(i) {
+                continue;
+            }
+            let info = self.info.info(&self.program.ops[i].instruction);
+            if info
+                .used_memory()
+                .iter()
+                .any(|m| m.base().full_register() == register || m.index().full_register() == register)
+            {
+                return true;
+            }
+            let gone = info.used_registers().iter().any(|used| {
+                used.register().full_register() == register
+                    && matches!(used.access(), iced_x86::OpAccess::Write | iced_x86::OpAccess::ReadWrite)
+            });
+            if !gone && !self.function.calls.contains_key(&i) {
+                todo.extend(&self.function.next[&i]);
+            }
+        }
+        false
+    }
+}

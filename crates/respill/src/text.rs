@@ -1,0 +1,374 @@
+//! The text of an assembly file, cut into statements and otherwise left alone.
+//!
+//! Nothing here knows an instruction: what a statement does is read from the bytes that an assembler makes of it. All that must
+//! be told apart is what is a label, a directive, an instruction or a comment, so that an edit replaces one statement and keeps
+//! every other byte.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use core::ops::Range;
+
+/// What a statement is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `name:`.
+    Label,
+    /// `.name ...`, or `name = value`.
+    Directive,
+    /// Anything else: one instruction with its prefixes.
+    Instruction,
+}
+
+/// A label, a directive or an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// The line it begins on, counted from 1.
+    pub line: usize,
+    /// Where its text lies, without spaces and comments around it.
+    pub span: Range<usize>,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// Why a text cannot be cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TextError {
+    /// A string or a comment that does not end.
+    Unterminated {
+        /// The line where it begins.
+        line: usize,
+        /// `string` or `comment`.
+        what: &'static str,
+    },
+    /// A directive of the C preprocessor: the text is not yet assembly.
+    Preprocessor {
+        /// Its line.
+        line: usize,
+    },
+    /// A directive that repeats or makes up statements, so that one line of text is not one instruction.
+    Macro {
+        /// Its line.
+        line: usize,
+        /// Its name.
+        name: String,
+    },
+}
+
+impl TextError {
+    /// The line it is about.
+    #[must_use]
+    pub const fn line(&self) -> usize {
+        match self {
+            TextError::Unterminated { line, .. }
+            | TextError::Preprocessor { line }
+            | TextError::Macro { line, .. } => *line,
+        }
+    }
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TextError::Unterminated { what, .. } => write!(f, "a {what} that does not end"),
+            TextError::Preprocessor { .. } => {
+                f.write_str("the C preprocessor has not been run over this text; `cc -E` does")
+            }
+            TextError::Macro { name, .. } => {
+                write!(
+                    f,
+                    "`{name}` makes up statements; only text in which each instruction is written out is served"
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for TextError {}
+
+/// An assembly file's text and its statements.
+#[derive(Clone, Debug)]
+pub struct Text {
+    text: String,
+    statements: Vec<Statement>,
+}
+
+/// Directives after which a line of text is no longer one instruction.
+const MACROS: [&str; 8] = [".macro", ".rept", ".irp", ".irpc", ".altmacro", ".include", ".incbin", ".endm"];
+
+impl Text {
+    /// Cuts `text` into statements.
+    ///
+    /// # Errors
+    /// What cannot be cut, by its line.
+    pub fn new(text: impl Into<String>) -> Result<Text, TextError> {
+        let text = text.into();
+        let statements = Cutter { text: &text, at: 0, line: 1, out: Vec::new() }.run()?;
+        Ok(Text { text, statements })
+    }
+
+    /// The statements in their order.
+    #[must_use]
+    pub fn statements(&self) -> &[Statement] {
+        &self.statements
+    }
+
+    /// The whole text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A statement's text.
+    #[must_use]
+    pub fn of(&self, statement: usize) -> &str {
+        &self.text[self.statements[statement].span.clone()]
+    }
+
+    /// The text with some statements replaced, or something put before or behind them; every other byte is kept.
+    #[must_use]
+    pub fn edited(&self, edits: &Edits) -> String {
+        let mut out = String::with_capacity(self.text.len() + 64 * edits.list.len());
+        let mut at = 0;
+        let mut list: Vec<&Edit> = edits.list.iter().collect();
+        list.sort_by_key(|edit| edit.statement);
+        for group in list.chunk_by(|a, b| a.statement == b.statement) {
+            let span = &self.statements[group[0].statement].span;
+            out.push_str(&self.text[at..span.start]);
+            let said = |place: Place| group.iter().filter(move |edit| edit.place == place);
+            said(Place::Before).for_each(|edit| out.push_str(&edit.text));
+            let mut replaced = false;
+            for edit in said(Place::Instead) {
+                out.push_str(&edit.text);
+                replaced = true;
+            }
+            if !replaced {
+                out.push_str(&self.text[span.clone()]);
+            }
+            said(Place::Behind).for_each(|edit| out.push_str(&edit.text));
+            at = span.end;
+        }
+        out.push_str(&self.text[at..]);
+        out
+    }
+}
+
+/// Where an edit's text goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Before,
+    Instead,
+    Behind,
+}
+
+#[derive(Clone, Debug)]
+struct Edit {
+    statement: usize,
+    place: Place,
+    text: String,
+}
+
+/// Changes to a text, each at a statement.
+#[derive(Clone, Debug, Default)]
+pub struct Edits {
+    list: Vec<Edit>,
+}
+
+impl Edits {
+    /// Puts `text` before a statement, behind what was put there earlier.
+    pub fn before(&mut self, statement: usize, text: impl Into<String>) {
+        self.list.push(Edit { statement, place: Place::Before, text: text.into() });
+    }
+
+    /// Puts `text` in a statement's place.
+    pub fn instead(&mut self, statement: usize, text: impl Into<String>) {
+        self.list.push(Edit { statement, place: Place::Instead, text: text.into() });
+    }
+
+    /// Puts `text` behind a statement.
+    pub fn behind(&mut self, statement: usize, text: impl Into<String>) {
+        self.list.push(Edit { statement, place: Place::Behind, text: text.into() });
+    }
+
+    /// Whether there is nothing to change.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
+
+struct Cutter<'a> {
+    text: &'a str,
+    at: usize,
+    line: usize,
+    out: Vec<Statement>,
+}
+
+impl Cutter<'_> {
+    fn run(mut self) -> Result<Vec<Statement>, TextError> {
+        let bytes = self.text.as_bytes();
+        while self.at < bytes.len() {
+            match bytes[self.at] {
+                b'\n' => {
+                    self.line += 1;
+                    self.at += 1;
+                }
+                b' ' | b'\t' | b'\r' | b';' => self.at += 1,
+                b'#' => self.comment_to_line_end()?,
+                b'/' if self.text[self.at..].starts_with("/*") => self.block_comment()?,
+                b'/' => self.comment_to_line_end()?,
+                _ => self.statement()?,
+            }
+        }
+        Ok(self.out)
+    }
+
+    /// A `#` in front is the preprocessor's where one of its words follows.
+    fn comment_to_line_end(&mut self) -> Result<(), TextError> {
+        let rest = &self.text[self.at..];
+        let line = rest.lines().next().unwrap_or("");
+        let words =
+            ["include", "define", "if", "ifdef", "ifndef", "else", "elif", "endif", "undef", "pragma"];
+        let first = self.text[..self.at].rsplit('\n').next().is_none_or(|before| before.trim().is_empty());
+        let word = line.strip_prefix('#').map_or("", |said| said.trim_start());
+        let name = word.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
+        // `# if` in prose is a comment; the preprocessor's own lines have no space, or sit in the first column.
+        if first && words.contains(&name) && line.starts_with(&format!("#{name}")) {
+            return Err(TextError::Preprocessor { line: self.line });
+        }
+        self.at += line.len();
+        Ok(())
+    }
+
+    fn block_comment(&mut self) -> Result<(), TextError> {
+        let rest = &self.text[self.at..];
+        let Some(end) = rest.find("*/") else {
+            return Err(TextError::Unterminated { line: self.line, what: "comment" });
+        };
+        self.line += rest[..end].matches('\n').count();
+        self.at += end + 2;
+        Ok(())
+    }
+
+    /// One statement, up to a separator, a comment or the line's end.
+    fn statement(&mut self) -> Result<(), TextError> {
+        let bytes = self.text.as_bytes();
+        let (start, line) = (self.at, self.line);
+        let mut end = start;
+        while self.at < bytes.len() {
+            match bytes[self.at] {
+                b'\n' | b';' | b'#' => break,
+                b'/' if matches!(bytes.get(self.at + 1), Some(b'/' | b'*')) => break,
+                b'"' => {
+                    self.string()?;
+                    end = self.at;
+                    continue;
+                }
+                b':' if is_name(&self.text[start..end]) => {
+                    self.at += 1;
+                    self.out.push(Statement { line, span: start..self.at, kind: Kind::Label });
+                    return Ok(());
+                }
+                _ => (),
+            }
+            self.at += 1;
+            if !bytes[self.at - 1].is_ascii_whitespace() {
+                end = self.at;
+            }
+        }
+        let said = &self.text[start..end];
+        let kind = if said.starts_with('.') || assigns(said) { Kind::Directive } else { Kind::Instruction };
+        if kind == Kind::Directive {
+            let name = said.split_ascii_whitespace().next().unwrap_or("").to_ascii_lowercase();
+            if MACROS.contains(&name.as_str()) {
+                return Err(TextError::Macro { line, name });
+            }
+        }
+        self.out.push(Statement { line, span: start..end, kind });
+        Ok(())
+    }
+
+    fn string(&mut self) -> Result<(), TextError> {
+        let bytes = self.text.as_bytes();
+        self.at += 1;
+        while let Some(&byte) = bytes.get(self.at) {
+            self.at += 1;
+            match byte {
+                b'\\' => self.at += 1,
+                b'"' => return Ok(()),
+                b'\n' => break,
+                _ => (),
+            }
+        }
+        Err(TextError::Unterminated { line: self.line, what: "string" })
+    }
+}
+
+/// `name = value`, which no instruction looks like.
+fn assigns(statement: &str) -> bool {
+    statement.split_once('=').is_some_and(|(name, _)| is_name(name.trim_end()))
+}
+
+fn is_name(text: &str) -> bool {
+    (text.len() > 2 && text.starts_with('"') && text.ends_with('"'))
+        || (!text.is_empty()
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'$' | b'@') || b >= 0x80))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(text: &str) -> Vec<(usize, Kind, String)> {
+        let text = Text::new(text).expect("a text");
+        (0..text.statements().len())
+            .map(|i| (text.statements()[i].line, text.statements()[i].kind, text.of(i).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn statements_comments_and_strings() {
+        use Kind::{Directive, Instruction, Label};
+        let got = cut(
+            "a: b: movq %rax, 8(%rsp) # 8-byte Spill\n\t.ascii \"x;#:/*\"; nop // c\n/* two\nlines */ ret\nv = 3\n1:\tlock addl $1, (%rdi)",
+        );
+        let want = [
+            (1, Label, "a:"),
+            (1, Label, "b:"),
+            (1, Instruction, "movq %rax, 8(%rsp)"),
+            (2, Directive, ".ascii \"x;#:/*\""),
+            (2, Instruction, "nop"),
+            (4, Instruction, "ret"),
+            (5, Directive, "v = 3"),
+            (6, Label, "1:"),
+            (6, Instruction, "lock addl $1, (%rdi)"),
+        ];
+        assert_eq!(got, want.map(|(line, kind, text)| (line, kind, text.to_owned())));
+    }
+
+    #[test]
+    fn an_edit_keeps_every_other_byte() {
+        let text = Text::new("f:\r\n  movq %rax, (%rsp)   # kept\n\tret\n").expect("a text");
+        let mut edits = Edits::default();
+        edits.instead(1, "movq %rax, %mm0");
+        edits.before(2, "emms\n\t");
+        assert_eq!(text.edited(&edits), "f:\r\n  movq %rax, %mm0   # kept\n\temms\n\tret\n");
+        assert_eq!(text.edited(&Edits::default()), text.text());
+    }
+
+    #[test]
+    fn what_cannot_be_cut_is_named_by_its_line() {
+        for (text, line) in [
+            ("nop\n.ascii \"x\n", 2),
+            ("/* a\n b", 1),
+            ("\n\n#include <x>\n", 3),
+            ("nop; .macro m\n", 1),
+            (".rept 3", 1),
+        ] {
+            assert_eq!(Text::new(text).expect_err("refused").line(), line, "{text:?}");
+        }
+        assert!(Text::new("# if you see this\n #APP\n").is_ok());
+    }
+}

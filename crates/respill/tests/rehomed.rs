@@ -1,0 +1,353 @@
+//! Slots that are found in small functions, and whole programs that do the same before and after their slots have moved.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use lanework_respill::analysis::Opaque;
+use lanework_respill::homes::Bank;
+use lanework_respill::plan::{self, Plan, Policy, Stays, Wish};
+use lanework_respill::rewrite::{self, Options};
+use lanework_respill::slots::Class;
+use lanework_respill::{Analysis, Program};
+
+fn analysed(text: &str) -> Analysis {
+    Analysis::new(Program::new("test.s", text).unwrap_or_else(|e| panic!("{e}")))
+}
+
+fn unit(analysis: &Analysis, name: &str) -> usize {
+    analysis
+        .units
+        .iter()
+        .position(|u| u.function.names.iter().any(|n| n == name))
+        .expect("a function of this name")
+}
+
+fn classes(analysis: &Analysis, name: &str) -> Vec<(i64, Class, bool, bool)> {
+    let unit = &analysis.units[unit(analysis, name)];
+    unit.slots.iter().map(|s| (s.address.offset, s.class, s.suspects.is_empty(), s.from_outside)).collect()
+}
+
+fn wish(bank: Bank) -> Wish {
+    Wish {
+        banks: vec![(bank, None)],
+        policy: Policy::Hottest,
+        counts: None,
+        stay: BTreeSet::new(),
+        only: BTreeSet::new(),
+        operands: true,
+    }
+}
+
+#[test]
+fn slots_are_told_apart() {
+    let analysis = analysed(
+        "
+        .globl f
+f:      pushq %rbx
+        subq $80, %rsp
+        movq %rdi, 8(%rsp)              # a pointer: used as an address below
+        movl %esi, 16(%rsp)             # a spill of 4 bytes
+        movq %rdx, 24(%rsp)             # an operand
+        movb $1, 32(%rsp)               # narrow
+        vmovdqu %xmm0, 48(%rsp)         # a vector
+        movq %rcx, 64(%rsp)             # mixed: read by half
+        movl 64(%rsp), %ecx
+        movq 8(%rsp), %rax
+        movq (%rax), %rax
+        movl 16(%rsp), %esi
+        addq 24(%rsp), %rax
+        movq 40(%rsp), %rbx             # never written
+        addq %rbx, %rax
+        addq $80, %rsp
+        popq %rbx
+        ret
+",
+    );
+    assert_eq!(
+        classes(&analysis, "f"),
+        [
+            (-80, Class::Pointer, true, false),
+            (-72, Class::Spill, true, false),
+            (-64, Class::Operand, true, false),
+            (-56, Class::Narrow, true, false),
+            (-48, Class::Spill, true, true),
+            (-40, Class::Vector, true, false),
+            (-24, Class::Mixed, true, false),
+            (-8, Class::CalleeSave, true, false),
+        ]
+    );
+}
+
+#[test]
+fn aligned_frames_links_and_taken_addresses() {
+    let analysis = analysed(
+        "
+        .globl f
+f:      movq %rsp, %rax
+        leaq -64(%rsp), %rsp
+        andq $-32, %rsp
+        movq %rax, 56(%rsp)
+        movq %rdi, (%rsp)
+        leaq back(%rip), %rcx
+        jmp  L_g
+back:   movq (%rsp), %rdi
+        movq %rsi, 8(%rsp)
+        leaq 8(%rsp), %rdx
+        addq $1, (%rdx)
+        movq 8(%rsp), %rax
+        movq 56(%rsp), %rsp
+        ret
+L_g:    addq $1, %rdi
+        jmp *%rcx
+",
+    );
+    let f = &analysis.units[unit(&analysis, "f")];
+    assert!(f.opaque.is_none(), "{:?}", f.opaque);
+    assert!(f.function.calls.values().all(|call| call.link) && f.function.calls.len() == 1);
+    // The address that was taken is followed, and counts as a use of the slot; the callee was given the frame's addresses in memory.
+    let found = classes(&analysis, "f");
+    assert_eq!(found[0].1, Class::Spill);
+    assert_eq!((found[1].0, found[1].1, found[1].2), (8, Class::Operand, false), "{found:?}");
+    assert_eq!(found[2].1, Class::SavedStack);
+    assert_eq!(analysis.units[unit(&analysis, "L_g")].function.exits.len(), 1);
+}
+
+#[test]
+fn what_cannot_be_followed_stays() {
+    let analysis = analysed(
+        "
+        .globl jumps
+jumps:  movq %rdi, -8(%rsp)
+        jmp *table(,%rdi,8)
+        .globl grows
+grows:  subq %rdi, %rsp
+        movq %rdi, 8(%rsp)
+        addq %rdi, %rsp
+        ret
+        .globl calls
+calls:  subq $24, %rsp
+        movq %rdi, 8(%rsp)
+        call elsewhere
+        movq 8(%rsp), %rax
+        addq $24, %rsp
+        ret
+        .globl itself
+itself: subq $8, %rsp
+        call itself
+        addq $8, %rsp
+        ret
+        .globl half
+half:   movq %rdi, -8(%rsp)
+        testq %rdi, %rdi
+        je   elsewhere
+        movq -8(%rsp), %rax
+        ret
+",
+    );
+    let opaque = |name: &str| analysis.units[unit(&analysis, name)].opaque;
+    assert!(matches!(opaque("jumps"), Some(Opaque::Jump(_))));
+    assert!(matches!(opaque("grows"), Some(Opaque::StackPointer(_))));
+    assert!(matches!(opaque("itself"), Some(Opaque::Recursive)));
+    assert!(matches!(opaque("half"), Some(Opaque::Tail(_))));
+    let calls = unit(&analysis, "calls");
+    let plan = plan::plan(&analysis, &wish(Bank::Xmm));
+    assert!(plan.homes.is_empty());
+    assert!(matches!(plan.stays[&(calls, 0)], Stays::Across(_)));
+}
+
+#[test]
+fn bad_texts_are_refused_by_file_and_line() {
+    for (text, said) in [
+        ("f: ret\n movq %rax, %nosuch\n", "test.s:2: "),
+        (".globl f\n.data\n.byte 1\n", "test.s: there is no instruction in it"),
+        ("nop\n#define X\n", "test.s:2: the C preprocessor"),
+        (".macro m\n nop\n.endm\n", "test.s:1: `.macro` makes up statements"),
+        ("nop\n.nosuchdirective 3\n", "test.s:2: "),
+    ] {
+        let error = Program::new("test.s", text).expect_err("refused").to_string();
+        assert!(error.starts_with(said), "{error}");
+    }
+}
+
+/// A function with a loop, a helper that is called while values live, an operand, a constant and 4-byte values; the program's main
+/// fills the stack with a byte, calls it and compares.
+const PROGRAM: &str = "
+        .text
+        .globl work
+work:   subq $88, %rsp
+        movq %rdi, 8(%rsp)
+        movq %rsi, 16(%rsp)
+        movl %edx, 24(%rsp)
+        movq $0, 32(%rsp)
+        movq $5, 40(%rsp)
+.Lnext: movq 16(%rsp), %rax
+        addq %rax, 32(%rsp)
+        movl 24(%rsp), %edx
+        call L_mix
+        addq 8(%rsp), %rdx
+        movq %rdx, 16(%rsp)
+        decq 40(%rsp)
+        jnz .Lnext
+        movq 32(%rsp), %rax
+        imulq 16(%rsp), %rax
+        movl 24(%rsp), %ecx
+        addq %rcx, %rax
+        addq $88, %rsp
+        ret
+L_mix:  subq $24, %rsp
+        movq %rdx, 8(%rsp)
+        movq %rax, (%rsp)
+        rolq $7, %rdx
+        xorq (%rsp), %rdx
+        movq 8(%rsp), %rax
+        addq %rax, %rdx
+        addq $24, %rsp
+        ret
+";
+
+/// Main in assembly, so that the exit status is the whole harness: 0 if the result is the one, 1 if it is not, 2 if floating point
+/// is broken afterwards.
+fn main_program(expected: u64, poison: u8) -> String {
+    format!(
+        "
+        .text
+        .globl main
+main:   pushq %rbx
+        leaq -4096(%rsp), %rdi
+        movl $4096, %ecx
+        movl ${poison}, %eax
+        rep stosb
+        movabsq $0x123456789abcdef0, %rdi
+        movabsq $0xfedcba9876543210, %rsi
+        movabsq $0xffffffff89abcdef, %rdx
+        call work
+        movabsq ${expected:#x}, %rcx
+        cmpq %rcx, %rax
+        movl $1, %eax
+        jne .Lout
+        fld1
+        fld1
+        faddp
+        fld1
+        fld1
+        faddp
+        fucomip %st(1), %st
+        fstp %st(0)
+        movl $2, %eax
+        jne .Lout
+        jp .Lout
+        xorl %eax, %eax
+.Lout:  popq %rbx
+        ret
+        .section .note.GNU-stack,\"\",@progbits
+"
+    )
+}
+
+/// What `work` computes.
+fn expected() -> u64 {
+    let (a, mut b, c) = (0x1234_5678_9abc_def0u64, 0xfedc_ba98_7654_3210u64, 0x89ab_cdefu64);
+    let mut sum = 0u64;
+    for _ in 0..5 {
+        sum = sum.wrapping_add(b);
+        b = (c.rotate_left(7) ^ b).wrapping_add(c).wrapping_add(a);
+    }
+    sum.wrapping_mul(b).wrapping_add(c)
+}
+
+fn run(text: &str, poison: u8) -> Option<i32> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (source, program) = (directory.path().join("p.s"), directory.path().join("p"));
+    std::fs::write(&source, format!("{text}{}", main_program(expected(), poison))).expect("written");
+    let linked = Command::new("cc").arg("-o").arg(&program).arg(&source).output().expect("a linker");
+    assert!(linked.status.success(), "{}", String::from_utf8_lossy(&linked.stderr));
+    Command::new(&program).status().expect("it starts").code()
+}
+
+fn runs_here(bank: Bank) -> bool {
+    match bank {
+        Bank::Mm | Bank::Xmm => true,
+        Bank::Xmm32 | Bank::K | Bank::ZmmLane => {
+            std::arch::is_x86_feature_detected!("avx512bw")
+                && std::arch::is_x86_feature_detected!("avx512vl")
+                && std::arch::is_x86_feature_detected!("avx512dq")
+        }
+    }
+}
+
+#[test]
+fn programs_do_the_same_from_every_home() {
+    assert_eq!(run(PROGRAM, 0xaa), Some(0), "as it was");
+    for bank in Bank::ALL {
+        let analysis = analysed(PROGRAM);
+        let plan = plan::plan(&analysis, &wish(bank));
+        assert_eq!(plan.homes.len(), 7, "{bank}: {:?}", plan.stays);
+        let text = rewrite::rewrite(&analysis, &plan, Options::default()).expect("rewritten").text;
+        let after = analysed(&text);
+        assert!(after.units.iter().all(|u| u.slots.is_empty()), "{bank}: something is left in memory");
+        if runs_here(bank) {
+            for poison in [0x00, 0xaa, 0xff] {
+                assert_eq!(run(&text, poison), Some(0), "{bank}");
+            }
+        } else {
+            println!("{bank}: rewritten and assembled, not run: this processor has no AVX-512");
+        }
+    }
+}
+
+#[test]
+fn without_emms_the_callers_floating_point_breaks() {
+    let analysis = analysed(PROGRAM);
+    let plan = plan::plan(&analysis, &wish(Bank::Mm));
+    let text = rewrite::rewrite(&analysis, &plan, Options { emms: false, ..Options::default() })
+        .expect("rewritten")
+        .text;
+    assert_eq!(run(&text, 0), Some(2));
+}
+
+#[test]
+fn a_home_that_a_callee_uses_is_noticed() {
+    let analysis = analysed(PROGRAM);
+    let plan = plan::plan(&analysis, &wish(Bank::Xmm));
+    let work = unit(&analysis, "work");
+    let mix = unit(&analysis, "L_mix");
+    let mut wrong: Plan = plan.clone();
+    let home = plan.homes[&(mix, 0)];
+    wrong.homes.insert((work, 0), home);
+    assert_ne!(plan.homes[&(work, 0)], home, "its value lives across the call");
+    let text = rewrite::rewrite(&analysis, &wrong, Options::default()).expect("rewritten").text;
+    assert_eq!(run(&text, 0), Some(1), "the harness sees a clobbered home");
+}
+
+#[test]
+fn few_homes_go_where_the_policy_says() {
+    let analysis = analysed(PROGRAM);
+    let most = |policy| {
+        let wish = Wish { banks: vec![(Bank::Mm, Some(3))], policy, ..wish(Bank::Mm) };
+        plan::plan(&analysis, &wish).homes.keys().copied().collect::<Vec<_>>()
+    };
+    assert_ne!(most(Policy::Hottest), most(Policy::Coldest));
+    assert!(most(Policy::Pointers).is_empty());
+}
+
+#[test]
+fn intel_syntax_is_kept() {
+    let analysis = analysed(
+        "
+        .intel_syntax noprefix
+        .globl f
+f:      mov qword ptr [rsp - 8], rdi
+        mov dword ptr [rsp - 16], esi
+        mov rax, qword ptr [rsp - 8] # kept
+        mov ecx, dword ptr [rsp - 16]
+        add rax, qword ptr [rsp - 8]
+        ret
+",
+    );
+    let plan = plan::plan(&analysis, &wish(Bank::Xmm));
+    assert_eq!(plan.homes.len(), 2, "{:?}", plan.stays);
+    let text = rewrite::rewrite(&analysis, &plan, Options::default()).expect("rewritten").text;
+    assert!(text.contains("movq\trax, xmm") && text.contains(" # kept\n"), "{text}");
+    assert!(analysed(&text).units[0].slots.is_empty(), "{text}");
+}
