@@ -1,0 +1,71 @@
+//! What a proof costs beside its squarings: `prover BACKEND ITERATIONS [SEGMENTS [ROUNDS [THREADS]]]`, from the generator of a
+//! 1,024-bit group; SEGMENTS is the most that there may be before the last, of Chia's lengths. Squaring alone and proving take turns.
+#![forbid(unsafe_code)]
+
+use lanework_cpu::Cpu;
+use lanework_vdf::backend::BACKENDS;
+use lanework_vdf::prover::{Job, Options, evaluate, prove};
+use lanework_vdf::{Discriminant, Form};
+
+/// Seconds of processor time that this process has used, all threads together; where the system does not say, nothing.
+fn processor() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // After the name, which may hold anything but ends in the last bracket: user and system time are the 12th and 13th.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let ticks: f64 = fields.next()?.parse::<f64>().ok()? + fields.next()?.parse::<f64>().ok()?;
+    Some(ticks / 100.0)
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number =
+        |i: usize, otherwise: usize| arguments.get(i).and_then(|text| text.parse().ok()).unwrap_or(otherwise);
+    let name = arguments.first().map_or("adx", String::as_str);
+    let backend = BACKENDS.iter().find(|row| row.name() == name).expect("a backend's name");
+    let kernels = backend.get(&Cpu::detect()).expect("available");
+    let d = Discriminant::from_seed(b"what a proof costs", 1024).expect("a discriminant").on(kernels);
+    let x = Form::generator(&d).expect("a generator");
+    let job = Job::new(d, x, number(1, 1_000_000) as u64).in_chia_segments(number(2, 0));
+    let options = Options::new(kernels).threads(number(4, 2));
+    let mut ratios = Vec::new();
+    let (mut alone_time, mut proof_time) = (Some(0.0), Some(0.0));
+    let add = |sum: &mut Option<f64>, begin: Option<f64>| {
+        *sum = sum.zip(processor()).zip(begin).map(|((sum, end), begin)| sum + end - begin);
+    };
+    for round in 0..number(3, 3) {
+        let mut squaring = |job: &Job| {
+            let begin = processor();
+            let seconds = evaluate(job, &options, &mut |_| true).expect("no fault").seconds.squaring;
+            add(&mut alone_time, begin);
+            seconds
+        };
+        // The first of a pair is now one, now the other.
+        let before = (round % 2 == 0).then(|| squaring(&job));
+        let begin = processor();
+        let proved = prove(&job, &options, &mut |_| true).expect("no fault");
+        add(&mut proof_time, begin);
+        let alone = before.unwrap_or_else(|| squaring(&job));
+        let seconds = proved.seconds;
+        let all = seconds.squaring + seconds.proving + seconds.verifying;
+        ratios.push(all / alone);
+        println!(
+            "{name}, {} segments: squaring alone {alone:.3} s ({:.0}K/s), in the proof {:.3} s, proving {:.3} s, verifying {:.4} s: {:.3} times",
+            job.segments.len() + 1,
+            job.iterations as f64 / alone / 1e3,
+            seconds.squaring,
+            seconds.proving,
+            seconds.verifying,
+            all / alone
+        );
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!("median {:.3} times", ratios[ratios.len() / 2]);
+    if let (Some(alone), Some(proof)) = (alone_time, proof_time) {
+        let rest = proof - alone;
+        println!(
+            "processor time: squaring {alone:.2} s, with the proof {proof:.2} s; on {} threads the proof is {:.1} % more",
+            options.threads,
+            100.0 * rest / alone / options.threads as f64
+        );
+    }
+}
