@@ -27,6 +27,8 @@ pub mod cipher;
 pub mod delay;
 mod elf;
 pub mod flavour;
+#[cfg(feature = "gmp")]
+pub mod gmp;
 pub mod gost;
 mod liboqs;
 pub mod machine;
