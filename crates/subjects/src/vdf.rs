@@ -10,14 +10,14 @@
 
 use std::hint::black_box;
 
-use lanework_cpu::{Cpu, Select, select};
+use lanework_cpu::{Cpu, Select, Threads, select};
 use lanework_integer::Int;
 use lanework_lab::gate::{Gate, GateRow};
 use lanework_lab::subject::{Facts, Runnable, Subject, Unavailable, Variant, work};
 use lanework_vdf::backend::{BACKENDS, Kernels};
 use lanework_vdf::chain::{Chain, Coefficients};
 use lanework_vdf::known::{self, Record};
-use lanework_vdf::proof::{Fast, prove_with};
+use lanework_vdf::prover::{self, Job, Options};
 use lanework_vdf::{Discriminant, Form, Limits, Question, Strict, check as checks, verify};
 
 use crate::magma::Filler;
@@ -101,17 +101,25 @@ pub fn headline(context: &Context) -> Vec<Subject> {
 #[must_use]
 pub fn subject(context: &Context, operation: Operation) -> Subject {
     let cpu = context.cpu;
-    let mut variants = BACKENDS
-        .iter()
-        // What has one implementation is its own baseline, and races peers.
-        .filter(|b| b.name() == "portable" || matches!(operation, Operation::Square | Operation::Prove))
-        .map(|b| Variant::new(b.name(), move || prepare(&cpu, b.name(), operation)).units(operation.units()));
+    let variant = move |name: String, backend: &'static str, threads: usize| {
+        let variant = Variant::new(name, move || prepare(&cpu, backend, operation, threads));
+        variant.units(operation.units()).cores(threads)
+    };
+    let mut variants = BACKENDS.iter().map(|b| variant(b.name().to_owned(), b.name(), 1));
     let first =
         variants.next().unwrap_or_else(|| Variant::new("none", || Err(Unavailable::because("no backend"))));
     let gated = context.clone();
     let gate = Gate::new(move || Ok(gate_rows(&gated)));
     let path = format!("vdf/{BITS}/{}", operation.name());
     let subject = variants.fold(Subject::new(path, gate, first).counted(operation.counted()), Subject::with);
+    let cores = Threads::Own(0).count();
+    let subject = match select(BACKENDS, &cpu, context.settings.select("vdf")) {
+        // Proving after the squaring is work for every core.
+        Ok(best) if operation == Operation::Prove && cores > 1 => [1, cores]
+            .iter()
+            .fold(subject, |s, &n| s.with(variant(format!("{}+threads={n}", best.name()), best.name(), n))),
+        _ => subject,
+    };
     #[cfg(feature = "peers")]
     let subject = peers::variants(context, operation).into_iter().fold(subject, Subject::with);
     subject
@@ -126,7 +134,10 @@ fn kernels(cpu: &Cpu, name: &str) -> Result<&'static Kernels, Unavailable> {
 }
 
 /// A chain from the generator of the discriminant of chiavdf's own benchmark.
-fn chain(kernels: &'static Kernels) -> Result<Chain, Unavailable> {
+///
+/// # Errors
+/// None that could be met: its constants are checked by tests.
+pub fn chain(kernels: &'static Kernels) -> Result<Chain, Unavailable> {
     let number = known::number(known::SQUARINGS_D);
     let d = Discriminant::new(&number).map_err(failed)?;
     let x = generator(&d)?;
@@ -147,26 +158,39 @@ fn challenges() -> Vec<Vec<u8>> {
 }
 
 /// Published proofs of one segment with their discriminants.
-fn published() -> Result<Vec<(Discriminant, Record)>, Unavailable> {
+fn published(kernels: &'static Kernels) -> Result<Vec<(Discriminant, Record)>, Unavailable> {
     known::records()
         .filter(|record| record.depth == 0 && record.bits == BITS)
         .take(PROOFS)
-        .map(|record| Ok((Discriminant::from_seed(&record.challenge, record.bits).map_err(failed)?, record)))
+        .map(|record| {
+            let d = Discriminant::from_seed_on(kernels, &record.challenge, record.bits).map_err(failed)?;
+            Ok((d, record))
+        })
         .collect()
 }
 
-/// The proof of [`PROVED`] squarings, from the challenge on: what chiavdf's `prove` does.
-fn prove(kernels: &'static Kernels, challenge: &[u8], iterations: u64) -> Result<Vec<u8>, Unavailable> {
-    let d = Discriminant::from_seed(challenge, BITS).map_err(failed)?;
+/// The proof of so many squarings, from the challenge on: what chiavdf's `prove` does.
+fn prove(
+    kernels: &'static Kernels,
+    challenge: &[u8],
+    iterations: u64,
+    threads: usize,
+) -> Result<Vec<u8>, Unavailable> {
+    let d = Discriminant::from_seed_on(kernels, challenge, BITS).map_err(failed)?;
     let x = generator(&d)?;
-    let mut chain = Fast::new(kernels, &d, &x).map_err(failed)?;
-    let proof = prove_with(&d, &mut chain, iterations, &[], &mut |_| true).map_err(failed)?;
-    Ok(proof.to_bytes(&d))
+    let job = Job::new(d.clone(), x, iterations);
+    let proved = prover::prove(&job, &Options::new(kernels).threads(threads), &mut |_| true);
+    Ok(proved.map_err(failed)?.proof.to_bytes(&d))
 }
 
 /// An operation on a backend. A result that is wrong ends the race by a panic, which the laboratory reports as a failed
 /// launch.
-fn prepare(cpu: &Cpu, name: &'static str, operation: Operation) -> Result<Box<dyn Runnable>, Unavailable> {
+fn prepare(
+    cpu: &Cpu,
+    name: &'static str,
+    operation: Operation,
+    threads: usize,
+) -> Result<Box<dyn Runnable>, Unavailable> {
     let kernels = kernels(cpu, name)?;
     let facts = |notes: Vec<String>| move || Facts { backend: name.to_owned(), notes: notes.clone() };
     Ok(match operation {
@@ -179,12 +203,12 @@ fn prepare(cpu: &Cpu, name: &'static str, operation: Operation) -> Result<Box<dy
         Operation::Prove => {
             let challenge = challenges().swap_remove(0);
             work(
-                move || assert!(black_box(prove(kernels, &challenge, PROVED)).is_ok()),
+                move || assert!(black_box(prove(kernels, &challenge, PROVED, threads)).is_ok()),
                 facts(vec!["verifies its own proof before it gives it out".to_owned()]),
             )
         }
         Operation::Verify => {
-            let pool = published()?;
+            let pool = published(kernels)?;
             let mut next = 0;
             work(
                 move || {
@@ -206,7 +230,7 @@ fn prepare(cpu: &Cpu, name: &'static str, operation: Operation) -> Result<Box<dy
             work(
                 move || {
                     for challenge in &challenges {
-                        assert!(black_box(Discriminant::from_seed(challenge, BITS)).is_ok());
+                        assert!(black_box(Discriminant::from_seed_on(kernels, challenge, BITS)).is_ok());
                     }
                 },
                 facts(Vec::new()),
@@ -232,7 +256,6 @@ fn each(
 ) {
     let inner = if depth == Depth::Full { checks::Depth::Full } else { checks::Depth::Quick };
     if depth == Depth::KnownAnswers {
-        push(row(checks::published_proofs(checks::Depth::Full)));
         push(row(checks::discriminants()));
     } else {
         checks::all(inner).into_iter().for_each(|r| push(row(r)));
@@ -241,6 +264,7 @@ fn each(
         match backend.get(&context.cpu) {
             Ok(kernels) => {
                 push(row(agreement::squarings(backend.name(), kernels, depth)));
+                push(row(agreement::verifies(backend.name(), kernels, depth)));
                 if depth != Depth::KnownAnswers {
                     push(row(agreement::with_plain(backend.name(), kernels, depth)));
                 }
@@ -278,7 +302,8 @@ mod tests {
 
     #[test]
     fn there_are_proofs_to_verify() {
-        let pool = published().expect("all are good");
+        let pool =
+            published(kernels(&Cpu::baseline(), "portable").expect("always there")).expect("all are good");
         assert_eq!(pool.len(), PROOFS);
         assert!(pool.iter().all(|(d, _)| d.bits() == BITS));
     }
@@ -288,7 +313,7 @@ mod tests {
         let challenge = challenges().swap_remove(0);
         let iterations = 300;
         let kernels = kernels(&Cpu::baseline(), "portable").expect("always there");
-        let proof = prove(kernels, &challenge, iterations).expect("a proof");
+        let proof = prove(kernels, &challenge, iterations, 2).expect("a proof");
         let d = Discriminant::from_seed(&challenge, BITS).expect("a discriminant");
         let x = generator(&d).expect("a generator").to_bytes(&d);
         let question = Question { x: &x, proof: &proof, iterations, depth: 0 };

@@ -3,10 +3,11 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use lanework_vdf::backend::Kernels;
+use lanework_cpu::Cpu;
+use lanework_vdf::backend::{BACKENDS, Kernels};
 use lanework_vdf::check::Row;
 use lanework_vdf::proof::{Fast, Plain, Squarer, prove_segments, prove_with};
-use lanework_vdf::{Discriminant, Form, known};
+use lanework_vdf::{Discriminant, Form, Limits, Question, Strict, known, verify};
 
 use crate::Depth;
 use crate::magma::Filler;
@@ -42,6 +43,32 @@ pub(super) fn squarings(name: &'static str, kernels: &'static Kernels, depth: De
     row
 }
 
+/// Published proofs, with discriminants and verification on this backend: one of every depth, or all. Each is refused for another
+/// number of squarings.
+pub(super) fn verifies(name: &'static str, kernels: &'static Kernels, depth: Depth) -> Row {
+    let mut row = Row::new("chiavdf's published proofs, on this backend", name);
+    let mut seen = Vec::new();
+    for (i, record) in known::records().enumerate() {
+        if depth == Depth::Quick && seen.contains(&record.depth) {
+            continue;
+        }
+        seen.push(record.depth);
+        let verdict = |iterations: u64| {
+            let d = Discriminant::from_seed_on(kernels, &record.challenge, record.bits)
+                .map_err(|e| e.to_string())?;
+            let question = Question { x: &record.x, proof: &record.proof, iterations, depth: record.depth };
+            verify(Strict, &d, &question, &Limits::default()).map_err(|e| e.to_string())
+        };
+        let right = verdict(record.iterations);
+        row.case(right.is_ok(), || format!("record {i}: {right:?}"));
+        if i == 0 {
+            let wrong = verdict(record.iterations + 1);
+            row.case(wrong.is_err(), || format!("record {i} is accepted for one squaring more"));
+        }
+    }
+    row
+}
+
 /// Fresh discriminants of three lengths, each a chain with a proof: forms and proofs are those of plain squaring. A failure
 /// names the seed, and the seed gives it again.
 pub(super) fn with_plain(name: &'static str, kernels: &'static Kernels, depth: Depth) -> Row {
@@ -72,7 +99,11 @@ fn compare(
     power: u64,
     iterations: u64,
 ) -> Result<(), String> {
-    let d = Discriminant::from_seed(challenge, bits).map_err(|e| e.to_string())?;
+    let plainly = BACKENDS[0].get(&Cpu::baseline()).map_err(|e| e.to_string())?;
+    let d = Discriminant::from_seed_on(plainly, challenge, bits).map_err(|e| e.to_string())?;
+    if Discriminant::from_seed_on(kernels, challenge, bits).as_ref() != Ok(&d) {
+        return Err("another discriminant".to_owned());
+    }
     let x = Form::generator(&d).ok_or("no generator")?.power(power, &d);
     let mut fast = Fast::new(kernels, &d, &x).map_err(|e| e.to_string())?;
     let mut plain = Plain::new(&d, &x);
@@ -93,9 +124,6 @@ fn compare(
 
 #[cfg(test)]
 mod tests {
-    use lanework_cpu::Cpu;
-    use lanework_vdf::backend::BACKENDS;
-
     use super::*;
 
     #[test]

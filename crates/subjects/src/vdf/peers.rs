@@ -110,7 +110,10 @@ fn calls(dir: &Path, operation: Operation) -> Result<Box<dyn Runnable>, Unavaila
             work(move || assert!(library.prove(&challenge, &x, BITS, PROVED).is_ok()), facts)
         }
         Operation::Verify => {
-            let pool: Vec<_> = published()?.into_iter().map(|(d, record)| (big_endian(&d), record)).collect();
+            let pool: Vec<_> = published(kernels(&Cpu::baseline(), "portable")?)?
+                .into_iter()
+                .map(|(d, record)| (big_endian(&d), record))
+                .collect();
             let mut next = 0;
             work(
                 move || {
@@ -224,7 +227,7 @@ pub fn both_ways(
     let proof = library.prove(challenge, &x_bytes, BITS, iterations).map_err(failed)?;
     for backend in BACKENDS {
         let Ok(kernels) = kernels(cpu, backend.name()) else { continue };
-        cases.push(("the proof differs", prove(kernels, challenge, iterations)? == proof));
+        cases.push(("the proof differs", prove(kernels, challenge, iterations, 2)? == proof));
     }
     let here = |proof: &[u8], iterations: u64, depth: u64| {
         let question = Question { x: &x_bytes, proof, iterations, depth };
