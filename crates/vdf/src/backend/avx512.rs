@@ -6,6 +6,7 @@ use super::generic::nudupl::multiples;
 use super::{Broad, Kernels, Middle, Narrow, adx, candidates, chain_kernel};
 
 mod forms;
+mod inverse;
 mod partial;
 
 pub(super) static KERNELS: Kernels =
@@ -46,7 +47,10 @@ unsafe fn middle(form: &mut Middle, stop: usize, n: u64) -> u64 {
 )]
 #[inline]
 fn square(lane: Adx, form: &Middle, stop: usize) -> Option<Middle> {
-    let invert = |a: &_, b: &_| lanework_integer::gcd::binary::invert::<_, 8, 13>(lane, a, b);
+    let invert = |a: &_, b: &_| match inverse::invert(a, b) {
+        None => lanework_integer::gcd::binary::invert::<_, 8, 13>(lane, a, b),
+        some => some,
+    };
     let (m, k) = multiples(form, invert)?;
     // e is at most about c / 2^stop, or c / a if there is nothing to reduce, and has to fit in the lanes.
     let least = stop.min(lanework_integer::limbs::bits(&form.a));
