@@ -12,6 +12,8 @@ mod adx;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 pub(crate) mod candidates;
+#[cfg(target_arch = "x86_64")]
+mod eight;
 pub(crate) mod generic;
 mod portable;
 

@@ -2,12 +2,13 @@
 
 use lanework_integer::kernels::Adx;
 
-use super::generic::nudupl::multiples;
-use super::{Broad, Kernels, Middle, Narrow, adx, candidates, chain_kernel};
+use super::{Broad, Kernels, Middle, Narrow, adx, candidates, chain_kernel, eight};
 
 mod forms;
 mod inverse;
 mod partial;
+#[cfg(test)]
+mod tests;
 
 pub(super) static KERNELS: Kernels =
     Kernels { narrow, middle, broad, compose: adx::COMPOSE, candidates: &candidates::avx512::CANDIDATES };
@@ -51,7 +52,8 @@ fn square(lane: Adx, form: &Middle, stop: usize) -> Option<Middle> {
         None => lanework_integer::gcd::binary::invert::<_, 8, 13>(lane, a, b),
         some => some,
     };
-    let (m, k) = multiples(form, invert)?;
+    // SAFETY: this function is compiled for what they need.
+    let (m, k) = unsafe { eight::multiples(form, invert)? };
     // e is at most about c / 2^stop, or c / a if there is nothing to reduce, and has to fit in the lanes.
     let least = stop.min(lanework_integer::limbs::bits(&form.a));
     if lanework_integer::limbs::bits(&form.c) > least + partial::LONGEST - 2 {

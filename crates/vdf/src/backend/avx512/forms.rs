@@ -51,9 +51,9 @@ fn products(rows: &Rows) -> [__m256i; FULL] {
         y[i] = _mm512_permutexvar_epi64(right, limbs[i]);
     }
     let sign = _mm512_set1_epi64(1 << (LANE - 1));
-    // Only e and v may be below 0; they are what they seem to be less 2^306.
-    let (minus_x, minus_y) =
-        (_mm512_test_epi64_mask(x[HALF - 1], sign) & 0xf0, _mm512_test_epi64_mask(y[HALF - 1], sign) & 0xf0);
+    // Numbers below 0 are what they seem to be less 2^306.
+    let minus_x = _mm512_test_epi64_mask(x[HALF - 1], sign);
+    let minus_y = _mm512_test_epi64_mask(y[HALF - 1], sign);
     let (mut low, mut high) = ([zero; FULL], [zero; FULL]);
     for i in 0..HALF {
         low[i + HALF] = _mm512_mask_sub_epi64(low[i + HALF], minus_y, low[i + HALF], x[i]);

@@ -19,7 +19,9 @@ pub(super) const MASK: i64 = (1 << LANE) - 1;
 /// A window stops when its smaller number was below this: then entries are below 1.5 * 2^30.
 const PRECISE: i64 = 34;
 /// Steps that are begun before the vectors get the matrix before.
-const AHEAD: u64 = 5;
+const AHEAD: u64 = 2;
+/// Steps after that, before anything is done with the rows' highest bits: they take their time.
+const AGAIN: u64 = 4;
 
 /// Two rows in lanes; the upper halves of x are not kept once it fits in the lower.
 #[derive(Clone, Copy)]
@@ -31,7 +33,7 @@ pub(super) struct Rows {
 }
 
 /// A window's matrix: x0' = f0 x0 + g0 x1, x1' = f1 x0 + g1 x1; f and g have opposite signs, if any.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Matrix {
     f: [i64; 2],
     g: [i64; 2],
@@ -195,29 +197,34 @@ fn long(pair: Pair, a: [__m512i; 2], b: [__m512i; 2]) -> (__m512i, __m512i) {
 impl Rows {
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
-    fn update(&mut self, m: &Matrix, wide: bool) {
+    fn times(self, m: &Matrix, wide: bool) -> Rows {
         let (first, second) = (pair(m.f[0], m.g[0]), pair(m.f[1], m.g[1]));
-        let Rows { x, upper, v, e } = *self;
-        if wide {
-            (self.x[0], self.upper[0]) = long(first, [x[0], upper[0]], [x[1], upper[1]]);
-            (self.x[1], self.upper[1]) = long(second, [x[0], upper[0]], [x[1], upper[1]]);
+        let Rows { x, upper, v, e } = self;
+        let (x, upper) = if wide {
+            let (x0, upper0) = long(first, [x[0], upper[0]], [x[1], upper[1]]);
+            let (x1, upper1) = long(second, [x[0], upper[0]], [x[1], upper[1]]);
+            ([x0, x1], [upper0, upper1])
         } else {
-            self.x = [short(first, x[0], x[1]), short(second, x[0], x[1])];
-        }
-        self.v = [short(first, v[0], v[1]), short(second, v[0], v[1])];
-        self.e = [short(first, e[0], e[1]), short(second, e[0], e[1])];
+            ([short(first, x[0], x[1]), short(second, x[0], x[1])], upper)
+        };
+        let v = [short(first, v[0], v[1]), short(second, v[0], v[1])];
+        let e = [short(first, e[0], e[1]), short(second, e[0], e[1])];
+        Rows { x, upper, v, e }
     }
 }
 
-/// x0 and x1 in memory, eight zeros below each.
+/// Rows in memory: x with eight zeros below, and v and e.
 #[repr(align(64))]
-struct Spill([[u64; 24]; 2]);
+struct Spill {
+    x: [[u64; 24]; 2],
+    others: [[u64; 8]; 4],
+}
 
 impl Spill {
     #[target_feature(enable = "avx512f")]
     #[inline]
     fn store(&mut self, rows: &Rows, wide: bool) {
-        for (to, (x, upper)) in self.0.iter_mut().zip(rows.x.iter().zip(&rows.upper)) {
+        for (to, (x, upper)) in self.x.iter_mut().zip(rows.x.iter().zip(&rows.upper)) {
             // SAFETY: 24 words are there, and aligned.
             unsafe {
                 _mm512_store_si512(to.as_mut_ptr().add(8).cast(), *x);
@@ -226,13 +233,26 @@ impl Spill {
                 }
             }
         }
+        for (to, from) in self.others.iter_mut().zip(rows.v.iter().chain(&rows.e)) {
+            // SAFETY: eight words are there, and aligned.
+            unsafe { _mm512_store_si512(to.as_mut_ptr().cast(), *from) };
+        }
+    }
+
+    /// v0, v1, e0, e1 over 2^(51 base), rounded down and modulo 2^128.
+    #[inline(always)]
+    fn middles(&self, base: usize) -> [u128; 4] {
+        self.others.map(|x| {
+            let at = |i: usize| u128::from(x[(base + i).min(7)]);
+            at(0).wrapping_add(at(1) << LANE).wrapping_add(at(2) << (2 * LANE))
+        })
     }
 
     /// The highest 127 bits of a number below 2^bits, bits at most 512.
     #[inline(always)]
     fn top(&self, row: usize, bits: usize) -> u128 {
         let (limb, rest) = ((bits - 1) / LANE, (bits - 1) % LANE);
-        let limbs = &self.0[row];
+        let limbs = &self.x[row];
         let at = |i: usize| limbs[(limb + 8 - i).min(23)];
         let below =
             (((u128::from(at(1)) << LANE) + u128::from(at(2))) << 24) + u128::from(at(3) >> (LANE - 24));
@@ -241,6 +261,60 @@ impl Spill {
         u128::from((top >> rest).wrapping_add(at(0) << (62 - rest))) << 64 | u128::from(bottom)
     }
 }
+
+const TWO_64: f64 = (1u128 << 64) as f64;
+
+/// 2^n.
+#[inline(always)]
+fn power(n: i64) -> f64 {
+    f64::from_bits(((1023 + n) as u64) << 52)
+}
+
+/// The last matrix, and the first steps of reducing the form that comes of the rows after it: their norms and product are known
+/// well enough from the highest bits. What these leave, or get wrong, the form's own reduction mends.
+#[inline(always)]
+fn finished(m: Matrix, x: [f64; 2], [v0, v1, e0, e1]: [u128; 4], determinant: &mut i64) -> Matrix {
+    let Matrix { mut f, mut g } = m;
+    // What was above 2^127 goes away when the matrix has made it short.
+    let row = |i: usize, first, second| {
+        let value = apply(first, second, f[i], g[i]) as i128;
+        (value >> 64) as i64 as f64 * TWO_64 + value as u64 as f64
+    };
+    let (v, e) = ([row(0, v0, v1), row(1, v0, v1)], [row(0, e0, e1), row(1, e0, e1)]);
+    let mut a = x[0] * x[0] + e[0] * v[0];
+    let mut c = x[1] * x[1] + e[1] * v[1];
+    let mut b = 2.0 * x[0] * x[1] + e[0] * v[1] + e[1] * v[0];
+    for _ in 0..STEPS {
+        // The shorter row first, then the nearest multiple of it off the other.
+        if a > c {
+            (a, c) = (c, a);
+            f.swap(0, 1);
+            g.swap(0, 1);
+            *determinant = -*determinant;
+        }
+        let q = (b / (a + a)).round_ties_even();
+        if q.is_nan() || q.abs() > LARGEST {
+            break;
+        }
+        let next = |k: [i64; 2]| k[1] - q as i64 * k[0];
+        let (f1, g1) = (next(f), next(g));
+        // Lanes take differences only.
+        if f1.signum() * g1.signum() > 0 || (f1 | g1) == 0 || (f1.abs() | g1.abs()) >> 48 != 0 {
+            break;
+        }
+        (f[1], g[1]) = (f1, g1);
+        c -= q * (b - q * a);
+        b -= 2.0 * q * a;
+        if c >= a {
+            break;
+        }
+    }
+    Matrix { f, g }
+}
+
+/// Steps of reduction in advance, and their largest quotient.
+const STEPS: usize = 3;
+const LARGEST: f64 = 65536.0;
 
 /// The numbers that the rows start from: (a, 0, b) and (k, 1, m).
 pub(super) struct Start<'a> {
@@ -289,7 +363,9 @@ pub(super) fn reduce(start: &Start<'_>, stop: usize) -> Option<(Rows, i64)> {
     let (mut y0, mut y1) = (t0, t1);
     // The weight of the lowest bit of t and y.
     let mut weight = bits as i64 - 127;
-    let mut spill = Spill([[0; 24]; 2]);
+    let mut spill = Spill { x: [[0; 24]; 2], others: [[0; 8]; 4] };
+    spill.store(&rows, true);
+    let base = stop.saturating_sub(112).div_ceil(LANE);
     let mut determinant = 1i64;
     let mut wide = true;
     let mut before: Option<Matrix> = None;
@@ -303,18 +379,28 @@ pub(super) fn reduce(start: &Start<'_>, stop: usize) -> Option<(Rows, i64)> {
         let lowest = weight + 64 - i64::from(shift);
         let bits = (lowest + 64) as usize;
         let limit = 1u64 << (stop as i64 - lowest).clamp(PRECISE, 63);
-        if b < limit {
-            if stop as i64 - lowest < PRECISE {
-                return None;
-            }
-            break bits;
+        let done = b < limit;
+        if done && stop as i64 - lowest < PRECISE {
+            return None;
         }
         let (mut m0, mut m1) = (1u64, 1u64 << 32);
         steps!(a => a, b => b, m0, m1, limit, AHEAD);
+        if done {
+            let m = before.unwrap_or(Matrix { f: [1, 0], g: [0, 1] });
+            let unit = power(weight - (LANE * base) as i64);
+            let x = [y0, y1].map(|y| ((y >> 64) as u64 as f64 * TWO_64 + y as u64 as f64) * unit);
+            before = Some(finished(m, x, spill.middles(base), &mut determinant));
+        }
         if let Some(m) = &before {
-            rows.update(m, wide);
+            rows = rows.times(m, wide);
+        }
+        if done {
+            break bits;
+        }
+        if before.is_some() {
             spill.store(&rows, wide);
             wide &= bits > 400;
+            steps!(a => a, b => b, m0, m1, limit, AGAIN);
             (t0, t1) = (spill.top(0, bits), spill.top(1, bits));
             weight = bits as i64 - 127;
         }
@@ -331,8 +417,5 @@ pub(super) fn reduce(start: &Start<'_>, stop: usize) -> Option<(Rows, i64)> {
         determinant = determinant.wrapping_mul(f0.wrapping_mul(g1).wrapping_sub(f1.wrapping_mul(g0)));
         before = Some(Matrix { f: [f0, f1], g: [g0, g1] });
     };
-    if let Some(m) = &before {
-        rows.update(m, wide);
-    }
     (bits <= LONGEST).then_some((rows, determinant))
 }

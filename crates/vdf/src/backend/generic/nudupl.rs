@@ -27,7 +27,7 @@ pub(crate) struct State<const N: usize, const C: usize> {
 
 /// 1 / x modulo 2^64, x odd.
 #[inline(always)]
-pub(super) fn inverse64(x: u64) -> u64 {
+pub(crate) fn inverse64(x: u64) -> u64 {
     // 5 bits, then twice as many with every step.
     let mut y = x.wrapping_mul(3) ^ 2;
     for _ in 0..4 {

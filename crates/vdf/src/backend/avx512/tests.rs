@@ -1,0 +1,149 @@
+//! The vector squaring against the plain one, on random forms and on shapes that are hard for lanes.
+
+use lanework_cpu::Cpu;
+use lanework_integer::kernels::Portable;
+use lanework_integer::{Int, Uint};
+
+use super::{Middle, middle};
+use crate::backend::BACKENDS;
+use crate::backend::generic::general::General;
+use crate::backend::generic::nudupl;
+
+fn available() -> bool {
+    let backend = BACKENDS.iter().find(|b| b.name() == "avx512");
+    backend.is_some_and(|b| b.get(&Cpu::detect()).is_ok())
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        let x = (self.0 ^ self.0 >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        x ^ x >> 32
+    }
+}
+
+fn wide(form: &Middle) -> General {
+    General {
+        a: Int::new(false, Uint::from_limbs(form.a).resize()),
+        b: Int::new(form.negative, Uint::from_limbs(form.b).resize()),
+        c: Int::new(false, Uint::from_limbs(form.c).resize()),
+    }
+}
+
+fn narrow(form: &General) -> Option<Middle> {
+    Some(Middle {
+        a: *form.a.magnitude().try_resize::<8>()?.limbs(),
+        b: *form.b.magnitude().try_resize::<8>()?.limbs(),
+        negative: form.b.is_negative(),
+        c: *form.c.magnitude().try_resize::<9>()?.limbs(),
+    })
+}
+
+/// A discriminant of `bits` bits and a form of it with a given a of half that length or less: a prime-free construction,
+/// since b^2 + |D| = 4 a c is made true by choosing c, and with it D.
+fn form(random: &mut Random, bits: usize, a_bits: usize, sparse: bool) -> Option<(Uint<32>, General)> {
+    let mut number = |bits: usize| {
+        let mut limbs = [0u64; 72];
+        for limb in &mut limbs[..bits.div_ceil(64)] {
+            *limb = match random.next() % 4 {
+                0 if sparse => 0,
+                1 if sparse => u64::MAX,
+                _ => random.next(),
+            };
+        }
+        limbs[(bits - 1) / 64] |= 1 << ((bits - 1) % 64);
+        (bits..4608).for_each(|i| limbs[i / 64] &= !(1 << (i % 64)));
+        Uint::<72>::from_limbs(limbs)
+    };
+    let (a, mut b, c) = (number(a_bits), number(a_bits - 1), number(bits - a_bits - 2));
+    let mut low = *b.limbs();
+    low[0] |= 1;
+    b = Uint::from_limbs(low);
+    let four: Uint<72> = a.times(&c);
+    let square: Uint<72> = b.times(&b);
+    let magnitude: Int<72> = Int::new(false, four << 2).minus(&Int::new(false, square));
+    if magnitude.is_negative() || magnitude.magnitude().bits() > 1024 {
+        return None;
+    }
+    let form =
+        General { a: Int::new(false, a), b: Int::new(random.next() & 1 != 0, b), c: Int::new(false, c) };
+    Some((magnitude.magnitude().resize(), form.reduced()))
+}
+
+/// Both squares of the form, which agree as classes and so as reduced forms, or who refused it: the plain code, ours.
+fn compare(form: &Middle, stop: usize) -> Result<Middle, [bool; 2]> {
+    let mut plain = *form;
+    let invert = |a: &_, b: &_| lanework_integer::gcd::binary::invert::<_, 8, 13>(Portable, a, b);
+    let taken = nudupl::square::<_, 8, 9, 5, 13>(Portable, &mut plain, stop, invert);
+    let mut ours = *form;
+    // SAFETY: `available` was asked.
+    let done = unsafe { middle(&mut ours, stop, 1) };
+    if done == 0 || !taken {
+        assert!(done != 0 || wide(&ours) == wide(form), "an unsquared form was changed");
+        return Err([!taken, done == 0]);
+    }
+    assert!(wide(&ours).reduced() == wide(&plain).reduced(), "squares of one form differ");
+    Ok(ours)
+}
+
+/// Walks of 60 squarings from random forms of every length that this code serves: over 100,000 squarings.
+#[test]
+fn squares_equal_the_plain_ones() {
+    if !available() {
+        return;
+    }
+    let mut random = Random(5);
+    let (mut taken, mut refused) = (0u64, 0u64);
+    for round in 0..2_000 {
+        let bits = match round % 4 {
+            0 | 1 => 1024,
+            2 => 1016 + (random.next() % 9) as usize,
+            _ => 513 + (random.next() % 512) as usize,
+        };
+        let a_bits = bits / 2 - (random.next() % 40) as usize;
+        let Some((magnitude, start)) = form(&mut random, bits, a_bits, round % 3 == 0) else { continue };
+        let stop = magnitude.bits().div_ceil(4) + 5;
+        let Some(mut form) = narrow(&start) else { continue };
+        for _ in 0..60 {
+            match compare(&form, stop) {
+                Ok(next) => {
+                    form = next;
+                    taken += 1;
+                }
+                Err([plain, ours]) => {
+                    // A divisor that a and b have in common is refused by both, and frequent if the discriminant has small ones.
+                    refused += u64::from(plain != ours);
+                    let Some(next) = wide(&form).square(&magnitude).and_then(|x| narrow(&x)) else { break };
+                    form = next;
+                }
+            }
+        }
+    }
+    assert!(taken > 100_000, "{taken} squarings compared");
+    assert!(refused < taken / 1000, "{refused} refused of {taken}");
+}
+
+/// Forms with a long common run of zeros or ones, or an a much shorter than the discriminant's half: they may be refused, but
+/// never squared to something else.
+#[test]
+fn hard_shapes_are_squared_or_refused() {
+    if !available() {
+        return;
+    }
+    let mut random = Random(9);
+    let mut compared = 0;
+    for round in 0..3_000usize {
+        let bits = 520 + round % 505;
+        let a_bits = 8 + (random.next() as usize) % (bits / 2 - 8);
+        let Some((magnitude, start)) = form(&mut random, bits, a_bits, true) else { continue };
+        let stop = magnitude.bits().div_ceil(4) + 5;
+        if magnitude.bits() <= 512 {
+            continue;
+        }
+        let Some(form) = narrow(&start) else { continue };
+        compared += u64::from(compare(&form, stop).is_ok());
+    }
+    assert!(compared > 100, "{compared} compared");
+}
