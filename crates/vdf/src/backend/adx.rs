@@ -3,7 +3,8 @@
 use lanework_integer::kernels::Adx;
 
 use super::generic::nucomp;
-use super::{Broad, Compose, Kernels, Middle, Narrow, candidates, chain_kernel};
+use super::generic::nudupl::square_with;
+use super::{Broad, Compose, Kernels, Middle, Narrow, candidates, chain_kernel, eight};
 
 pub(super) static KERNELS: Kernels =
     Kernels { narrow, middle, broad, compose: COMPOSE, candidates: &candidates::adx::CANDIDATES };
@@ -26,7 +27,17 @@ unsafe fn narrow(form: &mut Narrow, stop: usize, n: u64) -> u64 {
 unsafe fn middle(form: &mut Middle, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
-    chain_kernel!(lane, form, stop, n, 8 9 5 13)
+    let mut done = 0;
+    while done < n {
+        let invert = |a: &_, b: &_| lanework_integer::gcd::binary::invert(lane, a, b);
+        // SAFETY: the caller's promise.
+        let multiples = |form: &_| unsafe { eight::multiples(form, invert) };
+        if !square_with::<_, 8, 9, 5>(lane, form, stop, multiples) {
+            break;
+        }
+        done += 1;
+    }
+    done
 }
 
 /// # Safety

@@ -158,7 +158,18 @@ pub(crate) fn square<L: Lane, const N: usize, const C: usize, const H: usize, co
     stop: usize,
     invert: impl FnOnce(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
 ) -> bool {
-    match attempt::<L, N, C, H, M>(lane, form, stop, invert) {
+    square_with::<L, N, C, H>(lane, form, stop, |form| multiples(form, invert))
+}
+
+/// [`square`] with another code for [`multiples`].
+#[inline(always)]
+pub(crate) fn square_with<L: Lane, const N: usize, const C: usize, const H: usize>(
+    lane: L,
+    form: &mut State<N, C>,
+    stop: usize,
+    multiples: impl FnOnce(&State<N, C>) -> Option<([u64; N], [u64; N])>,
+) -> bool {
+    match attempt::<L, N, C, H>(lane, form, stop, multiples) {
         Some(mut square) => {
             square.negative ^= form.negative;
             *form = square;
@@ -194,11 +205,11 @@ pub(crate) fn multiples<const N: usize, const C: usize, const M: usize>(
 }
 
 #[inline(always)]
-fn attempt<L: Lane, const N: usize, const C: usize, const H: usize, const M: usize>(
+fn attempt<L: Lane, const N: usize, const C: usize, const H: usize>(
     lane: L,
     form: &State<N, C>,
     stop: usize,
-    invert: impl FnOnce(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
+    multiples: impl FnOnce(&State<N, C>) -> Option<([u64; N], [u64; N])>,
 ) -> Option<State<N, C>> {
     let State { a, b, c, .. } = form;
     // |e| <= x + c v / a, where v is not above a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In groups of
@@ -206,7 +217,7 @@ fn attempt<L: Lane, const N: usize, const C: usize, const H: usize, const M: usi
     if limbs::bits(c) + 3 > stop.min(limbs::bits(a)) + 64 * H {
         return None;
     }
-    let (m, mut x1) = multiples(form, invert)?;
+    let (m, mut x1) = multiples(form)?;
     let mut x0 = *a;
     let mut columns = Columns::<H> { v: [[0; H]; 2], e: [[0; H]; 2] };
     columns.v[1][0] = 1;
