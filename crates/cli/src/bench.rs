@@ -182,7 +182,7 @@ pub(crate) fn race_all(
 }
 
 #[cfg(feature = "peers")]
-fn peer_builds(session: &Session) -> Vec<lanework_lab::machine::PeerBuild> {
+pub(crate) fn peer_builds(session: &Session) -> Vec<lanework_lab::machine::PeerBuild> {
     let mut builds =
         session.context.peers.as_deref().map(lanework_subjects::mayo::peers::builds).unwrap_or_default();
     builds.extend(lanework_subjects::magma::peers::builds(&session.context));
@@ -193,7 +193,7 @@ fn peer_builds(session: &Session) -> Vec<lanework_lab::machine::PeerBuild> {
 }
 
 #[cfg(not(feature = "peers"))]
-fn peer_builds(_: &Session) -> Vec<lanework_lab::machine::PeerBuild> {
+pub(crate) fn peer_builds(_: &Session) -> Vec<lanework_lab::machine::PeerBuild> {
     Vec::new()
 }
 

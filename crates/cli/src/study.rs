@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod common;
+mod ifma;
 mod magma;
 mod mayo;
 
@@ -37,7 +38,7 @@ struct Found {
 }
 
 /// Every study there is.
-const STUDIES: [Entry; 2] = [magma::ENTRY, mayo::ENTRY];
+const STUDIES: [Entry; 3] = [ifma::ENTRY, magma::ENTRY, mayo::ENTRY];
 
 impl Entry {
     fn named(name: &str) -> Result<&'static Entry, Failure> {
