@@ -184,10 +184,8 @@ impl Runner {
             TRANSLATE => {
                 let target = self.lane.word(CONTROL + TARGET);
                 match self.translator.copy(target, sites, |at| program.code(at)) {
-                    Ok((copy, new)) => {
-                        if let Some(patch) = new {
-                            self.put(patch);
-                        }
+                    Ok((copy, patches)) => {
+                        patches.into_iter().for_each(|patch| self.put(patch));
                         match self.lane.half(CONTROL + SITE) {
                             0 => self.put(self.translator.entry(target, copy)),
                             site => self.put(self.translator.join(site, copy)),

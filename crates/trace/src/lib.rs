@@ -5,6 +5,7 @@ mod emit;
 mod lane;
 mod layout;
 mod leak;
+mod lockstep;
 mod program;
 mod record;
 mod site;
@@ -15,6 +16,7 @@ mod translate;
 
 pub use iced_x86;
 pub use leak::{Difference, Failure, Kind, Report};
+pub use lockstep::{Correspondence, Divergence, Lockstep, Mismatch};
 pub use record::{FLAGS, Step};
 pub use site::{Access, Site, Touch};
 pub use snapshot::{Advance, Engine, Operation, Options, Outcome, Snapshot};

@@ -23,6 +23,12 @@ use crate::site::Sites;
 /// Instructions of one block.
 const LONGEST: usize = 64;
 
+/// Length of what [`Translator::exit`] writes.
+const EXIT_BYTES: usize = 58;
+
+/// Blocks copied at once.
+const AHEAD: usize = 200;
+
 /// Why there is no translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -47,6 +53,8 @@ pub(crate) struct Translator {
     pub(crate) routines: Routines,
     known: HashMap<u64, u64>,
     templates: HashMap<Shape, (Vec<u8>, usize)>,
+    /// Jumps to known places that have not been joined to a copy: where they stand, and where they go.
+    open: Vec<(u32, u64)>,
 }
 
 /// Bytes to be put into the lane, at an offset.
@@ -60,7 +68,7 @@ impl Translator {
         let (end, leave) = (code.here().next_multiple_of(16), routines.leave);
         let exit = base + (CONTROL + EXIT) as u64;
         let known = HashMap::from([(exit, leave)]);
-        let this = Translator { base, end, routines, known, templates: HashMap::new() };
+        let this = Translator { base, end, routines, known, templates: HashMap::new(), open: Vec::new() };
         let patches = vec![(CODE, code.bytes), this.entry(exit, leave)];
         Ok((this, patches))
     }
@@ -78,12 +86,39 @@ impl Translator {
         (site as usize + 1, (copy.wrapping_sub(after) as u32).to_le_bytes().to_vec())
     }
 
-    /// The copy of the code at `target`, and the bytes of it if it is new.
+    /// The copy of the code at `target`, and what is to be written for it. Where that is new, the places that it jumps to are
+    /// copied with it, and those that they jump to, up to some number: asking takes far longer than copying.
     pub(crate) fn copy<'c>(
         &mut self,
         target: u64,
         sites: &mut Sites,
         fetch: impl Fn(u64) -> &'c [u8],
+    ) -> Result<(u64, Vec<Patch>), Refusal> {
+        self.open.clear();
+        let (copy, first) = self.block(target, sites, &fetch)?;
+        let mut patches: Vec<Patch> = first.into_iter().collect();
+        let mut turns = 0;
+        while turns < AHEAD && !patches.is_empty() {
+            let Some((site, target)) = self.open.pop() else { break };
+            let before = self.open.len();
+            let Ok((copy, patch)) = self.block(target, sites, &fetch) else {
+                // Its jumps are not there.
+                self.open.truncate(before);
+                continue;
+            };
+            patches.extend(patch);
+            patches.push(self.join(site, copy));
+            turns += 1;
+        }
+        // What is left open is asked for when it is reached.
+        Ok((copy, patches))
+    }
+
+    fn block<'c>(
+        &mut self,
+        target: u64,
+        sites: &mut Sites,
+        fetch: &impl Fn(u64) -> &'c [u8],
     ) -> Result<(u64, Option<Patch>), Refusal> {
         if let Some(&copy) = self.known.get(&target) {
             return Ok((copy, None));
@@ -154,14 +189,16 @@ impl Translator {
     }
 
     /// Goes on at a known address of the program.
-    fn exit(&self, code: &mut Code, target: u64) {
+    fn exit(&mut self, code: &mut Code, target: u64) {
         let site = code.here() - self.base;
+        self.open.push((site as u32, target));
         let next = code.here() + 5;
         code.jump(next);
         code.set_both(TARGET, target);
         code.set(KIND, TRANSLATE);
         code.set(SITE, site as u32);
         code.jump(self.routines.ask);
+        debug_assert_eq!(code.here() - self.base - site, EXIT_BYTES as u64);
     }
 
     fn refuse(&self, code: &mut Code, address: u64) {
@@ -172,7 +209,7 @@ impl Translator {
 
     /// Writes one instruction; whether the block ends with it.
     fn instruction(
-        &self,
+        &mut self,
         code: &mut Code,
         i: &Instruction,
         written: usize,
@@ -216,9 +253,7 @@ impl Translator {
                 Ok(true)
             }
             FlowControl::ConditionalBranch if i.op0_kind() == OpKind::NearBranch64 => {
-                let mut straight = Code::new(self.end);
-                self.exit(&mut straight, 0);
-                let over = straight.bytes.len() as u8;
+                let over = EXIT_BYTES as u8;
                 if i.is_jcc_short_or_near() {
                     // Conditions have the numbers that they have in the opcode, and one for none before them.
                     let condition = i.condition_code() as u8 - 1;
