@@ -222,3 +222,18 @@ pub fn runs(tier: &str) -> bool {
         _ => true,
     }
 }
+
+/// A jump on what a comparison of 64 lanes says. Nothing on a CPU without AVX-512.
+pub fn branch_wide(secret: &[u8]) {
+    lanes::run_branch_on_mask(secret);
+}
+
+/// Sixteen loads at once. Nothing on a CPU without AVX-512.
+pub fn load_wide(secret: &[u8]) {
+    lanes::run_gather_wide(secret);
+}
+
+/// As many turns as it takes to shift a secret out of every lane of 64. Nothing on a CPU without AVX-512.
+pub fn loop_wide(secret: &[u8]) {
+    lanes::run_loop_over_wide_lanes(secret);
+}

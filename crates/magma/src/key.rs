@@ -29,6 +29,12 @@ impl Choice {
         Ok(Choice { kernels: row.get(cpu)?, name: row.name() })
     }
 
+    /// Kernels of a test.
+    #[cfg(test)]
+    pub(crate) const fn of(name: &'static str, kernels: &'static Kernels) -> Choice {
+        Choice { kernels, name }
+    }
+
     /// The backend's name.
     #[must_use]
     pub const fn name(&self) -> &'static str {

@@ -6,7 +6,9 @@
 //! and the three answers that `release` names, where they are given. That secrets came out is asserted everywhere: where
 //! memcheck had lost track of them, silence would mean nothing. [`leaky`] shows that a leak in any kernel would be seen.
 //!
-//! What this cannot see: instructions whose time depends on their operands; the backends that valgrind has no instructions
+//! [`traced`] compares runs on different secrets instruction by instruction, on every backend that this CPU has.
+//!
+//! What memcheck cannot see: instructions whose time depends on their operands; the backends that valgrind has no instructions
 //! for, which the tests name when they pass; lengths and numbers of messages that are not tried; what another compiler makes
 //! of the code. The traits of other crates, in `traits`, lead to the same code by other names. Streebog, which keys are
 //! derived with, leaks: see [`STREEBOG`].
@@ -19,6 +21,7 @@ mod kernels;
 mod messages;
 mod modes;
 mod secrets;
+mod traced;
 
 use std::cell::RefCell;
 

@@ -5,7 +5,10 @@
 //! memcheck takes for undefined, on the true kernels and through the true schedule of `scheme`; `instrument` says what
 //! counts as released. `plants` shows that a leak in any kernel would be seen.
 //!
-//! What this cannot see: instructions whose time depends on their operands; the avx512 backend; key files; paths that the
+//! [`traced`] compares runs on different secrets instruction by instruction, on every backend that this CPU has: all that there
+//! is for those whose instructions valgrind does not know.
+//!
+//! What memcheck cannot see: instructions whose time depends on their operands; the avx512 backend; key files; paths that the
 //! keys and messages here do not take; what another compiler makes of the portable code. And it looks at the build that it
 //! is part of: debug assertions check sums of secrets for overflow, by branches, so that only an optimised build without
 //! them, as it is shipped, is judged: `cargo test --release -p lanework-mayo --lib leaks`.
@@ -13,6 +16,7 @@
 
 mod instrument;
 mod plants;
+mod traced;
 
 use lanework_cpu::Settings;
 use lanework_leakage::memcheck::{make_secret, release, running, secret_bytes};

@@ -1,9 +1,9 @@
 //! Planted leaks that need memory by pointers or a processor with wide lanes, behind a question whether it has them.
 
 use core::arch::x86_64::{
-    __m512i, _mm512_and_si512, _mm512_cmpeq_epi8_mask, _mm512_i32gather_epi32, _mm512_i32scatter_epi32,
-    _mm512_mask_blend_epi8, _mm512_mask_compressstoreu_epi8, _mm512_set1_epi8, _mm512_set1_epi32,
-    _mm512_setzero_si512, _mm512_srli_epi64, _mm512_test_epi8_mask,
+    __m512i, _mm512_and_si512, _mm512_i32gather_epi32, _mm512_i32scatter_epi32, _mm512_mask_blend_epi8,
+    _mm512_mask_compressstoreu_epi8, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_srli_epi64, _mm512_test_epi8_mask,
 };
 use core::hint::black_box;
 
@@ -51,7 +51,7 @@ macro_rules! on_avx512 {
 on_avx512! {
     run_branch_on_mask:
     branch_on_mask(secret) {
-        if _mm512_cmpeq_epi8_mask(_mm512_set1_epi8(secret[0] as i8), _mm512_setzero_si512()) != 0 {
+        if _mm512_test_epi8_mask(_mm512_set1_epi8(secret[0] as i8), _mm512_set1_epi8(1)) != 0 {
             black_box(secret);
         }
     }
@@ -80,9 +80,9 @@ on_avx512! {
     }
     run_loop_over_wide_lanes:
     loop_over_wide_lanes(secret) {
-        let mut lanes = _mm512_set1_epi8(secret[0] as i8);
+        let mut lanes = _mm512_set1_epi64(i64::from(secret[0]));
         while _mm512_test_epi8_mask(lanes, lanes) != 0 {
-            lanes = black_box(_mm512_srli_epi64::<8>(lanes));
+            lanes = black_box(_mm512_srli_epi64::<1>(lanes));
         }
     }
     run_select_by_mask:

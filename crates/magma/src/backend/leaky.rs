@@ -1,16 +1,16 @@
 //! Backends with planted leaks, for the tests of `leaks`: every kernel, leaking by a branch, by an address and by the turns of
-//! a loop, in every tier that valgrind can run; and the cipher by tables, as everybody else has it.
+//! a loop, in every tier that valgrind can run and in `avx512`; and the cipher by tables, as everybody else has it.
 
 use core::ops::Range;
 
 use lanework_cpu::memory::Block;
 use lanework_leakage::plants::{
-    ADDRESS, BRANCH, FILE, branch_on_byte, branch_on_lanes, load_by_byte, load_by_lanes, loop_over_bits,
-    loop_over_lanes,
+    ADDRESS, BRANCH, FILE, branch_on_byte, branch_on_lanes, branch_wide, load_by_byte, load_by_lanes,
+    load_wide, loop_over_bits, loop_over_lanes, loop_wide,
 };
 
 use super::chain::{Places, Scratch, Step};
-use super::{Kernels, LaneBlocks, avx2, portable, study};
+use super::{Kernels, LaneBlocks, avx2, avx512, portable, study};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule};
 
@@ -131,6 +131,9 @@ planted!(portable_loop, portable::KERNELS, loop_over_bits, #[target_feature(enab
 planted!(avx2_branch, avx2::KERNELS, branch_on_lanes, #[target_feature(enable = "avx2")]);
 planted!(avx2_load, avx2::KERNELS, load_by_lanes, #[target_feature(enable = "avx2")]);
 planted!(avx2_loop, avx2::KERNELS, loop_over_lanes, #[target_feature(enable = "avx2")]);
+planted!(avx512_branch, avx512::KERNELS, branch_wide, #[target_feature(enable = "avx2")]);
+planted!(avx512_load, avx512::KERNELS, load_wide, #[target_feature(enable = "avx2")]);
+planted!(avx512_loop, avx512::KERNELS, loop_wide, #[target_feature(enable = "avx2")]);
 
 /// The study's tables as the portable tier's kernel. Each tier has a function of its own, so that memcheck, which says the
 /// same only once, speaks of each.
@@ -167,6 +170,11 @@ pub(crate) fn of(tier: &'static str) -> Vec<Plant> {
             ("branch_on_lanes", BRANCH, avx2_branch::plant),
             ("load_by_lanes", ADDRESS, avx2_load::plant),
             ("loop_over_lanes", BRANCH, avx2_loop::plant),
+        ],
+        "avx512" => [
+            ("branch_on_mask", BRANCH, avx512_branch::plant),
+            ("gather_wide", ADDRESS, avx512_load::plant),
+            ("loop_over_wide_lanes", BRANCH, avx512_loop::plant),
         ],
         other => panic!("no leak is planted in {other}"),
     };

@@ -1,12 +1,12 @@
 //! Backends with planted leaks: every kernel that sees secrets, leaking by a branch and by an address, in every tier
-//! that valgrind can run.
+//! that valgrind can run, and in `avx512`.
 #![forbid(unsafe_code)]
 
 use lanework_leakage::plants::{
-    ADDRESS, BRANCH, branch_on_byte, branch_on_lanes, load_by_byte, load_by_lanes,
+    ADDRESS, BRANCH, branch_on_byte, branch_on_lanes, branch_wide, load_by_byte, load_by_lanes, load_wide,
 };
 
-use crate::backend::{Expand, Kernels, SetKernels, avx2, portable};
+use crate::backend::{Expand, Kernels, SetKernels, avx2, avx512, portable};
 use crate::params::{Params, Round, Set};
 use crate::sys::{Block, bytes};
 
@@ -113,6 +113,9 @@ macro_rules! planted {
                 let mut expand: Expand = $sound.expand;
                 let mut sets = $sound.sets;
                 let set = &mut sets[params().index()];
+                // A kernel behind a kernel: the inner one asks for all of the scratch again.
+                set.sign_blocks = set.scratch_blocks;
+                set.sign_expanded_blocks = set.scratch_blocks;
                 match kernel {
                     "shake256" => expand.shake256 = shake256,
                     "keygen" => set.keygen = keygen,
@@ -134,6 +137,9 @@ planted!(portable_load, portable::KERNELS, load_by_byte);
 planted!(avx2_branch, avx2::KERNELS, branch_on_lanes, #[target_feature(enable = "avx2")]);
 planted!(avx2_load, avx2::KERNELS, load_by_lanes, #[target_feature(enable = "avx2")]);
 
+planted!(avx512_branch, avx512::KERNELS, branch_wide);
+planted!(avx512_load, avx512::KERNELS, load_wide);
+
 /// Plants one leak in the kernel named.
 type Planting = fn(&str) -> &'static Kernels;
 
@@ -146,6 +152,9 @@ pub(super) fn of(tier: &'static str) -> Vec<Plant> {
         ],
         "avx2" => {
             [("branch_on_lanes", BRANCH, avx2_branch::plant), ("load_by_lanes", ADDRESS, avx2_load::plant)]
+        }
+        "avx512" => {
+            [("branch_on_mask", BRANCH, avx512_branch::plant), ("gather_wide", ADDRESS, avx512_load::plant)]
         }
         other => panic!("no leak is planted in {other}"),
     };
