@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use lanework_trace::iced_x86::{Code, Decoder, Instruction, Register};
-use lanework_trace::{Correspondence, Mismatch, Operation, Options, Snapshot};
+use lanework_trace::{Correspondence, Engine, Mismatch, Operation, Options, Snapshot};
 
 mod versions;
 
@@ -135,4 +135,32 @@ fn a_version_equals_itself_elsewhere() {
     let lockstep = snapshot.lockstep([0, 1], &how).unwrap();
     assert_eq!(lockstep.divergence, None);
     assert!(lockstep.compared > 9000 && lockstep.extra == [0, 0], "{lockstep:?}");
+}
+
+/// The x87 tags and the register mm3, as both engines find them in the extended state.
+#[test]
+fn the_extended_state_shows_mmx_registers_and_their_tags() {
+    let versions: [Version; 2] = [versions::spills, versions::rehomed];
+    let code = code(versions[1]);
+    let (emms, ret) = (code[versions::EMMS].ip(), code[versions::EMMS + 1].ip());
+    for engine in [Engine::Copies, Engine::Steps] {
+        let options = Options { engine, extended_state: true, ..Options::default() };
+        let Ok(mut snapshot) = Snapshot::take(&Versions(versions), options) else {
+            assert!(std::env::var_os("LANEWORK_REQUIRE_TRACE").is_none_or(|v| v != "1"), "{engine:?}");
+            eprintln!("SKIPPED: {engine:?}");
+            continue;
+        };
+        let mut seen = Vec::new();
+        let outcome = snapshot.run(1, |step, _| {
+            if [emms, ret].contains(&step.address()) {
+                let state = step.extended_state();
+                // The layout of fxsave: abridged tags in byte 4, mm3 where st3 is.
+                seen.push((step.address(), state[0] >> 32 & 0xff, state[(32 + 3 * 16) / 8]));
+            }
+            true
+        });
+        assert_eq!(outcome.unwrap().ending, lanework_trace::Ending::Returned);
+        // The counter's last spilled value is 1; emms empties the tags and leaves the rest.
+        assert_eq!(seen, [(emms, 0xff, 1), (ret, 0, 1)], "{engine:?}");
+    }
 }
