@@ -1,12 +1,11 @@
 //! The timelord's worker: a timelord sends a discriminant and a form, the worker squares, and sends a proof for each number of
 //! squarings that it is asked for. The conversation is that of chiavdf's `vdf_client`.
 //!
-//! [`frames`] knows the bytes, [`stations`] the chain that is proved while it grows, and [`serve`] brings both to a connection.
+//! [`frames`] knows the bytes; [`serve`] brings them and the [prover](crate::prover) to a connection.
 //! Whatever a timelord sends ends its own conversation at worst, with a [`ClientError`].
 #![forbid(unsafe_code)]
 
 pub mod frames;
 mod session;
-pub mod stations;
 
-pub use session::{ClientError, Event, MOST_REQUESTS, Summary, serve};
+pub use session::{ClientError, Event, LONGEST, MOST_REQUESTS, Summary, serve};

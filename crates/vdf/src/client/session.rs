@@ -7,17 +7,20 @@ use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use super::frames::{self, Awaited, Decoder, FrameError, Kind, Message, Task};
-use super::stations::{LONGEST, Stations};
 use crate::proof::Proof;
-use crate::prover::{Options, Progress, ProverError};
+use crate::prover::{self, Job, Options, ProverError, Stream};
 use crate::serial::Mode;
 
 /// Requests that may wait for the chain; more are not taken.
 pub const MOST_REQUESTS: usize = 1000;
+/// The most squarings that a request may be for: 30 hours at 600,000 a second, and what Chia's segments prove.
+pub const LONGEST: u64 = 1 << 36;
+/// Between two looks at what is asked for, while no proof is ready.
+const BETWEEN_REQUESTS: Duration = Duration::from_millis(20);
 /// Between two looks at whether the conversation is over, while nothing comes.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -28,7 +31,7 @@ pub struct Summary {
     pub requests: u64,
     /// Proofs that were sent.
     pub proofs: u64,
-    /// Squarings of the chain that were done and proved.
+    /// Squarings of the chain.
     pub squarings: u64,
 }
 
@@ -115,8 +118,8 @@ enum Happening {
         iterations: u64,
         proof: Box<Proof>,
     },
-    Unprovable(u64),
-    Position(u64),
+    /// The squarer has ended, after so many squarings.
+    Squared(u64),
     Unsquared(ProverError),
 }
 
@@ -243,7 +246,7 @@ fn converse(
             .name("squarer".into())
             .spawn_scoped(scope, squarer)
             .map_err(|e| ClientError::Prover(ProverError::Thread(e)))?;
-        let talk = Talk { connection, task, halt, request, waiting: BTreeSet::new() };
+        let talk = Talk { connection, task, halt, request: Some(request), waiting: BTreeSet::new() };
         let result = talk.run(happenings, observer);
         halt.store(true, Ordering::Relaxed);
         result
@@ -256,7 +259,8 @@ struct Talk<'a> {
     task: &'a Task,
     /// Tells the squarer to stop.
     halt: &'a AtomicBool,
-    request: Sender<u64>,
+    /// The squarer's queue; its end is the squarer's.
+    request: Option<Sender<u64>>,
     /// What the squarer has been asked for.
     waiting: BTreeSet<u64>,
 }
@@ -272,7 +276,8 @@ impl Talk<'_> {
         happenings: &Receiver<Happening>,
         observer: &mut dyn FnMut(Event<'_>),
     ) -> Result<Summary, ClientError> {
-        let (mut summary, mut stopped) = (Summary::default(), false);
+        let mut summary = Summary::default();
+        let (mut stopped, mut squarer_ended) = (false, false);
         self.say(frames::OK)?;
         // The squarer's end of the queue lives as long as this loop.
         while let Ok(happening) = happenings.recv() {
@@ -288,8 +293,11 @@ impl Talk<'_> {
                     // What is not proved by now is wanted no more.
                     stopped = true;
                     self.halt.store(true, Ordering::Relaxed);
+                    self.request = None;
                     observer(Event::Stopped);
-                    self.say(frames::STOP)?;
+                    if squarer_ended {
+                        self.say(frames::STOP)?;
+                    }
                 }
                 Happening::Said(Message::Acknowledged) => break,
                 Happening::Said(Message::Task(_)) => {}
@@ -299,12 +307,15 @@ impl Talk<'_> {
                     summary.proofs += 1;
                     observer(Event::Sent { iterations, depth: proof.depth() });
                 }
-                Happening::Unprovable(iterations) if !stopped => {
-                    self.waiting.remove(&iterations);
-                    observer(Event::Ignored(iterations));
+                Happening::Proved { .. } => {}
+                Happening::Squared(squarings) => {
+                    summary.squarings = squarings;
+                    squarer_ended = true;
+                    // Its word means that it has stopped.
+                    if stopped {
+                        self.say(frames::STOP)?;
+                    }
                 }
-                Happening::Proved { .. } | Happening::Unprovable(_) => {}
-                Happening::Position(position) => summary.squarings = position,
                 Happening::Unsquared(e) => {
                     // Nothing more will come from here: the timelord shall not wait for it.
                     let _ = self.say(frames::STOP);
@@ -312,7 +323,7 @@ impl Talk<'_> {
                 }
                 Happening::Unread(e) => {
                     // It may still listen, whatever it said. If not, there is nobody to tell.
-                    if !stopped {
+                    if !(stopped && squarer_ended) {
                         let _ = self.say(frames::STOP);
                     }
                     return Err(e);
@@ -331,13 +342,13 @@ impl Talk<'_> {
             return false;
         }
         if self.waiting.insert(iterations) {
-            return self.request.send(iterations).is_ok();
+            return self.request.as_ref().is_some_and(|request| request.send(iterations).is_ok());
         }
         true
     }
 }
 
-/// The squarer: proves what is asked for, and goes on.
+/// The squarer: hands requests to the prover and its proofs back, until the conversation is over.
 fn square(
     task: &Task,
     options: Options<'_>,
@@ -345,62 +356,57 @@ fn square(
     requests: &Receiver<u64>,
     happen: &Sender<Happening>,
 ) {
-    let end = squarings(task, options, halt, requests, happen);
-    if let Err(e) = end
-        && !matches!(e, ProverError::Cancelled { .. })
-    {
-        // Where nobody listens any more, nobody misses it.
-        let _ = happen.send(Happening::Unsquared(e));
-    }
+    // Whatever the options say, a conversation keeps nothing.
+    let options = Options { checkpoint: None, ..options };
+    let end = match task.kind {
+        Kind::One => one(task, &options, halt, requests, happen),
+        Kind::Three | Kind::Many => many(task, &options, halt, requests, happen),
+    };
+    // Where nobody listens any more, nobody misses it.
+    let _ = happen.send(match end {
+        Ok(squared) => Happening::Squared(squared),
+        Err(ProverError::Cancelled { after }) => Happening::Squared(after),
+        Err(e) => Happening::Unsquared(e),
+    });
 }
 
-fn squarings(
+/// One segment for one request.
+fn one(
     task: &Task,
-    options: Options<'_>,
+    options: &Options<'_>,
     halt: &AtomicBool,
     requests: &Receiver<u64>,
     happen: &Sender<Happening>,
-) -> Result<(), ProverError> {
-    let mut line = Stations::new(task, options);
-    let mut wanted = BTreeSet::new();
-    let mut go_on = |_: Progress| !halt.load(Ordering::Relaxed);
-    loop {
-        wanted.extend(requests.try_iter());
-        while let Some(&iterations) = wanted.first()
-            && iterations <= line.position()
+) -> Result<u64, ProverError> {
+    let Ok(iterations) = requests.recv() else { return Ok(0) };
+    let job = Job::new(task.discriminant.clone(), task.x.clone(), iterations);
+    let proved = prover::prove(&job, options, &mut |_| !halt.load(Ordering::Relaxed))?;
+    let _ = happen.send(Happening::Proved { iterations, proof: Box::new(proved.proof) });
+    Ok(iterations)
+}
+
+/// As many segments as it takes, for as many requests as come.
+fn many(
+    task: &Task,
+    options: &Options<'_>,
+    halt: &AtomicBool,
+    requests: &Receiver<u64>,
+    happen: &Sender<Happening>,
+) -> Result<u64, ProverError> {
+    let stream = Stream::start(&task.discriminant, &task.x, options)?;
+    while !halt.load(Ordering::Relaxed) {
+        loop {
+            match requests.try_recv() {
+                Ok(iterations) => stream.request(iterations)?,
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return Ok(stream.stop().squared),
+            }
+        }
+        if let Some((iterations, proof)) = stream.receive(BETWEEN_REQUESTS)?
+            && happen.send(Happening::Proved { iterations, proof: Box::new(proof) }).is_err()
         {
-            wanted.pop_first();
-            let told = happen.send(match line.proof(iterations, &mut go_on)? {
-                Some(proof) => Happening::Proved { iterations, proof: Box::new(proof) },
-                None => Happening::Unprovable(iterations),
-            });
-            if told.is_err() {
-                return Ok(());
-            }
-        }
-        if halt.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        match line.next_stretch(&wanted) {
-            Some(stretch) => {
-                line.advance(stretch, &mut go_on)?;
-                if happen.send(Happening::Position(line.position())).is_err() {
-                    return Ok(());
-                }
-            }
-            None if wanted.is_empty() => match requests.recv() {
-                Ok(iterations) => drop(wanted.insert(iterations)),
-                // The conversation is over.
-                Err(_) => return Ok(()),
-            },
-            None => {
-                // The chain ends before these.
-                for iterations in std::mem::take(&mut wanted) {
-                    if happen.send(Happening::Unprovable(iterations)).is_err() {
-                        return Ok(());
-                    }
-                }
-            }
+            break;
         }
     }
+    Ok(stream.stop().squared)
 }
