@@ -5,7 +5,7 @@
 //! never carried through: its upper part moves up one lane with every product, and division by the window's 2^s moves a
 //! part of it down again, so digits stay below 2^49.
 //!
-//! The words run ahead of the rows. A window is two runs of STEPS steps each on words whose upper bits are those of the numbers' top and
+//! The words run ahead of the rows. A window is two runs of a fixed number of steps on words whose upper bits are those of the numbers' top and
 //! whose lower bits are those of their bottom; top and bottom after a window come from the rows as they were before
 //! it, one window late, so that no step waits for a row. Tops only decide which number is taken for the larger: were they
 //! wrong, a number would turn negative and the end come later. Bottoms are exact.
@@ -23,10 +23,11 @@ const DIGIT: u32 = 46;
 const LEAST: u32 = DIGIT + 3;
 /// Shifts of two runs that make a window; with fewer there is a third.
 const ENOUGH: u32 = 34;
-/// Steps of a run.
-const STEPS: usize = 12;
+/// Steps of a window's runs: even.
+const FIRST: usize = 14;
+const SECOND: usize = 12;
 /// Low bits of a word that are its number's.
-const EXACT: u32 = 36;
+const EXACT: u32 = 38;
 const LOW: u64 = (1 << EXACT) - 1;
 /// What a lane holds beside its digit.
 const BIAS: i64 = 1 << 51;
@@ -76,33 +77,40 @@ struct Matrix {
 }
 
 impl Matrix {
+    /// As long as the longer row's sum of absolute values.
+    #[inline(always)]
+    fn size(&self) -> u64 {
+        let size = |f: i64, g: i64| f.unsigned_abs().wrapping_add(g.unsigned_abs());
+        size(self.f0, self.g0) | size(self.f1, self.g1)
+    }
+
     /// Bits of the longer row's sum, scaled up to at least `LEAST` shifts.
     #[inline(always)]
     fn length(&self) -> u32 {
-        let size = |f: i64, g: i64| f.unsigned_abs() + g.unsigned_abs();
-        let size = size(self.f0, self.g0) | size(self.f1, self.g1);
-        64 - size.leading_zeros() + LEAST.saturating_sub(self.shift)
+        64 - self.size().leading_zeros() + LEAST.saturating_sub(self.shift)
     }
 
     /// This one after another.
     #[inline(always)]
     fn after(&self, m: &Matrix) -> Matrix {
+        // Runs' entries have 32 bits with their signs.
+        let sum = |x: i64, y: i64, z: i64, w: i64| x.wrapping_mul(y).wrapping_add(z.wrapping_mul(w));
         Matrix {
-            f0: self.f0 * m.f0 + self.g0 * m.f1,
-            g0: self.f0 * m.g0 + self.g0 * m.g1,
-            f1: self.f1 * m.f0 + self.g1 * m.f1,
-            g1: self.f1 * m.g0 + self.g1 * m.g1,
+            f0: sum(self.f0, m.f0, self.g0, m.f1),
+            g0: sum(self.f0, m.g0, self.g0, m.g1),
+            f1: sum(self.f1, m.f0, self.g1, m.f1),
+            g1: sum(self.f1, m.g0, self.g1, m.g1),
             shift: self.shift + m.shift,
         }
     }
 }
 
-/// STEPS steps of the binary algorithm on words of odd numbers: the packed rows, as of `Lane::halve31`.
+/// N steps, N even, of the binary algorithm on words of odd numbers: the packed rows, as of `Lane::halve31`.
 ///
 /// # Safety
 /// BMI1 and BMI2.
 #[inline(always)]
-unsafe fn steps(a: u64, b: u64) -> (u64, u64) {
+unsafe fn steps<const N: usize>(a: u64, b: u64) -> (u64, u64) {
     let (mut m0, mut m1) = (1u64, 1u64 << 32);
     // SAFETY: registers only; the instructions are there by the caller's promise. Two steps a turn: t = b - a, the rows' difference and
     // its negative, and the carry of a - b chooses.
@@ -140,7 +148,7 @@ unsafe fn steps(a: u64, b: u64) -> (u64, u64) {
             "shrx {a}, {d}, {z}",
             "shlx {m1}, {m1}, {z}",
             ".endr",
-            turns = const STEPS / 2,
+            turns = const N / 2,
             a = inout(reg) a => _, b = inout(reg) b => _, m0 = inout(reg) m0, m1 = inout(reg) m1,
             t = out(reg) _, z = out(reg) _, r = out(reg) _, n = out(reg) _, d = out(reg) _,
             options(pure, nomem, nostack)
@@ -156,7 +164,7 @@ fn careful(high: (u64, u64), low: (u64, u64), most: u32) -> Matrix {
     let word = |high: u64, low: u64| high & !MASK | low & MASK;
     let (mut a, mut b) = (word(high.0, low.0), word(high.1, low.1));
     let mut m = Matrix { f0: 1, g0: 0, f1: 0, g1: 1, shift: 0 };
-    for _ in 0..STEPS {
+    for _ in 0..FIRST {
         let (difference, less) = a.overflowing_sub(b);
         let zeros = difference.trailing_zeros();
         if m.shift + zeros > most.min(30) {
@@ -183,10 +191,10 @@ fn careful(high: (u64, u64), low: (u64, u64), most: u32) -> Matrix {
 /// # Safety
 /// BMI1 and BMI2.
 #[inline(always)]
-unsafe fn run(high: (u64, u64), low: (u64, u64), most: u32) -> (Matrix, (u64, u64)) {
+unsafe fn run<const N: usize>(high: (u64, u64), low: (u64, u64), most: u32) -> (Matrix, (u64, u64)) {
     let word = |high: u64, low: u64| high & !LOW | low & LOW;
     // SAFETY: the caller's promise.
-    let (m0, m1) = unsafe { steps(word(high.0, low.0), word(high.1, low.1)) };
+    let (m0, m1) = unsafe { steps::<N>(word(high.0, low.0), word(high.1, low.1)) };
     let ((f0, g0), (f1, g1)) = (unpack(m0), unpack(m1));
     let det = f0.wrapping_mul(g1).wrapping_sub(f1.wrapping_mul(g0));
     let shift = det.trailing_zeros();
@@ -440,7 +448,7 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
     loop {
         let length_before = exponent + 64;
         // SAFETY: the features are there.
-        let (mut m, mut l) = unsafe { run(high, low, EXACT - 1) };
+        let (mut m, mut l) = unsafe { run::<FIRST>(high, low, EXACT - 1) };
         // The middle: tops of 40 bits do, and are all a multiplication has room for.
         let (p, q) = ((high.0 >> 24) as i64, (high.1 >> 24) as i64);
         let mut t0 = m.f0.wrapping_mul(p).wrapping_add(m.g0.wrapping_mul(q));
@@ -453,9 +461,12 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
         let lead = (t0 | t1).leading_zeros() & 63;
         let tops = ((t0 as u64) << lead, (t1 as u64) << lead);
         // SAFETY: the features are there.
-        let (k, mut l) = unsafe { run(tops, l, (63 - m.shift).min(EXACT - 1)) };
+        let (k, mut l) = unsafe { run::<SECOND>(tops, l, (63 - m.shift).min(EXACT - 1)) };
         m = k.after(&m);
         if m.shift < ENOUGH {
+            if m.size() >> 32 != 0 {
+                return None;
+            }
             let (p, q) = ((tops.0 >> 24) as i64, (tops.1 >> 24) as i64);
             let mut t0 = k.f0.wrapping_mul(p).wrapping_add(k.g0.wrapping_mul(q));
             let mut t1 = k.f1.wrapping_mul(p).wrapping_add(k.g1.wrapping_mul(q));
