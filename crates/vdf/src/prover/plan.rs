@@ -57,6 +57,10 @@ pub(crate) fn parts(job: &Job, memory: usize) -> Result<Vec<Part>, ProverError> 
 pub(crate) fn choose(iterations: u64, most: usize) -> Parameters {
     let mut best = (u128::MAX, Parameters { k: 1, l: MOST_L });
     for k in 1..=MOST_K {
+        // A bucket takes about as much as eight packed forms; all of them together no more than the forms.
+        if k > 1 && 8 << (k - 1) > most {
+            break;
+        }
         // The fewest passes that keep few enough forms.
         let l =
             iterations.div_ceil(u64::from(k).saturating_mul(most.max(1) as u64)).clamp(1, u64::from(MOST_L));

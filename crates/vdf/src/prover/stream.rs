@@ -200,8 +200,8 @@ impl Stream {
         }
         let line = Line::new(options.kernels, d, x, 0, 0)?;
         let size = 2 * kept::limbs(d.bits());
-        // One segment of each length is being squared, and half of the memory is for those that wait.
-        let most = options.memory / 16 / size;
+        // Half of the memory is for the segments being squared, one of each length, and half for those that wait.
+        let most = options.memory / 2 / (8 * size);
         let parameters = (0..scheme.levels())
             .map(|level| plan::choose(scheme.length(level), most / scheme.levels()))
             .collect();
