@@ -24,8 +24,8 @@ fn differences(plant: &Plant) -> Option<Vec<Difference>> {
 }
 
 #[test]
-fn planted_leaks_are_found_and_named() {
-    if !to_be_judged("planted_leaks_are_found_and_named") {
+fn traced_leaks_are_found_and_named() {
+    if !to_be_judged("traced_leaks_are_found_and_named") {
         return;
     }
     let mut found = 0;
