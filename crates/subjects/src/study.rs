@@ -6,6 +6,7 @@ use lanework_lab::subject::Subject;
 
 use crate::Context;
 
+pub mod ifma_vdf;
 pub mod magma_lanes;
 
 /// Every such subject.
