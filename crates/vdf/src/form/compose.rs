@@ -88,7 +88,18 @@ impl Form {
     /// The square of a class. The form must have the discriminant d.
     #[must_use]
     pub fn square(&self, d: &Discriminant) -> Form {
-        fast::square(self, d).unwrap_or_else(|| self.square_generally(d))
+        self.square_times(1, d)
+    }
+
+    /// The form squared n times.
+    pub(crate) fn square_times(&self, n: u64, d: &Discriminant) -> Form {
+        let (mut out, mut left) = (self.clone(), n);
+        while left > 0 {
+            let (form, done) = fast::squares(&out, left, d).unwrap_or_else(|| (out.square_generally(d), 1));
+            out = form;
+            left -= done;
+        }
+        out
     }
 
     /// The square without any kernel.

@@ -41,26 +41,30 @@ fn fits(x: &Form, d: &Discriminant) -> bool {
     d.bits() >= LEAST_BITS && x.c.bits() <= d.bits() / 2 + IMBALANCE
 }
 
-/// The square, if a kernel finds it.
-pub(super) fn square(x: &Form, d: &Discriminant) -> Option<Form> {
+/// The form squared up to n > 0 times, and how often, if a kernel does it once at least.
+pub(super) fn squares(x: &Form, n: u64, d: &Discriminant) -> Option<(Form, u64)> {
     if !fits(x, d) {
         return None;
     }
     let (kernels, stop) = (d.kernels(), stop(d));
-    match d.bits() {
+    let (square, done) = match d.bits() {
         ..=512 => {
             let mut x: Narrow = state(x);
-            (kernels.narrow(&mut x, stop, 1) == 1).then(|| form(&x))
+            let done = kernels.narrow(&mut x, stop, n);
+            (form(&x), done)
         }
         513..=1024 => {
             let mut x: Middle = state(x);
-            (kernels.middle(&mut x, stop, 1) == 1).then(|| form(&x))
+            let done = kernels.middle(&mut x, stop, n);
+            (form(&x), done)
         }
         _ => {
             let mut x: Broad = state(x);
-            (kernels.broad(&mut x, stop, 1) == 1).then(|| form(&x))
+            let done = kernels.broad(&mut x, stop, n);
+            (form(&x), done)
         }
-    }
+    };
+    (done > 0).then_some((square, done))
 }
 
 /// The product, if a kernel finds it.

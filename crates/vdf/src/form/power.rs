@@ -54,10 +54,10 @@ pub(crate) fn product_of_powers(pairs: &[(&Form, &Num)], d: &Discriminant) -> Fo
         .collect();
     let longest = tables.iter().map(|(digits, _)| digits.len()).max().unwrap_or(0);
     let mut out: Option<Form> = None;
+    // Squarings that are due before the next product.
+    let mut due = 0;
     for i in (0..longest).rev() {
-        if let Some(form) = &mut out {
-            *form = form.square(d);
-        }
+        due += 1;
         for (digits, powers) in &tables {
             let digit = digits.get(i).copied().unwrap_or(0);
             if digit == 0 {
@@ -66,10 +66,14 @@ pub(crate) fn product_of_powers(pairs: &[(&Form, &Num)], d: &Discriminant) -> Fo
             let factor = &powers[usize::from(digit.unsigned_abs() / 2)];
             let factor = if digit < 0 { factor.inverse() } else { factor.clone() };
             out = Some(match out {
-                Some(form) => form.compose(&factor, d),
+                Some(form) => form.square_times(due, d).compose(&factor, d),
                 None => factor,
             });
+            due = 0;
         }
+    }
+    if let Some(form) = &mut out {
+        *form = form.square_times(due, d);
     }
     out.unwrap_or_else(|| Form::identity(d))
 }
