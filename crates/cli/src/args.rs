@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Magma(crate::magma::args::MagmaArgs),
     /// MAYO signatures: keys, signing, verifying.
     Mayo(MayoArgs),
+    /// The delay function: squaring, proving, verifying, and working for a timelord.
+    Vdf(crate::vdf::args::VdfArgs),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.

@@ -16,6 +16,7 @@ mod study;
 mod tour;
 mod tune;
 mod ui;
+mod vdf;
 
 use std::process::ExitCode;
 
@@ -68,6 +69,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Some(Command::Study(a)) => study::run(&session, &a),
         Some(Command::Magma(a)) => magma::run(&session, a),
         Some(Command::Mayo(a)) => mayo::run(&session, a),
+        Some(Command::Vdf(a)) => vdf::run(&session, a),
         Some(Command::Completions { shell }) => {
             // Into memory first: the generator panics where it cannot write.
             let mut script = Vec::new();

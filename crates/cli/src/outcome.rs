@@ -44,6 +44,8 @@ enum Kind {
     Refused,
     Input,
     Unavailable,
+    /// With the status that a shell reports of a command that the signal ended.
+    Interrupted(u8),
 }
 
 impl Failure {
@@ -73,6 +75,12 @@ impl Failure {
         Failure { kind: Kind::Unavailable, message: message.to_string(), beside_data: false }
     }
 
+    /// A signal ended the work before its end; the exit code is the one that a shell reports of such a command.
+    pub(crate) fn interrupted(status: i32, message: impl Display) -> Failure {
+        let kind = Kind::Interrupted(u8::try_from(status).unwrap_or(u8::MAX));
+        Failure { kind, message: message.to_string(), beside_data: false }
+    }
+
     /// The reason, for a report that goes on.
     pub(crate) fn message(&self) -> &str {
         &self.message
@@ -83,6 +91,7 @@ impl Failure {
             Kind::Refused => 1,
             Kind::Input => 2,
             Kind::Unavailable => 3,
+            Kind::Interrupted(status) => status,
         }
     }
 

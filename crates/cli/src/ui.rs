@@ -94,6 +94,11 @@ impl Session {
         self.bar(length, template, what)
     }
 
+    /// The same for very many steps, whose speed stands in the message.
+    pub(crate) fn progress_counted(&self, length: u64, what: &str) -> ProgressBar {
+        self.bar(Some(length), "{prefix} [{bar:30}] {human_pos}/{human_len} {msg}", what)
+    }
+
     fn bar(&self, length: Option<u64>, template: &str, what: &str) -> ProgressBar {
         let target = if std::io::stderr().is_terminal() && !self.json {
             ProgressDrawTarget::stderr()

@@ -1,0 +1,109 @@
+//! `lanework vdf`: the delay function's jobs.
+#![forbid(unsafe_code)]
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use lanework_vdf::backend::Kernels;
+use lanework_vdf::number;
+
+use crate::files::{self, Access};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+pub(crate) mod args;
+mod client;
+mod group;
+mod interrupt;
+mod meter;
+mod verify;
+mod work;
+
+use args::{DiscriminantArgs, Format, OutputArgs, VdfArgs, VdfJob};
+use group::Group;
+
+pub(crate) fn run(session: &Session, args: VdfArgs) -> Result<Outcome, Failure> {
+    match args.job {
+        VdfJob::Discriminant(a) => discriminant(session, &a),
+        VdfJob::Evaluate(a) => work::evaluate(session, &a),
+        VdfJob::Prove(a) => work::prove(session, &a),
+        VdfJob::Verify(a) => verify::run(session, &a),
+        VdfJob::Client(a) => client::run(session, &a),
+    }
+}
+
+fn discriminant(session: &Session, args: &DiscriminantArgs) -> Result<Outcome, Failure> {
+    let output = Output::new(session, &args.output)?;
+    let group =
+        Group::of_challenge(kernels(session, "vdf/1024/discriminant")?.1, &args.challenge.0, args.bits)?;
+    let number = group.discriminant.value();
+    let mut object = group.json();
+    object.insert("decimal".to_owned(), number::to_decimal(&number).into());
+    let mut bytes = vec![0; number.bits().div_ceil(8)];
+    number.magnitude().write_be_bytes(&mut bytes);
+    output.write(object, &number::to_hexadecimal(&number), &bytes)?;
+    Ok(Outcome::Yes)
+}
+
+/// The backend of one operation: its name, and its kernels.
+fn kernels(session: &Session, subject: &str) -> Result<(&'static str, &'static Kernels), Failure> {
+    let backend = session.vdf_backend(subject)?;
+    Ok((backend.name(), backend.get(&session.context.cpu).map_err(Failure::unavailable)?))
+}
+
+/// Bytes in hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The members of a JSON object.
+fn members(object: serde_json::Value) -> serde_json::Map<String, serde_json::Value> {
+    match object {
+        serde_json::Value::Object(members) => members,
+        _ => serde_json::Map::new(),
+    }
+}
+
+/// Where a result goes, known to be possible before the work begins.
+struct Output<'a> {
+    args: &'a OutputArgs,
+    path: &'a Path,
+}
+
+impl<'a> Output<'a> {
+    fn new(session: &Session, args: &'a OutputArgs) -> Result<Output<'a>, Failure> {
+        let path = args.output.as_deref().unwrap_or(Path::new("-"));
+        files::may_write(path, args.force)?;
+        if session.json && args.format != Format::Json {
+            return Err(Failure::input(
+                "--json asks for an object and --format for something else; leave one out",
+            ));
+        }
+        if args.format == Format::Raw && args.output.is_none() && std::io::stdout().is_terminal() {
+            return Err(Failure::input(
+                "the result is no text, and standard output is a terminal; name a file with -o, or ask for it with -o -",
+            ));
+        }
+        Ok(Output { args, path })
+    }
+
+    /// Writes the result in the form that was asked for.
+    fn write(
+        &self,
+        object: serde_json::Map<String, serde_json::Value>,
+        text: &str,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        let bytes = match self.args.format {
+            Format::Json => format!("{}\n", serde_json::Value::Object(object)).into_bytes(),
+            Format::Hex => format!("{text}\n").into_bytes(),
+            Format::Raw => bytes.to_vec(),
+        };
+        files::write(self.path, &bytes, Access::Public, self.args.force)
+    }
+
+    /// Whether standard output is free for people.
+    fn is_elsewhere(&self) -> bool {
+        self.path != Path::new("-")
+    }
+}

@@ -1,0 +1,272 @@
+//! `evaluate` and `prove`.
+#![forbid(unsafe_code)]
+
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+use lanework_cpu::Threads;
+use lanework_vdf::prover::{self, CheckpointError, Job, Options, Phase, Progress, ProverError, Seconds};
+use lanework_vdf::{Challenge, Form, Limits};
+
+use super::args::{ChainArgs, EvaluateArgs, ProveArgs};
+use super::group::{Group, start};
+use super::interrupt::{Interrupt, shell_status};
+use super::meter::{Meter, counted};
+use super::{Output, hex, kernels, members};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+/// Whose choice of a backend the profile keeps.
+pub(super) const CHAIN: &str = "vdf/1024/square";
+
+/// The squarings of the shortest and next segments of Chia's lengths, for messages.
+const SHORTEST: u64 = 1 << 16;
+
+pub(super) fn evaluate(session: &Session, args: &EvaluateArgs) -> Result<Outcome, Failure> {
+    let output = Output::new(session, &args.output)?;
+    let work = Work::new(session, &args.chain, 1)?;
+    let job = work.job(Vec::new());
+    let done = work.watched(|options, observer| prover::evaluate(&job, options, observer))?;
+    let d = &job.discriminant;
+    let y = done.y.to_bytes(d);
+    let mut object = work.json(&job);
+    object.extend(members(serde_json::json!({ "y": hex(&y) })));
+    if args.coefficients {
+        let coefficients = [("a", done.y.a()), ("b", done.y.b()), ("c", done.y.c())];
+        for (name, number) in coefficients {
+            object.insert(name.to_owned(), lanework_vdf::number::to_hexadecimal(&number).into());
+        }
+    }
+    let figures = Figures { slow: done.slow, resumed: done.resumed, seconds: done.seconds };
+    object.extend(figures.json(&work));
+    output.write(object, &hex(&y), &y)?;
+    if output.is_elsewhere() {
+        session.say(figures.words("squared", &work));
+    }
+    Ok(Outcome::Yes)
+}
+
+pub(super) fn prove(session: &Session, args: &ProveArgs) -> Result<Outcome, Failure> {
+    let output = Output::new(session, &args.output)?;
+    let work = Work::new(session, &args.chain, Threads::Own(args.threads).count())?;
+    let segments = segments(args.chain.iterations, args.witness)?;
+    let job = work.job(segments);
+    let done = work.watched(|options, observer| prover::prove(&job, options, observer))?;
+    let d = &job.discriminant;
+    let (proof, compact) = (done.proof.to_bytes(d), done.proof.compact().to_bytes(d));
+    let mut object = work.json(&job);
+    object.extend(members(serde_json::json!({
+        "witness": done.proof.depth(), "proof": hex(&proof), "y": hex(&done.proof.y.to_bytes(d)),
+        "b": hex(&last_challenge(&job, &done.proof)?.to_bytes()), "compact": hex(&compact),
+    })));
+    let figures = Figures { slow: done.slow, resumed: done.resumed, seconds: done.seconds };
+    object.extend(figures.json(&work));
+    object.insert("threads".to_owned(), work.options.threads.into());
+    output.write(object, &hex(&proof), &proof)?;
+    if output.is_elsewhere() {
+        session.say(figures.words("proved and verified", &work));
+    }
+    Ok(Outcome::Yes)
+}
+
+/// The lengths of the segments before the last.
+fn segments(iterations: u64, witness: u64) -> Result<Vec<u64>, Failure> {
+    let lengths = lanework_vdf::proof::chia_segments(iterations, witness as usize);
+    if (lengths.len() as u64) < witness {
+        return Err(Failure::input(format!(
+            "--witness: {} have at most {} segments of {SHORTEST} or more before the last; ask for so many, or fewer",
+            counted(iterations, "squarings"),
+            lengths.len()
+        )));
+    }
+    Ok(lengths)
+}
+
+/// The B of a proof's last segment, for the compact proof.
+fn last_challenge(job: &Job, proof: &lanework_vdf::Proof) -> Result<Challenge, Failure> {
+    let d = &job.discriminant;
+    let (x, proof) = (job.x.to_bytes(d), proof.to_bytes(d));
+    let question = lanework_vdf::Question {
+        x: &x,
+        proof: &proof,
+        iterations: job.iterations,
+        depth: job.segments.len() as u64,
+    };
+    let of_proof = lanework_vdf::verify::challenge_of_proof;
+    of_proof(lanework_vdf::Strict, d, &question, &Limits::default()).map_err(Failure::refused)
+}
+
+/// What is wrong with a checkpoint, and what to do about it.
+fn checkpoint(why: &CheckpointError) -> String {
+    match why {
+        CheckpointError::Foreign(_) => {
+            format!("{why}; repeat the command that made it, or name another file with --checkpoint")
+        }
+        CheckpointError::Damaged { .. } | CheckpointError::Form { .. } => {
+            format!("{why}; nothing of it can be trusted: begin again with another file")
+        }
+        CheckpointError::NotACheckpoint => format!("{why}, and is left as it is; name another one"),
+        _ => why.to_string(),
+    }
+}
+
+/// What both commands share.
+struct Work<'a> {
+    session: &'a Session,
+    args: &'a ChainArgs,
+    group: Group,
+    x: Form,
+    backend: &'static str,
+    options: Options<'a>,
+}
+
+impl<'a> Work<'a> {
+    fn new(session: &'a Session, args: &'a ChainArgs, threads: usize) -> Result<Work<'a>, Failure> {
+        let most = Limits::default().iterations;
+        if !(1..=most).contains(&args.iterations) {
+            return Err(Failure::input(format!("--iterations: from 1 to {most}")));
+        }
+        let (backend, kernels) = kernels(session, CHAIN)?;
+        let (group, x) = start(kernels, args)?;
+        let mut options =
+            Options::new(kernels).threads(threads).interval(Duration::from_secs_f64(args.every));
+        if let Some(path) = &args.checkpoint {
+            options = options.checkpoint(path);
+        }
+        Ok(Work { session, args, group, x, backend, options })
+    }
+
+    fn job(&self, segments: Vec<u64>) -> Job {
+        Job {
+            discriminant: self.group.discriminant.clone(),
+            x: self.x.clone(),
+            iterations: self.args.iterations,
+            segments,
+        }
+    }
+
+    /// Runs the work with progress on the terminal, until it ends or a signal comes.
+    fn watched<T>(
+        &self,
+        work: impl FnOnce(&Options<'_>, &mut dyn FnMut(Progress) -> bool) -> Result<T, ProverError>,
+    ) -> Result<T, Failure> {
+        let interrupt = Interrupt::listen()?;
+        let mut watch = Watch::new(self.session, self.args.iterations);
+        let result = work(&self.options, &mut |progress| {
+            watch.see(progress);
+            interrupt.signal().is_none()
+        });
+        watch.bar.finish_and_clear();
+        result.map_err(|e| self.failure(&e, interrupt.signal()))
+    }
+
+    fn failure(&self, e: &ProverError, signal: Option<i32>) -> Failure {
+        match (e, signal) {
+            (ProverError::Cancelled { after }, Some(signal)) => {
+                let kept = match &self.args.checkpoint {
+                    Some(path) => {
+                        format!("{} keeps them; the same command goes on from there", path.display())
+                    }
+                    None => "they are lost; --checkpoint FILE would keep them".to_owned(),
+                };
+                let done = counted(*after, "squarings");
+                Failure::interrupted(shell_status(signal), format!("interrupted after {done}: {kept}"))
+            }
+            (ProverError::Thread(_), _) => Failure::unavailable(e),
+            (ProverError::Checkpoint(why), _) => match &self.args.checkpoint {
+                Some(path) => Failure::file(path, checkpoint(why)),
+                None => Failure::input(e),
+            },
+            // The machine miscalculated: there is no result.
+            (ProverError::Wrong { .. } | ProverError::Chain(_), _) => Failure::refused(e),
+            _ => Failure::input(e),
+        }
+    }
+
+    /// What was asked for.
+    fn json(&self, job: &Job) -> serde_json::Map<String, serde_json::Value> {
+        let mut object = self.group.json();
+        object.insert("input".to_owned(), hex(&job.x.to_bytes(&job.discriminant)).into());
+        object.insert("iterations".to_owned(), job.iterations.into());
+        object
+    }
+}
+
+/// What a run was like.
+struct Figures {
+    slow: u64,
+    resumed: u64,
+    seconds: Seconds,
+}
+
+impl Figures {
+    /// Squarings of this run for each second of its squaring phase.
+    fn speed(&self, work: &Work<'_>) -> f64 {
+        let squared = work.args.iterations.saturating_sub(self.resumed);
+        if self.seconds.squaring > 0.0 { squared as f64 / self.seconds.squaring } else { 0.0 }
+    }
+
+    fn json(&self, work: &Work<'_>) -> serde_json::Map<String, serde_json::Value> {
+        let round = |x: f64| (x * 1000.0).round() / 1000.0;
+        let Seconds { squaring, proving, verifying } = self.seconds;
+        members(serde_json::json!({
+            "n_slow": self.slow, "resumed": self.resumed, "backend": work.backend,
+            "squarings_per_second": self.speed(work).round(),
+            "seconds": {
+                "squaring": round(squaring), "proving": round(proving), "verifying": round(verifying),
+            },
+        }))
+    }
+
+    fn words(&self, what: &str, work: &Work<'_>) -> String {
+        let Seconds { squaring, proving, verifying } = self.seconds;
+        format!(
+            "{} {what} in {:.1} s ({}/s while squaring with {}; n_slow {})",
+            counted(work.args.iterations, "squarings"),
+            squaring + proving + verifying,
+            counted(self.speed(work).round() as u64, "squarings"),
+            work.backend,
+            self.slow,
+        )
+    }
+}
+
+/// The progress bar.
+struct Watch {
+    bar: ProgressBar,
+    begin: Instant,
+    drawn: Option<Duration>,
+    phase: Phase,
+    meter: Meter,
+}
+
+/// Between two looks at the bar.
+const DRAW: Duration = Duration::from_millis(100);
+
+impl Watch {
+    fn new(session: &Session, iterations: u64) -> Watch {
+        let bar = session.progress_counted(iterations, "squaring");
+        Watch { bar, begin: Instant::now(), drawn: None, phase: Phase::Squaring, meter: Meter::default() }
+    }
+
+    fn see(&mut self, progress: Progress) {
+        let now = self.begin.elapsed();
+        if progress.phase != self.phase {
+            self.phase = progress.phase;
+            self.meter = Meter::default();
+            self.bar.set_prefix(progress.phase.to_string());
+        } else if self.drawn.is_some_and(|drawn| now.saturating_sub(drawn) < DRAW) {
+            return;
+        }
+        self.drawn = Some(now);
+        self.meter.read(now, progress.done);
+        let unit = match progress.phase {
+            Phase::Squaring => "squarings",
+            Phase::Proving => "products",
+            Phase::Verifying => "segments",
+        };
+        self.bar.set_length(progress.total);
+        self.bar.set_position(progress.done);
+        self.bar.set_message(self.meter.words(progress.total.saturating_sub(progress.done), unit));
+    }
+}

@@ -1,0 +1,184 @@
+//! `lanework vdf --checkpoint`: killed at any moment it goes on to the same result; other people's and edited files are refused.
+#![cfg(unix)]
+
+mod common;
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::{Place, code, json, stderr};
+
+/// A generator that repeats (SplitMix64, Steele, Lea and Flood).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ z >> 31) % n
+    }
+}
+
+const PROVE: [&str; 10] =
+    ["vdf", "prove", "--challenge", "c0ffee", "--bits", "512", "--iterations", "300000", "--witness", "2"];
+const KEPT: [&str; 4] = ["--checkpoint", "kept", "--every", "0.01"];
+
+fn proof(bytes: &[u8]) -> String {
+    json(bytes)["proof"].as_str().expect("digits").to_owned()
+}
+
+/// Ends a child that this test started.
+fn signal(child: &std::process::Child, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(sent.expect("kill can be run").success());
+}
+
+#[test]
+fn killed_twenty_times_it_makes_the_same_proof() {
+    let place = Place::new();
+    let expected = place.run(&PROVE);
+    assert_eq!(code(&expected), 0, "{}", stderr(&expected));
+    let expected = proof(&expected.stdout);
+    let ask = [&PROVE[..], &KEPT[..], &["-o", "proof.json"]].concat();
+    let (mut random, mut kills, mut rounds, mut resumed) = (Random(20), 0, 0, 0);
+    // Moments from the first to far into the work; a run that ends before its moment is checked, and the work begun anew.
+    while kills < 20 {
+        rounds += 1;
+        assert!(rounds < 400, "{kills} kills only");
+        let mut child = place
+            .command(&ask)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the command starts");
+        // Half of them at any moment from the first on, the others once something has been kept, however slow the machine is.
+        let kept = || std::fs::metadata(place.path("kept")).map_or(0, |m| m.len());
+        let before = kept();
+        while rounds % 2 == 0 && kept() <= before && child.try_wait().expect("it is ours").is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(random.below(250)));
+        // SIGKILL.
+        child.kill().expect("it is ours");
+        let end = child.wait().expect("it ends");
+        if end.signal() == Some(9) && !place.path("proof.json").exists() {
+            kills += 1;
+            continue;
+        }
+        let made = place.get("proof.json");
+        assert_eq!(proof(&made), expected, "after {kills} kills");
+        resumed += json(&made)["resumed"].as_u64().expect("a number");
+        std::fs::remove_file(place.path("proof.json")).expect("it is there");
+        std::fs::remove_file(place.path("kept")).expect("it is there");
+    }
+    let last = place.run(&ask);
+    assert_eq!(code(&last), 0, "{}", stderr(&last));
+    let made = place.get("proof.json");
+    assert_eq!(proof(&made), expected);
+    resumed += json(&made)["resumed"].as_u64().expect("a number");
+    assert!(resumed > 0, "nothing was ever taken over");
+    // Finished, it only has to be read.
+    let again = place.run(&[&ask[..], &["--force"]].concat());
+    assert_eq!(code(&again), 0, "{}", stderr(&again));
+    assert_eq!(proof(&place.get("proof.json")), expected);
+}
+
+#[test]
+fn a_first_signal_ends_it_cleanly() {
+    let place = Place::new();
+    for (name, status) in [("INT", 130), ("TERM", 143)] {
+        // More than this machine squares while the test waits.
+        let ask = ["vdf", "evaluate", "--challenge", "5eed", "--iterations", "4000000000"];
+        let kept = format!("kept-{name}");
+        let ask = [&ask[..], &["--checkpoint", &kept, "--every", "0.01", "-o", "y.json"]].concat();
+        let start = |ask: &[&str]| {
+            let mut command = place.command(ask);
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().expect("the command starts")
+        };
+        let child = start(&ask);
+        // The file appears when the work has begun, and signals are listened for by then.
+        while std::fs::metadata(place.path(&kept)).map_or(0, |m| m.len()) < 1000 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        signal(&child, name);
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        let told = stderr(&output);
+        assert!(told.contains("interrupted after") && told.contains(&kept), "{told}");
+        assert!(!place.path("y.json").exists() && output.stdout.is_empty());
+        // What is kept is of use.
+        let size = place.get(&kept).len();
+        let child = start(&ask);
+        while place.get(&kept).len() <= size {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        signal(&child, name);
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn foreign_and_edited_checkpoints_are_refused() {
+    let place = Place::new();
+    let ask = ["vdf", "evaluate", "--challenge", "0a", "--bits", "512", "--iterations", "20000"];
+    let kept = ["--checkpoint", "kept", "--every", "0.001"];
+    let made = place.run(&[&ask[..], &kept].concat());
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    let whole = place.get("kept");
+    let refused = |args: &[&str], says: &str| {
+        let output = place.run(&[args, &kept].concat());
+        let told = stderr(&output);
+        assert_eq!(code(&output), 2, "{args:?}: {told}");
+        assert!(told.starts_with("lanework: kept: ") && told.lines().count() == 1, "{told}");
+        assert!(told.contains(says), "{args:?}: {told}");
+        assert!(output.stdout.is_empty());
+    };
+    let with = |at: usize, value: &'static str| {
+        let mut ask = ask;
+        ask[at] = value;
+        ask
+    };
+    refused(&with(3, "0b"), "another computation: the discriminant");
+    refused(&with(7, "20001"), "another computation: the number of squarings");
+    refused(&with(1, "prove"), "another computation: it is for a proof");
+    let y = json(&made.stdout)["y"].as_str().expect("digits").to_owned();
+    refused(&[&ask[..], &["--input", &y]].concat(), "another computation: the input");
+    assert_eq!(place.get("kept"), whole, "what is refused is left as it is");
+    // Every byte that counts, changed; the last record may be torn, and is then made again.
+    let (mut refusals, mut step) = (0, 1);
+    for at in (0..whole.len()).step_by(1 + whole.len() / 97) {
+        let mut edited = whole.clone();
+        edited[at] ^= 1 << (at % 8);
+        place.put("kept", &edited);
+        let output = place.run(&[&ask[..], &kept].concat());
+        match code(&output) {
+            0 => assert_eq!(json(&output.stdout)["y"], y.as_str(), "byte {at}"),
+            2 => refusals += 1,
+            other => panic!("byte {at}: {other}: {}", stderr(&output)),
+        }
+        step += 1;
+    }
+    assert!(refusals * 2 > step, "{refusals} of {step} edits were refused");
+    // Torn anywhere, the result is the same.
+    for cut in [0, 1, 7, whole.len() / 3, whole.len() / 2, whole.len() - 1] {
+        place.put("kept", &whole[..cut]);
+        let output = place.run(&[&ask[..], &kept].concat());
+        assert_eq!(code(&output), 0, "cut at {cut}: {}", stderr(&output));
+        assert_eq!(json(&output.stdout)["y"], y.as_str(), "cut at {cut}");
+    }
+    place.put("kept", b"Dear diary, today I squared nothing.\n");
+    refused(&ask, "no checkpoint");
+    std::fs::create_dir(place.path("folder")).expect("a directory");
+    let output = place.run(&[&ask[..], &["--checkpoint", "folder"]].concat());
+    assert_eq!(code(&output), 2);
+    let output = place.run(&[&ask[..], &["--checkpoint", "no/such/place"]].concat());
+    assert_eq!(code(&output), 2);
+    let output = place.run(&[&ask[..], &["--every", "1"]].concat());
+    assert_eq!(code(&output), 2, "--every without --checkpoint");
+}
