@@ -14,7 +14,7 @@ use lanework_cpu::{Cpu, Select, Threads, select};
 use lanework_integer::Int;
 use lanework_lab::gate::{Gate, GateRow};
 use lanework_lab::subject::{Facts, Runnable, Subject, Unavailable, Variant, work};
-use lanework_vdf::backend::{BACKENDS, Kernels, best};
+use lanework_vdf::backend::{BACKENDS, Kernels};
 use lanework_vdf::chain::{Chain, Coefficients};
 use lanework_vdf::known::{self, Record};
 use lanework_vdf::prover::{self, Job, Options};
@@ -247,14 +247,6 @@ fn gate_rows(context: &Context) -> Vec<GateRow> {
     rows
 }
 
-/// The backend that the library uses where none is named.
-fn usual() -> &'static str {
-    let is_best = |b: &&lanework_cpu::Backend<Kernels>| {
-        b.get(&Cpu::detect()).is_ok_and(|kernels| std::ptr::eq(kernels, best()))
-    };
-    BACKENDS.iter().find(is_best).map_or("portable", lanework_cpu::Backend::name)
-}
-
 /// Every check, one after the other; `absent` makes the row of a backend that cannot run.
 fn each(
     context: &Context,
@@ -264,16 +256,11 @@ fn each(
 ) {
     let inner = if depth == Depth::Full { checks::Depth::Full } else { checks::Depth::Quick };
     if depth == Depth::KnownAnswers {
-        push(row(checks::discriminants()));
+        let (targets, refused) = checks::targets(&context.cpu);
+        targets.into_iter().for_each(|target| push(row(checks::discriminants_on(target))));
+        refused.into_iter().for_each(|checked| push(row(checked)));
     } else {
-        // They take the library's own choice, which knows no mask, and call it by the plainest's name.
-        let ran = usual();
-        for mut checked in checks::all(inner) {
-            if checked.backend == "portable" {
-                ran.clone_into(&mut checked.backend);
-            }
-            push(row(checked));
-        }
+        checks::all_on(&context.cpu, inner).into_iter().for_each(|checked| push(row(checked)));
     }
     for backend in BACKENDS {
         match backend.get(&context.cpu) {
