@@ -210,17 +210,17 @@ fn bad_input_is_told_in_a_line() {
         (with(&["--discriminant", "0"]), "not negative"),
         (with(&["--discriminant", "-22"]), "1 modulo 4"),
         (with(&["--discriminant", "-19"]), "--input"),
-        (with(&["--challenge", "00", "--input", "0800"]), "2 bytes"),
-        (with(&["--challenge", "00", "--format", "hex", "--json"]), "--format"),
-        (with(&["--challenge", "00", "-o", "empty.json"]), "exists"),
-        (with(&["--challenge", "00", "-o", "no/such/place"]), "no directory"),
-        (vec!["vdf", "evaluate", "--challenge", "00", "--iterations", "0"], "--iterations: "),
-        (vec!["vdf", "evaluate", "--challenge", "00", "--iterations", "281474976710657"], "--iterations: "),
-        (vec!["vdf", "evaluate", "--challenge", "00", "--iterations", "-5"], "--iterations"),
-        (vec!["vdf", "prove", "--challenge", "00", "--iterations", "100", "--witness", "1"], "--witness: "),
-        (vec!["vdf", "prove", "--challenge", "00", "--iterations", "100", "--witness", "64"], "--witness"),
-        (vec!["vdf", "verify", "--challenge", "00", "--proof", "00"], "--iterations"),
-        (vec!["vdf", "verify", "--challenge", "00", "--iterations", "5"], "--proof"),
+        (with(&["--challenge", "0000", "--input", "0800"]), "2 bytes"),
+        (with(&["--challenge", "00"]), "too short"),
+        (with(&["--challenge", "0000", "-o", "empty.json"]), "exists"),
+        (with(&["--challenge", "0000", "-o", "no/such/place"]), "no directory"),
+        (vec!["vdf", "evaluate", "--challenge", "0000", "--iterations", "0"], "--iterations: "),
+        (vec!["vdf", "evaluate", "--challenge", "0000", "--iterations", "281474976710657"], "--iterations: "),
+        (vec!["vdf", "evaluate", "--challenge", "0000", "--iterations", "-5"], "--iterations"),
+        (vec!["vdf", "prove", "--challenge", "0000", "--iterations", "100", "--witness", "1"], "--witness: "),
+        (vec!["vdf", "prove", "--challenge", "0000", "--iterations", "100", "--witness", "64"], "--witness"),
+        (vec!["vdf", "verify", "--challenge", "0000", "--proof", "00"], "--iterations"),
+        (vec!["vdf", "verify", "--challenge", "0000", "--iterations", "5"], "--proof"),
         (vec!["vdf", "verify", "nothing.json"], "nothing.json"),
         (vec!["vdf", "verify", "text.json"], "JSON"),
         (vec!["vdf", "verify", "big.json"], "longer"),
@@ -243,9 +243,13 @@ fn bad_input_is_told_in_a_line() {
         let args = verify(more);
         no(&place, &args.iter().map(String::as_str).collect::<Vec<_>>(), 2, says);
     }
+    // Whoever asks for JSON gets it of errors too.
+    let output = place.run(&with(&["--challenge", "0000", "--format", "hex", "--json"]));
+    assert_eq!(code(&output), 2);
+    assert!(json(&output.stdout)["error"].as_str().is_some_and(|told| told.contains("--format")));
     no(
         &place,
-        &[&with(&["--challenge", "00"])[..], &["--backend", "portable=x"]].concat(),
+        &[&with(&["--challenge", "0000"])[..], &["--backend", "portable=x"]].concat(),
         2,
         "no primitive",
     );

@@ -23,7 +23,7 @@ impl Random {
 }
 
 const PROVE: [&str; 10] =
-    ["vdf", "prove", "--challenge", "c0ffee", "--bits", "512", "--iterations", "300000", "--witness", "2"];
+    ["vdf", "prove", "--challenge", "c0ffee", "--bits", "512", "--iterations", "400000", "--witness", "2"];
 const KEPT: [&str; 4] = ["--checkpoint", "kept", "--every", "0.01"];
 
 fn proof(bytes: &[u8]) -> String {

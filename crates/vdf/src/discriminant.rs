@@ -51,6 +51,8 @@ pub enum DiscriminantError {
     },
     /// The challenge is empty.
     EmptySeed,
+    /// The challenge is so short that its stream comes round before there is a prime. (chiavdf searches on without end.)
+    NoPrime,
 }
 
 impl fmt::Display for DiscriminantError {
@@ -65,6 +67,9 @@ impl fmt::Display for DiscriminantError {
                 write!(f, "a discriminant of {bits} bits; the length must be a positive multiple of 8")
             }
             DiscriminantError::EmptySeed => f.write_str("the challenge is empty"),
+            DiscriminantError::NoPrime => f.write_str(
+                "the challenge is too short: the numbers that it stands for repeat, and none is prime",
+            ),
         }
     }
 }
@@ -110,7 +115,7 @@ impl Discriminant {
     /// SHA-256 values that the challenge starts (chiavdf's `CreateDiscriminant`).
     ///
     /// # Errors
-    /// An empty challenge, or a length that is not a multiple of 8 from 8 to [`MAX_BITS`]. Chia itself stops at 1,024.
+    /// An empty challenge, one of a byte or two without a prime, or a length that is not a multiple of 8 from 8 to [`MAX_BITS`]. Chia itself stops at 1,024.
     pub fn from_seed(seed: &[u8], bits: usize) -> Result<Discriminant, DiscriminantError> {
         Discriminant::from_seed_on(best(), seed, bits)
     }
@@ -133,8 +138,9 @@ impl Discriminant {
         if bits > MAX_BITS {
             return Err(DiscriminantError::TooLong { bits, most: MAX_BITS });
         }
-        Ok(Discriminant::from_magnitude(&prime::hash_prime(kernels, seed, bits, &[0, 1, 2, bits - 1]))
-            .on(kernels))
+        let prime =
+            prime::hash_prime(kernels, seed, bits, &[0, 1, 2, bits - 1]).ok_or(DiscriminantError::NoPrime)?;
+        Ok(Discriminant::from_magnitude(&prime).on(kernels))
     }
 
     /// D.
@@ -162,5 +168,33 @@ impl Discriminant {
 impl fmt::Debug for Discriminant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Discriminant({:?})", self.value())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::BACKENDS;
+    use lanework_cpu::Cpu;
+
+    /// Streams that come round after 256 hashes: every backend says the same, and says it in the end.
+    #[test]
+    fn challenges_of_one_byte_have_a_prime_or_none() {
+        for (bits, some) in [(512, false), (1024, true)] {
+            let mut refused = 0;
+            for seed in 0..16u8 {
+                let plain = BACKENDS[0].get(&Cpu::baseline()).expect("always there");
+                let expected = Discriminant::from_seed_on(plain, &[seed], bits).map(|d| d.value());
+                refused += usize::from(expected == Err(DiscriminantError::NoPrime));
+                for kernels in BACKENDS.iter().filter_map(|b| b.get(&Cpu::detect()).ok()) {
+                    assert_eq!(
+                        Discriminant::from_seed_on(kernels, &[seed], bits).map(|d| d.value()),
+                        expected
+                    );
+                }
+            }
+            assert_eq!(refused > 0, some, "{bits} bits: {refused} of 16 without a prime");
+        }
+        assert!(Discriminant::from_seed(&[0, 0], 1024).is_ok());
     }
 }

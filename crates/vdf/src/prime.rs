@@ -21,8 +21,9 @@ use stream::Stream;
 /// (chiavdf's `HashPrime`). The seed counts up as one number before every hash; it goes on counting from candidate to
 /// candidate.
 ///
-/// `bits` must be a multiple of 8 up to 2,048.
-pub(crate) fn hash_prime(kernels: &Kernels, seed: &[u8], bits: usize, set: &[usize]) -> Num {
+/// `bits` must be a multiple of 8 up to 2,048. Nothing if there is no prime in the stream: a seed of one byte starts only 256 values
+/// before it comes round, and four in ten such streams of 1,024 bits or so hold none.
+pub(crate) fn hash_prime(kernels: &Kernels, seed: &[u8], bits: usize, set: &[usize]) -> Option<Num> {
     let tests = kernels.candidates;
     if bits < SIFTED || !set.contains(&(bits - 1)) {
         return first_prime(kernels, seed, bits, set);
@@ -32,9 +33,15 @@ pub(crate) fn hash_prime(kernels: &Kernels, seed: &[u8], bits: usize, set: &[usi
     let (size, lanes) = (bits.div_ceil(64), tests.lanes);
     let all = size * lanes;
     let (mut fresh, mut sifted, mut ready) = (Vec::new(), Vec::new(), Vec::new());
+    let mut taken = 0;
     loop {
         while ready.len() < all {
             while sifted.len() < all {
+                if taken > period(seed) {
+                    // What waits in the queues may never fill a round: the plain search says what there is.
+                    return first_prime(kernels, seed, bits, set);
+                }
+                taken += lanes;
                 fresh.clear();
                 (0..lanes).for_each(|_| fresh.extend_from_slice(next().limbs(size)));
                 let mask = tests.coprime(Batch::new(&fresh, bits), Round::First);
@@ -48,22 +55,23 @@ pub(crate) fn hash_prime(kernels: &Kernels, seed: &[u8], bits: usize, set: &[usi
         let prime = chosen(Batch::new(&ready[..all], bits), mask)
             .map(|n| Num::from_limbs(false, n))
             .find(|n| settled(tests, n));
-        if let Some(prime) = prime {
+        if prime.is_some() {
             return prime;
         }
         ready.drain(..all);
     }
 }
 
+/// Numbers after which a stream has come round; or so many that a prime among them is certain for all that anybody will live to see.
+fn period(seed: &[u8]) -> usize {
+    if seed.len() == 1 { 1 << 8 } else { 1 << 16 }
+}
+
 /// The same, number by number and test by test.
-pub(crate) fn first_prime(kernels: &Kernels, seed: &[u8], bits: usize, set: &[usize]) -> Num {
-    let mut next = numbers(seed, bits, set);
-    loop {
-        let n = next();
-        if passes(kernels.candidates, &n) {
-            return n;
-        }
-    }
+pub(crate) fn first_prime(kernels: &Kernels, seed: &[u8], bits: usize, set: &[usize]) -> Option<Num> {
+    core::iter::repeat_with(numbers(seed, bits, set))
+        .take(period(seed))
+        .find(|n| passes(kernels.candidates, n))
 }
 
 /// The stream's numbers, with the given bits and bit 0 set.

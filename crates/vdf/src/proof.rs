@@ -36,11 +36,15 @@ pub struct Challenge(pub(crate) Num);
 
 impl Challenge {
     /// The prime that x and y hash to (chiavdf's `GetB`).
+    ///
+    /// # Panics
+    /// Not for any forms: their bytes start a stream in which one number in a hundred is prime.
     #[must_use]
     pub fn of(d: &Discriminant, x: &Form, y: &Form) -> Challenge {
         let mut bytes = x.to_bytes(d);
         bytes.extend_from_slice(&y.to_bytes(d));
-        Challenge(prime::hash_prime(d.kernels(), &bytes, B_BITS, &[B_BITS - 1]))
+        let prime = prime::hash_prime(d.kernels(), &bytes, B_BITS, &[B_BITS - 1]);
+        Challenge(prime.expect("a long seed's stream holds a prime"))
     }
 
     /// From bytes, highest first.

@@ -42,9 +42,9 @@ pub fn chia_segments(iterations: u64, most: usize) -> Vec<u64> {
     let mut out = Vec::new();
     let mut rest = iterations;
     while out.len() < most {
-        let Some(length) = (0..12).map(|i| 1u64 << (16 + 2 * i)).rev().find(|&length| length < rest) else {
-            break;
-        };
+        // A piece that ends where the chain ends is the last segment.
+        let longest = (0..12).map(|i| 1u64 << (16 + 2 * i)).rev().find(|&length| length <= rest);
+        let Some(length) = longest.filter(|&length| length < rest) else { break };
         out.push(length);
         rest -= length;
     }

@@ -121,8 +121,10 @@ mod tests {
             (7, 2010, 7, 5),
             (8, 2049, 1, 9),
         ] {
-            let b =
-                Challenge(crate::prime::hash_prime(crate::backend::best(), &[seed], B_BITS, &[B_BITS - 1]));
+            let b = Challenge(
+                crate::prime::hash_prime(crate::backend::best(), &[seed, 0, 0], B_BITS, &[B_BITS - 1])
+                    .expect("a prime"),
+            );
             let mut places = vec![0; (iterations / u64::from(k)) as usize];
             for pass in 0..l {
                 let digits = of_pass(iterations, Parameters { k, l }, pass, &b);
