@@ -82,7 +82,7 @@ pub(crate) enum Command {
 /// `check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// What to check: mayo, mayo/round3, mayo/round2/mayo5, magma, vdf; everything if left out.
+    /// What to check: mayo, mayo/round3, mayo/round2/mayo5, magma, integer, vdf; everything if left out.
     #[arg(default_value = "")]
     pub(crate) what: String,
     /// Only the quick part: record 0 of the known answers, fewer invalid inputs.

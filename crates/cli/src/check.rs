@@ -20,9 +20,11 @@ pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failur
         session.say(line(row));
     });
     if rows.is_empty() {
+        let among = if args.known_answers { "no known answers" } else { "nothing to check" };
         return Err(Failure::input(format!(
-            "nothing to check under '{}'; try mayo, mayo/round3, mayo/round2/mayo5, magma or vdf",
-            args.what
+            "{among} under '{}'; try mayo, mayo/round3, mayo/round2/mayo5, magma{} or vdf",
+            args.what,
+            if args.known_answers { "" } else { ", integer" }
         )));
     }
     let failed: u64 = rows.iter().map(|r| r.failed).sum();

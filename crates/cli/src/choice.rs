@@ -37,7 +37,16 @@ impl Session {
         lanework_magma::Choice::new(&self.context.cpu, forced).map_err(Failure::unavailable)
     }
 
-    /// The same for the squaring chain of the delay function.
+    /// The backend of the integers by themselves: forced, else the best. Nothing races them, so that no profile has a choice,
+    /// and the delay function's own choice names its integers too.
+    pub(crate) fn integer_backend(
+        &self,
+    ) -> Result<&'static Backend<lanework_integer::backend::Kernels>, Failure> {
+        let (table, forced) = (lanework_integer::backend::BACKENDS, self.context.settings.select("integer"));
+        lanework_cpu::select(table, &self.context.cpu, forced).map_err(Failure::unavailable)
+    }
+
+    /// As for MAYO, for the squaring chain of the delay function.
     pub(crate) fn vdf_backend(
         &self,
         subject: &str,

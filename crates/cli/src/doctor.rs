@@ -75,6 +75,11 @@ pub(crate) fn inspect(session: &Session) -> Findings {
         let chosen = choice.as_ref().is_ok_and(|c| c.name() == b.name());
         ("magma", b.name(), b.summary(), b.get(cpu).err(), chosen)
     });
+    let integers = session.integer_backend();
+    let integer = lanework_integer::backend::BACKENDS.iter().map(|b| {
+        let chosen = integers.as_ref().is_ok_and(|c| c.name() == b.name());
+        ("integer", b.name(), b.summary(), b.get(cpu).err(), chosen)
+    });
     let chain = session.vdf_backend("vdf/1024/square");
     let vdf = lanework_vdf::backend::BACKENDS.iter().map(|b| {
         let chosen = chain.as_ref().is_ok_and(|c| c.name() == b.name());
@@ -82,6 +87,7 @@ pub(crate) fn inspect(session: &Session) -> Findings {
     });
     let backends = mayo
         .chain(magma)
+        .chain(integer)
         .chain(vdf)
         .map(|(primitive, name, summary, unavailable, chosen)| {
             (primitive, name.to_owned(), summary.to_owned(), unavailable.map(|u| u.why), chosen)
@@ -92,7 +98,12 @@ pub(crate) fn inspect(session: &Session) -> Findings {
         features: cpu.features().to_string(),
         masked: cpu.masked().to_string(),
         backends,
-        chosen_error: engine.err().or(choice.err()).or(chain.err()).map(|e| e.message().to_owned()),
+        chosen_error: engine
+            .err()
+            .or(choice.err())
+            .or(integers.err())
+            .or(chain.err())
+            .map(|e| e.message().to_owned()),
         peers: peers(session),
     }
 }

@@ -23,7 +23,7 @@ fn json(output: &Output) -> serde_json::Value {
 fn doctor_lists_every_backend() {
     let answer = json(&lanework(&["--json", "doctor"]));
     let backends = answer["backends"].as_array().expect("an array");
-    for primitive in ["mayo", "magma", "vdf"] {
+    for primitive in ["mayo", "magma", "integer", "vdf"] {
         let of: Vec<_> = backends.iter().filter(|b| b["primitive"] == primitive).collect();
         assert!(of.iter().any(|b| b["backend"] == "portable"), "{primitive}: {backends:?}");
         assert_eq!(of.iter().filter(|b| b["chosen"] == true).count(), 1, "{primitive}: {backends:?}");
@@ -38,6 +38,37 @@ fn check_gives_rows_and_a_verdict() {
     let rows = rows["results"].as_array().expect("an array").clone();
     assert!(rows.iter().any(|r| r["backend"] == "portable" && r["passed"].as_u64() > Some(0)));
     assert!(rows.iter().all(|r| r["failed"] == 0));
+}
+
+#[test]
+fn the_integers_are_checked_forced_and_refused() {
+    let answer = lanework(&["--json", "check", "--quick", "integer"]);
+    assert_eq!(answer.status.code(), Some(0));
+    let answer = json(&answer);
+    let rows = answer["results"].as_array().expect("an array");
+    assert!(rows.iter().all(|r| r["what"].as_str().is_some_and(|w| w.starts_with("integer: "))));
+    assert!(rows.iter().any(|r| r["backend"] == "portable" && r["passed"].as_u64() > Some(0)));
+    let chosen = |backend: &str, mask: &str| {
+        Command::new(env!("CARGO_BIN_EXE_lanework"))
+            .args(["--json", "doctor"])
+            .env("LANEWORK_BACKEND", format!("integer={backend}"))
+            .env("LANEWORK_MASK", mask)
+            .output()
+            .expect("the command runs")
+    };
+    let answer = json(&chosen("portable", ""));
+    let backends = answer["backends"].as_array().expect("an array");
+    let of = |b: &&serde_json::Value| b["primitive"] == "integer" && b["chosen"] == true;
+    let names: Vec<_> = backends.iter().filter(of).map(|b| b["backend"].clone()).collect();
+    assert_eq!(names, ["portable"]);
+    // Not here, and nowhere.
+    #[cfg(target_arch = "x86_64")]
+    assert_eq!(chosen("adx", "adx").status.code(), Some(3));
+    assert_eq!(chosen("gfni", "").status.code(), Some(2));
+    // Nobody publishes sums.
+    let none = lanework(&["check", "--known-answers", "integer"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("no known answers under 'integer'"));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use lanework_cpu::{Cpu, Settings};
 use lanework_lab::gate::GateRow;
 use lanework_lab::subject::Subject;
 
+pub mod integer;
 pub mod lanes;
 pub mod magma;
 pub mod mayo;
@@ -55,6 +56,7 @@ pub fn primitives() -> Vec<(&'static str, Vec<&'static str>)> {
     vec![
         ("mayo", lanework_mayo::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
         ("magma", lanework_magma::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
+        ("integer", lanework_integer::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
         ("vdf", lanework_vdf::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
     ]
 }
@@ -139,6 +141,7 @@ pub fn check(
 ) -> Vec<GateRow> {
     let mut rows = mayo::check(context, pattern, depth, progress);
     rows.extend(magma::check(context, pattern, depth, progress));
+    rows.extend(integer::check(context, pattern, depth, progress));
     rows.extend(vdf::check(context, pattern, depth, progress));
     // A required name that no table has must not pass unseen, be it misspelt or gone. One that only another primitive
     // has is none of this check's business.
@@ -218,6 +221,8 @@ mod tests {
         assert_eq!(of("mayo=avx512"), Ok(()));
         assert!(of("mayi=avx2").is_err_and(|e| e.contains("'mayi'") && e.contains("mayo")));
         assert_eq!(of("magma=portable"), Ok(()));
+        assert_eq!(of("integer=portable"), Ok(()));
+        assert!(of("integer=gfni").is_err_and(|e| e.contains("'gfni'") && e.contains("portable")));
         assert!(of("magma=sse9").is_err_and(|e| e.contains("'sse9'")));
         assert!(of("mayo=sse9").is_err_and(|e| e.contains("'sse9'") && e.contains("portable")));
         assert!(of("sse9").is_err());
