@@ -8,7 +8,7 @@
 //! "GMP format" is what GMP's numbers hold: limbs and their number. The lines `..._gmp` are GMP itself, where the peer is built.
 #![forbid(unsafe_code)]
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::hint::black_box;
 
 use lanework_cpu::{Backend, Cpu};
@@ -21,6 +21,7 @@ use lanework_lab::histogram::Histogram;
 #[cfg(feature = "peers")]
 use lanework_peers::gmp::Gmp;
 
+mod findings;
 mod original;
 pub use original::{Laptop, Original, REPORT};
 
@@ -40,6 +41,30 @@ pub struct Line {
     pub laptop: Option<Laptop>,
     /// Bytes of code of the kernel, where the linker says.
     pub code_bytes: Option<usize>,
+}
+
+/// Why nothing was measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// This machine, or what is left of it by a mask, lacks something.
+    Unavailable(String),
+    /// A check failed: nothing that is wrong is timed.
+    Wrong(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Fault::Unavailable(why) | Fault::Wrong(why)) = self;
+        f.write_str(why)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<lanework_cpu::Unavailable> for Fault {
+    fn from(unavailable: lanework_cpu::Unavailable) -> Fault {
+        Fault::Unavailable(unavailable.to_string())
+    }
 }
 
 /// All lines, and what a tick is.
@@ -308,25 +333,26 @@ fn sums_and_ports(lines: &mut Lines, kernels: &'static Kernels, probes: &'static
 /// Measures all lines, `rounds` samples each. Nothing is timed before the checks of the integers and the forms pass.
 ///
 /// # Errors
-/// What is missing: the features of the backend `avx512`, a time-stamp counter, or a passed check.
-pub fn measure(cpu: &Cpu, rounds: usize) -> Result<Synthetic, String> {
-    let kernels = |name: &str| -> Result<&'static Kernels, String> {
+/// [`Fault::Unavailable`] without the features of the backend `avx512` or a time-stamp counter; [`Fault::Wrong`] where a
+/// check fails.
+pub fn measure(cpu: &Cpu, rounds: usize) -> Result<Synthetic, Fault> {
+    let kernels = |name: &str| -> Result<&'static Kernels, Fault> {
         let row: Option<&'static Backend<Kernels>> = BACKENDS.iter().find(|b| b.name() == name);
-        row.ok_or_else(|| format!("no backend {name}"))?.get(cpu).map_err(|u| u.to_string())
+        Ok(row.ok_or_else(|| Fault::Unavailable(format!("no backend {name}")))?.get(cpu)?)
     };
     let avx512 = kernels("avx512")?;
-    let probes = PROBES.get(cpu).map_err(|u| u.to_string())?;
+    let probes = PROBES.get(cpu)?;
     gate(cpu, avx512)?;
     let clock = Monotonic::new();
     if clock.ticks().is_none() {
-        return Err("there is no time-stamp counter".to_owned());
+        return Err(Fault::Unavailable("there is no time-stamp counter".to_owned()));
     }
     let mut others: Vec<(&'static str, &'static Kernels)> = Vec::new();
     let mut missing = Vec::new();
     for name in ["adx", "portable"] {
         match kernels(name) {
             Ok(k) => others.push((name, k)),
-            Err(why) => missing.push(why),
+            Err(why) => missing.push(why.to_string()),
         }
     }
     if cfg!(not(feature = "peers")) {
@@ -377,11 +403,11 @@ pub fn measure(cpu: &Cpu, rounds: usize) -> Result<Synthetic, String> {
 const CHAIN: u64 = 2000;
 
 /// The checks of what is raced, and products of all forms against each other.
-fn gate(cpu: &Cpu, kernels: &'static Kernels) -> Result<(), String> {
+fn gate(cpu: &Cpu, kernels: &'static Kernels) -> Result<(), Fault> {
     use lanework_integer::check::{self, Depth};
     for row in check::of("avx512", kernels, Depth::Quick) {
         if !row.ok() {
-            return Err(format!("{} on {}: {}", row.what, row.backend, row.why));
+            return Err(Fault::Wrong(format!("{} on {}: {}", row.what, row.backend, row.why)));
         }
     }
     let (small, large) = (kernels.w512(), kernels.w1024());
@@ -390,11 +416,11 @@ fn gate(cpu: &Cpu, kernels: &'static Kernels) -> Result<(), String> {
         let (x, y): (Int<16>, Int<16>) = (numbers.signed(1024), numbers.signed(1024));
         let (p, q): (Int<16>, Int<16>) = (numbers.signed(512), numbers.signed(512));
         for row in PRODUCTS {
-            let product = row.get(cpu).map_err(|u| u.to_string())?;
+            let product = row.get(cpu)?;
             let (Some(a), Some(b), Some(c), Some(d)) =
                 (large.number(&x), large.number(&y), small.number(&p), small.number(&q))
             else {
-                return Err("operands do not fit".to_owned());
+                return Err(Fault::Wrong("operands do not fit".to_owned()));
             };
             let (mut wide, mut short) = (large.wide_zero(), small.wide_zero());
             product.mul1024(&a, &b, &mut wide);
@@ -402,7 +428,7 @@ fn gate(cpu: &Cpu, kernels: &'static Kernels) -> Result<(), String> {
             if large.wide_int::<33>(&wide) != Some(x.times(&y))
                 || small.wide_int::<16>(&short) != Some(p.times(&q))
             {
-                return Err(format!("the form '{}' of the product is wrong", row.name()));
+                return Err(Fault::Wrong(format!("the form '{}' of the product is wrong", row.name())));
             }
         }
     }
@@ -467,75 +493,6 @@ impl Synthetic {
         }
         out
     }
-
-    /// What the lines say about the report's questions, as sentences with their figures.
-    #[must_use]
-    pub fn findings(&self) -> Vec<String> {
-        let c = |name: &str| self.cycles(name);
-        let mut out = Vec::new();
-        for bits in [512, 1024] {
-            let name = |what: &str| format!("{bits}_{what}");
-            let parts = (c(&name("to_avx512")), c(&name("mul_avx512")), c(&name("mul_to_gmp")));
-            if let ((Some(to), Some(mul), Some(from)), Some(all)) = (parts, c(&name("mul_avx512_gmp"))) {
-                let gmp = c(&name("mul_gmp")).map_or(String::new(), |g| {
-                    let verdict = if all < g { "wins" } else { "loses" };
-                    format!(
-                        "; GMP takes {g:.0}, so with conversions IFMA {verdict} by {:.2}",
-                        (all / g).max(g / all)
-                    )
-                });
-                out.push(format!(
-                    "{bits} bits: conversions and product take {all:.0} cycles together, {:.0} as a sum of parts{gmp}.",
-                    2.0 * to + mul + from
-                ));
-            }
-            let (just, old) =
-                ("stored one by one, then to_avx512", "stored one by one, then another to_avx512");
-            if let Some(more) = self.beyond(&name(just), &name(old)) {
-                out.push(format!(
-                    "{bits} bits: converting limbs that were just stored one by one costs {more:+.0} cycles over converting others: \
-                     what is not forwarded from stores to wider loads."
-                ));
-            }
-            for form in ["mul unrolled", "mul looped", "mul_gmp"] {
-                let cold = self.beyond(&name(&format!("{form}, after other code")), "48 KiB of other code");
-                if let (Some(warm), Some(cold)) = (c(&name(form)), cold) {
-                    let line = self.lines.iter().find(|l| l.name == name(form));
-                    let bytes =
-                        line.and_then(|l| l.code_bytes).map_or(String::new(), |b| format!(" ({b} bytes)"));
-                    out.push(format!(
-                        "{bits} bits, {form}{bytes}: {warm:.0} cycles warm; after other code has had the instruction cache it adds \
-                         {cold:.0} to that code's."
-                    ));
-                }
-            }
-            if let (Some(plain), Some(busy)) = (c(&name("mul unrolled")), c(&name("mul busy"))) {
-                out.push(format!(
-                    "{bits} bits: with half of the multiply-add slots taken away a product takes {busy:.0} cycles in place of {plain:.0}."
-                ));
-            }
-        }
-        let madds = |bits: u32| c(&format!("8 independent multiply-adds of {bits} bits")).map(|c| 8.0 / c);
-        if let (Some(wide), Some(narrow)) = (madds(512), madds(256)) {
-            out.push(format!(
-                "This core starts {wide:.2} multiply-adds of 512 bits a cycle and {narrow:.2} of 256; the laptop's one port is 1 of 512."
-            ));
-        }
-        for signs in ["signs equal", "signs mixed"] {
-            let (s, t, u) = (
-                c(&format!("512_add sign and magnitude, {signs}")),
-                c(&format!("512_add two's complement, {signs}")),
-                c(&format!("512_add two's complement, to sign and magnitude, {signs}")),
-            );
-            if let (Some(s), Some(t), Some(u)) = (s, t, u) {
-                out.push(format!(
-                    "Sums of 512 bits, {signs}: {s:.0} cycles in sign and magnitude, {t:.0} in two's complement, {u:.0} if the next \
-                     step needs sign and magnitude."
-                ));
-            }
-        }
-        out
-    }
 }
 
 #[cfg(test)]
@@ -548,7 +505,7 @@ mod tests {
         let synthetic = match measure(&cpu, 2) {
             Ok(s) => s,
             Err(why) => {
-                assert!(why.contains("not available"), "{why}");
+                assert!(matches!(why, Fault::Unavailable(_)), "{why}");
                 return;
             }
         };
@@ -564,13 +521,15 @@ mod tests {
         assert!(synthetic.ticks_per_cycle > 0.0);
         assert!(synthetic.lines.iter().all(|l| l.histogram.samples() == 2));
         assert!(synthetic.report().contains("benchmark_512_mul_avx512_gmp"));
-        assert!(synthetic.findings().len() >= 10, "{:?}", synthetic.findings());
+        let findings = synthetic.findings();
+        assert!(findings.len() >= 10, "{findings:?}");
+        assert_eq!(findings.iter().filter(|f| f.contains("not settled")).count(), 1, "{findings:?}");
         assert!(synthetic.probes().contains("bytes of code"));
     }
 
     #[test]
     fn without_the_features_it_says_so() {
         let e = measure(&Cpu::baseline(), 1).expect_err("no vectors");
-        assert!(e.contains("avx512"), "{e}");
+        assert!(matches!(&e, Fault::Unavailable(why) if why.contains("avx512")), "{e}");
     }
 }
