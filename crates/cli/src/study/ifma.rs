@@ -1,9 +1,10 @@
-//! `ifma-vdf`: whether 52-bit multiply-add pays in the delay function, end to end.
+//! `ifma-vdf`: whether 52-bit multiply-add pays in the delay function, alone and end to end.
 #![forbid(unsafe_code)]
 
 mod measure;
 mod original;
 mod page;
+mod synthetic;
 mod told;
 
 use std::time::Instant;
@@ -31,7 +32,11 @@ fn run(session: &Session, study: &Study, full: bool) -> Result<Found, Failure> {
     let measured = measure::measure(session, study, &plan, full)?;
     let told = told::told(&plan, &measured);
     let page = page::page(&study.question, &plan, &measured, &told, full);
-    let findings = json!({ "runs": measured.runs, "told": told });
+    let synthetic = match &measured.synthetic {
+        Ok(half) => json!(half),
+        Err(why) => json!({ "not_here": why }),
+    };
+    let findings = json!({ "synthetic": synthetic, "runs": measured.runs, "told": told });
     Ok(Found { page: document(&page)?, findings, record: measured.record })
 }
 

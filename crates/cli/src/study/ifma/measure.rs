@@ -1,4 +1,4 @@
-//! Running the study: processes that time their own squarings, in turns.
+//! Running the study: operations alone, then processes that time their own squarings, in turns.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::common;
 use super::original::{Effort, LEAST, Plan};
+use super::synthetic::{self, Half};
 use crate::outcome::Failure;
 use crate::ui::Session;
 
@@ -86,6 +87,8 @@ pub(super) struct Measured {
     pub(super) record: Record,
     pub(super) runs: BTreeMap<String, Runs>,
     pub(super) pairs: usize,
+    /// Operations alone, or why not here.
+    pub(super) synthetic: Result<Half, String>,
 }
 
 impl Measured {
@@ -177,6 +180,8 @@ pub(super) fn measure(
         .pass()
         .map_err(Failure::refused)?;
     record.gate = passed.rows().to_vec();
+    // Before the races: nothing else runs then.
+    let synthetic = synthetic::measure(&session.context.cpu, effort.rounds)?;
     let runner = Runner { session, study: &study.name, effort };
     let mut runs = BTreeMap::new();
     for (name, kind, _) in CONTESTANTS {
@@ -189,7 +194,7 @@ pub(super) fn measure(
             }
         }
     }
-    let mut measured = Measured { record, runs, pairs: effort.pairs };
+    let mut measured = Measured { record, runs, pairs: effort.pairs, synthetic };
     let bar = session.progress((RACES.len() * effort.pairs) as u64, "racing");
     for (baseline, variants) in RACES {
         let here: Vec<&str> = variants.iter().copied().filter(|v| measured.runs.contains_key(*v)).collect();

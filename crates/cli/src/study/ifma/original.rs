@@ -34,9 +34,11 @@ pub(super) struct Multiply {
     pub(super) ifma_converted: f64,
 }
 
-/// How long a run lasts, how many pairs a comparison takes, and squarings of a run at most.
+/// Samples of the synthetic benchmark's lines, how long a run lasts, how many pairs a comparison takes, and squarings of a
+/// run at most.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Effort {
+    pub(super) rounds: usize,
     pub(super) milliseconds: u64,
     pub(super) pairs: usize,
     pub(super) most: u64,
@@ -58,7 +60,7 @@ impl Plan {
             return Err(format!("{}/study.toml: the report's times must be positive", study.name));
         }
         for effort in [plan.quick, plan.full] {
-            if effort.pairs == 0 || effort.milliseconds == 0 || effort.most < LEAST {
+            if effort.rounds == 0 || effort.pairs == 0 || effort.milliseconds == 0 || effort.most < LEAST {
                 return Err(format!("{}/study.toml: no effort may be empty", study.name));
             }
         }
@@ -93,6 +95,8 @@ mod tests {
     #[test]
     fn a_study_without_effort_is_refused() {
         let bad = ENTRY.toml.replace("pairs = 8", "pairs = 0");
+        assert!(plan(&bad).is_err_and(|e| e.contains("effort")));
+        let bad = ENTRY.toml.replace("rounds = 40", "rounds = 0");
         assert!(plan(&bad).is_err_and(|e| e.contains("effort")));
         let bad = ENTRY.toml.replace("off_ms = [15208, 14981, 15160, 14919, 15095]", "off_ms = []");
         assert!(plan(&bad).is_err_and(|e| e.contains("positive")));

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::super::common::{NONE, strings, table};
 use super::measure::{CONTESTANTS, Measured, Runs};
 use super::original::Plan;
+use super::synthetic::Half;
 
 /// Runs that are shown line by line, as many as the report shows.
 const SHOWN: usize = 5;
@@ -21,12 +22,23 @@ pub(super) struct Page {
     machine: String,
     command: String,
     pairs: usize,
+    synthetic: Option<Alone>,
     blocks: Vec<Block>,
     medians: String,
     races: String,
     told: Vec<String>,
     not_here: Vec<String>,
     remarks: Vec<String>,
+}
+
+/// Operations alone.
+#[derive(Serialize)]
+struct Alone {
+    rounds: usize,
+    ticks_per_cycle: String,
+    report: String,
+    probes: String,
+    findings: Vec<String>,
 }
 
 /// Some lines in the report's form.
@@ -46,6 +58,23 @@ fn line(ms: f64, slow: Option<u64>, iterations: u64) -> String {
 
 fn lines(runs: &Runs) -> String {
     runs.ns.iter().take(SHOWN).map(|&ns| line(ns as f64 / 1e6, runs.slow, runs.iterations)).collect()
+}
+
+/// The first half for the page, and what of it is not here.
+fn alone(half: &Result<Half, String>) -> (Option<Alone>, Vec<String>) {
+    match half {
+        Ok(half) => {
+            let alone = Alone {
+                rounds: half.rounds,
+                ticks_per_cycle: format!("{:.3}", half.ticks_per_cycle),
+                report: half.report.clone(),
+                probes: half.probes.clone(),
+                findings: half.findings.clone(),
+            };
+            (Some(alone), half.missing.iter().map(|why| format!("of the operations alone, {why}")).collect())
+        }
+        Err(why) => (None, vec![format!("operations alone: {why}")]),
+    }
 }
 
 pub(super) fn page(question: &str, plan: &Plan, measured: &Measured, told: &[String], full: bool) -> Page {
@@ -96,6 +125,9 @@ pub(super) fn page(question: &str, plan: &Plan, measured: &Measured, told: &[Str
     if !full {
         remarks.push("the quick form: runs of a fraction of a second; `--full` for publishing".to_owned());
     }
+    let (synthetic, absent) = alone(&measured.synthetic);
+    let races_absent = measured.record.not_here.iter().map(|n| format!("{}: {}", n.variant, n.why));
+    let not_here = absent.into_iter().chain(races_absent).collect();
     Page {
         question: question.to_owned(),
         title: original.title.clone(),
@@ -104,11 +136,12 @@ pub(super) fn page(question: &str, plan: &Plan, measured: &Measured, told: &[Str
         machine: measured.record.machine.summary(),
         command: measured.record.command.clone(),
         pairs: measured.pairs,
+        synthetic,
         blocks,
         medians: table(&strings(&["chain", "threads", "a squaring", "rate", "n_slow"]), &medians),
         races: table(&strings(&["", "against", "speed", "interval", "verdict", "noise floor"]), &races),
         told: told.to_vec(),
-        not_here: measured.record.not_here.iter().map(|n| format!("{}: {}", n.variant, n.why)).collect(),
+        not_here,
         remarks,
     }
 }
@@ -121,5 +154,16 @@ mod tests {
     fn lines_are_in_the_report_s_form() {
         assert_eq!(line(15_208.0, Some(213), 1_000_000), "Time: 15208 ms; n_slow: 213; speed: 65.7K ips\n");
         assert_eq!(line(200.0, None, 50_000), "Time: 200 ms; speed: 250.0K ips\n");
+    }
+
+    #[test]
+    fn the_first_half_is_shown_or_missed() {
+        let half = Half { rounds: 3, missing: vec!["no counter".to_owned()], ..Half::default() };
+        let (shown, absent) = alone(&Ok(half));
+        assert_eq!(shown.map(|s| s.rounds), Some(3));
+        assert_eq!(absent, ["of the operations alone, no counter"]);
+        let (shown, absent) = alone(&Err("no multiply-add".to_owned()));
+        assert!(shown.is_none());
+        assert_eq!(absent, ["operations alone: no multiply-add"]);
     }
 }
