@@ -5,31 +5,23 @@ use lanework_cpu::Settings;
 use lanework_mayo::check::{self, Depth, Row};
 use lanework_mayo::{Engine, Params};
 
-/// The engines to test, less those that cannot run here.
+/// The engines to test, less those that cannot run here. Names that are no backend of MAYO are another primitive's; the command
+/// refuses those that no primitive has.
 fn engines() -> Vec<Engine> {
     let settings = Settings::from_env().unwrap();
-    let mut known = Vec::new();
-    let engines = Engine::all(&settings.cpu())
-        .filter_map(|engine| match engine {
-            Ok(engine) => {
-                known.push(engine.name().to_owned());
-                Some(engine)
-            }
-            Err(reason) => {
-                println!("skipped: {reason}");
-                assert!(
-                    !settings.requires(&reason.what),
-                    "LANEWORK_REQUIRE names a backend that did not run: {reason}"
-                );
-                known.push(reason.what);
-                None
-            }
+    Engine::all(&settings.cpu())
+        .filter_map(|engine| {
+            engine
+                .inspect_err(|reason| {
+                    println!("skipped: {reason}");
+                    assert!(
+                        !settings.requires(&reason.what),
+                        "LANEWORK_REQUIRE names a backend that did not run: {reason}"
+                    );
+                })
+                .ok()
         })
-        .collect();
-    for name in settings.required() {
-        assert!(known.contains(name), "LANEWORK_REQUIRE names {name}, and there is no such backend");
-    }
-    engines
+        .collect()
 }
 
 fn all_pass(check: impl Fn(Engine, &Params) -> Row) {
