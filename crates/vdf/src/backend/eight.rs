@@ -80,7 +80,10 @@ unsafe fn four(t: &mut Product, at: usize, x: &[u64; 8], f: u64) -> (u64, u64) {
 unsafe fn divide(c: &[u64; 9], inverse: &Inverse<13>, b: &[u64; 8], minus: u64) -> Option<[u64; 8]> {
     let words = inverse.shift.div_ceil(64) as usize;
     let shift = 64 * words as u32 - inverse.shift;
-    if inverse.limbs > words || words > 13 || c[8] >> 1 >> (63 - shift) != 0 {
+    // For a short b an inverse may come with limbs of 0.
+    let factors = &inverse.magnitude[..inverse.limbs.min(13)];
+    let factors = &factors[..limbs::significant(factors)];
+    if factors.len() > words || words > 13 || c[8] >> 1 >> (63 - shift) != 0 {
         return None;
     }
     let mut scaled = [0; 9];
@@ -89,7 +92,7 @@ unsafe fn divide(c: &[u64; 9], inverse: &Inverse<13>, b: &[u64; 8], minus: u64) 
         scaled[i] = c[i] << shift | below >> 1 >> (63 - shift);
     }
     let mut t: Product = [0; 24];
-    for (i, &factor) in inverse.magnitude[..inverse.limbs].iter().enumerate() {
+    for (i, &factor) in factors.iter().enumerate() {
         // SAFETY: the caller's promise.
         t[i + 9] = unsafe { nine(&mut t, i, &scaled, factor) };
     }
