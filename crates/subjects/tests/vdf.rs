@@ -46,7 +46,8 @@ fn random_challenges_and_lengths_agree_both_ways() {
     let Some(library) = library() else { return };
     let mut state = seed();
     for _ in 0..6 {
-        let challenge: Vec<u8> = (0..1 + next(&mut state) % 40).map(|_| next(&mut state) as u8).collect();
+        // Of one byte, most challenges lead to no prime: here that is an error, there an endless loop.
+        let challenge: Vec<u8> = (0..2 + next(&mut state) % 39).map(|_| next(&mut state) as u8).collect();
         let iterations = 3 + next(&mut state) % 3000;
         let cases = both_ways(&library, &Cpu::detect(), &challenge, iterations).expect("all calls succeed");
         assert!(cases.len() > 8);
