@@ -81,8 +81,8 @@ fn negate(x: &mut [u64]) {
     }
 }
 
-/// Limbs that the cofactors need in window `w`, counted from 0, and a whole one above them: they grow by 43 bits a window,
-/// give or take a few.
+/// Limbs that the cofactors need as a rule in window `w`, counted from 0, and a whole one above them: they grow by 43 bits a
+/// window, give or take a few. Known before the numbers are, so no processor waits for it.
 const fn room(w: usize) -> usize {
     match w {
         0 => 1,
@@ -106,8 +106,8 @@ pub struct Inverse<const M: usize> {
 
 /// The inverse of a modulo an odd b > 0, times a power of two that is about 1.45 times as long as b.
 ///
-/// Nothing if they have a divisor in common, or (a few times in 10^9) if the cofactors grow faster than expected. M must be
-/// N + 5 at least.
+/// Nothing if they have a divisor in common. M must be N + 5 at least: cofactors that do not fit in it are given up, too, and
+/// none is known.
 #[inline(always)]
 #[must_use]
 pub fn invert<L: Lane, const N: usize, const M: usize>(
@@ -124,7 +124,7 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
     let (mut factors, mut others) = ([[0u64; M]; 2], [[0u64; M]; 2]);
     factors[0][0] = 1;
     let (mut u, mut v) = (&mut factors, &mut others);
-    let (mut n, mut w, mut k, mut shift, mut ok) = (N, 0, 1, 0, true);
+    let (mut n, mut w, mut k, mut shift) = (N, 0, 1, 0);
     loop {
         while x[0][n - 1] | x[1][n - 1] == 0 {
             // The second is odd, never 0.
@@ -143,9 +143,13 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
         let n0 = row(lane, &a[..n], &b[..n], m.f0, m.g0, m.shift, &mut y[0][..n]);
         let n1 = row(lane, &a[..n], &b[..n], m.f1, m.g1, m.shift, &mut y[1][..n]);
         core::mem::swap(&mut x, &mut y);
-        // Room for the cofactors: a whole limb of sign above them.
+        // Room for the cofactors: a whole limb of sign above them, since a window makes them longer by 63 bits at most. The
+        // longer the numbers, the further some run ahead of the rule.
         let sign = |x: u64| 0u64.wrapping_sub(x >> 63);
-        let more = room(w);
+        let mut more = room(w).max(k);
+        if more == k && k > 1 && u.iter().any(|factor| factor[k - 1] != sign(factor[k - 2])) {
+            more += 1;
+        }
         if more > M {
             return None;
         }
@@ -155,8 +159,6 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
                 factor[k..more].fill(fill);
             }
             k = more;
-        } else if k > 1 {
-            ok &= u.iter().all(|factor| factor[k - 1] == sign(factor[k - 2]));
         }
         combine(lane, &u[0][..k], &u[1][..k], m.f0, m.g0, &mut v[0][..k]);
         combine(lane, &u[0][..k], &u[1][..k], m.f1, m.g1, &mut v[1][..k]);
@@ -171,7 +173,7 @@ pub fn invert<L: Lane, const N: usize, const M: usize>(
         w += 1;
     }
     // Here one limb is left of the pair.
-    if !ok || x[1][0] != 1 {
+    if x[1][0] != 1 {
         return None;
     }
     let factor = &mut u[1];

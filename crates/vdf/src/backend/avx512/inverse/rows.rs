@@ -1,0 +1,235 @@
+//! The rows of the inverse: digits in lanes, one window of a matrix at a time.
+
+use core::arch::x86_64::*;
+
+use super::DIGIT;
+use super::words::Matrix;
+
+/// What a lane holds beside its digit.
+pub(super) const BIAS: i64 = 1 << 51;
+/// Digits of a cofactor.
+pub(super) const LANES: usize = 16;
+/// Index in a stored row of the lowest digit; there are zeros below.
+pub(super) const BASE: usize = 8;
+
+/// A row's digits, stored for the words to read: the lowest at `BASE`, on a line of its own.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(super) struct Stored(pub(super) [i64; BASE + LANES]);
+
+impl Stored {
+    /// 64 bits from bit `at` on; from -92 at the lowest.
+    #[inline(always)]
+    pub(super) fn top(&self, at: i64) -> i64 {
+        let at = (at + 2 * i64::from(DIGIT)) as u64;
+        // at / 46 for what is below 2,000.
+        let index = (at * 1425) >> 16;
+        let bit = at - u64::from(DIGIT) * index;
+        let index = BASE - 2 + (index as usize & 15);
+        let d: &[i64; 3] = self.0[index..].first_chunk().expect("three digits");
+        (d[0] >> bit).wrapping_add((d[1].wrapping_add(d[2] << DIGIT)) << (u64::from(DIGIT) - bit))
+    }
+
+    /// The low 128 bits: 64 of them as a signed number, and what is above.
+    #[inline(always)]
+    pub(super) fn bottom(&self) -> (i64, i64) {
+        let d: &[i64; 3] = self.0[BASE..].first_chunk().expect("three digits");
+        let low = i128::from(d[0]).wrapping_add(i128::from(d[1]) << DIGIT);
+        let high = ((low >> 64) as i64).wrapping_add(d[2] << (2 * DIGIT - 64));
+        (low as i64, high.wrapping_add((low as i64) >> 63 & 1))
+    }
+}
+
+/// A matrix as the lanes take it.
+#[derive(Clone, Copy)]
+pub(super) struct Factors {
+    f: [__m512i; 2],
+    g: [__m512i; 2],
+    /// What the digits' bias adds to the upper sums, negative.
+    less: [__m512i; 2],
+    /// Of negative factors.
+    minus_f: [__mmask8; 2],
+    minus_g: [__mmask8; 2],
+}
+
+/// Where eight digits lie in eight limbs.
+struct Cut {
+    limb: [u64; 8],
+    bit: [u64; 8],
+    next: [u64; 8],
+    back: [u64; 8],
+    inside: [__mmask8; 2],
+}
+
+static CUTS: [Cut; 2] = [cut_table(0), cut_table(8)];
+
+const fn cut_table(first: u64) -> Cut {
+    let mut t = Cut { limb: [0; 8], bit: [0; 8], next: [0; 8], back: [0; 8], inside: [0; 2] };
+    let mut i = 0;
+    while i < 8 {
+        let bit = DIGIT as u64 * (first + i as u64);
+        (t.limb[i], t.bit[i]) = ((bit / 64) & 7, bit % 64);
+        (t.next[i], t.back[i]) = ((bit / 64 + 1) & 7, 64 - bit % 64);
+        t.inside[0] |= ((bit / 64 < 8) as u8) << i;
+        t.inside[1] |= ((bit / 64 + 1 < 8) as u8) << i;
+        i += 1;
+    }
+    t
+}
+
+macro_rules! lanes_fn {
+    ($($item:item)*) => { $(
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,bmi1,bmi2,adx")]
+        $item
+    )* };
+}
+
+lanes_fn! {
+    pub(super) fn factors(m: &Matrix) -> Factors {
+        let all = |x: i64| _mm512_set1_epi64(x << (52 - DIGIT));
+        let sign = |x: i64| (x >> 63) as __mmask8;
+        let less = |f: i64, g: i64| _mm512_set1_epi64(-(f + g) << (51 - DIGIT));
+        Factors {
+            f: [all(m.f0), all(m.f1)],
+            g: [all(m.g0), all(m.g1)],
+            less: [less(m.f0, m.g0), less(m.f1, m.g1)],
+            minus_f: [sign(m.f0), sign(m.f1)],
+            minus_g: [sign(m.g0), sign(m.g1)],
+        }
+    }
+
+    /// Row i of the matrix on one register of each number: lower parts, and upper parts before they move up.
+    fn products(m: &Factors, i: usize, x: __m512i, y: __m512i) -> (__m512i, __m512i) {
+        let zero = _mm512_setzero_si512();
+        let low = _mm512_madd52lo_epu64(_mm512_madd52lo_epu64(zero, x, m.f[i]), y, m.g[i]);
+        let high = _mm512_madd52hi_epu64(m.less[i], x, m.f[i]);
+        let other = _mm512_madd52hi_epu64(zero, y, m.g[i]);
+        let high = _mm512_mask_sub_epi64(high, m.minus_f[i], high, x);
+        let other = _mm512_mask_sub_epi64(other, m.minus_g[i], other, y);
+        (_mm512_srli_epi64::<{ 52 - DIGIT }>(low), _mm512_add_epi64(high, other))
+    }
+
+    /// A cofactor's row of one register.
+    pub(super) fn factor_row(m: &Factors, i: usize, x: __m512i, y: __m512i) -> __m512i {
+        let (low, high) = products(m, i, x, y);
+        let up = _mm512_alignr_epi64::<7>(high, _mm512_setzero_si512());
+        _mm512_add_epi64(_mm512_add_epi64(low, _mm512_set1_epi64(BIAS)), up)
+    }
+
+    /// A cofactor's row of two.
+    pub(super) fn factor_rows(m: &Factors, i: usize, x: [__m512i; 2], y: [__m512i; 2]) -> [__m512i; 2] {
+        let (low0, high0) = products(m, i, x[0], y[0]);
+        let (low1, high1) = products(m, i, x[1], y[1]);
+        let bias = _mm512_set1_epi64(BIAS);
+        let up0 = _mm512_alignr_epi64::<7>(high0, _mm512_setzero_si512());
+        let up1 = _mm512_alignr_epi64::<7>(high1, high0);
+        [_mm512_add_epi64(_mm512_add_epi64(low0, bias), up0), _mm512_add_epi64(_mm512_add_epi64(low1, bias), up1)]
+    }
+
+    /// Sums of lanes, rounded and cut at bit `shift` - DIGIT: what stays in a lane, and what goes to the one below.
+    fn cut(x: __m512i, shift: __m128i, rest: __m128i, round: __m512i) -> (__m512i, __m512i) {
+        let stays = _mm512_sra_epi64(_mm512_add_epi64(x, round), shift);
+        let down = _mm512_srai_epi64::<{ 64 - DIGIT }>(_mm512_sll_epi64(x, rest));
+        (stays, down)
+    }
+
+    /// A number's row of one register, divided; without bias.
+    pub(super) fn row(m: &Factors, i: usize, x: __m512i, y: __m512i, by: &Division) -> __m512i {
+        let (low, high) = products(m, i, x, y);
+        // The lowest sum is a multiple of 2^46: it goes up whole.
+        let high = _mm512_add_epi64(high, _mm512_maskz_srli_epi64::<DIGIT>(1, low));
+        // Everything one lane lower than it is: the upper parts where they were.
+        let zero = _mm512_setzero_si512();
+        let sum = _mm512_add_epi64(_mm512_alignr_epi64::<1>(zero, low), high);
+        let (stays, down) = cut(sum, by.shift, by.rest, by.round);
+        _mm512_add_epi64(stays, _mm512_alignr_epi64::<1>(zero, down))
+    }
+
+    /// A number's row of two.
+    pub(super) fn rows(m: &Factors, i: usize, x: [__m512i; 2], y: [__m512i; 2], by: &Division) -> [__m512i; 2] {
+        let (low0, high0) = products(m, i, x[0], y[0]);
+        let (low1, high1) = products(m, i, x[1], y[1]);
+        let high0 = _mm512_add_epi64(high0, _mm512_maskz_srli_epi64::<DIGIT>(1, low0));
+        let zero = _mm512_setzero_si512();
+        let sum0 = _mm512_add_epi64(_mm512_alignr_epi64::<1>(low1, low0), high0);
+        let sum1 = _mm512_add_epi64(_mm512_alignr_epi64::<1>(zero, low1), high1);
+        let (stays0, down0) = cut(sum0, by.shift, by.rest, by.round);
+        let (stays1, down1) = cut(sum1, by.shift, by.rest, by.round);
+        [
+            _mm512_add_epi64(stays0, _mm512_alignr_epi64::<1>(down1, down0)),
+            _mm512_add_epi64(stays1, _mm512_alignr_epi64::<1>(zero, down1)),
+        ]
+    }
+
+    /// Stored digits.
+    pub(super) fn load(x: &Stored) -> [__m512i; 2] {
+        let at = x.0[BASE..].as_ptr();
+        // SAFETY: sixteen lanes are there.
+        unsafe { [_mm512_load_si512(at.cast()), _mm512_load_si512(at.add(8).cast())] }
+    }
+
+    pub(super) fn division(shift: u32) -> Division {
+        let shift = u64::from(shift - DIGIT);
+        Division {
+            shift: _mm_cvtsi64_si128(shift as i64),
+            rest: _mm_cvtsi64_si128(64 - shift as i64),
+            round: _mm512_set1_epi64(1 << shift >> 1),
+        }
+    }
+
+    /// Digits of up to 8 limbs, with their bias.
+    pub(super) fn digits(x: &[u64; 8]) -> [__m512i; 2] {
+        // SAFETY: eight limbs are read, and eight lanes of each table.
+        let load = |x: &[u64; 8]| unsafe { _mm512_loadu_si512(x.as_ptr().cast()) };
+        let limbs = load(x);
+        let part = |t: &Cut| {
+            let low = _mm512_maskz_permutexvar_epi64(t.inside[0], load(&t.limb), limbs);
+            let high = _mm512_maskz_permutexvar_epi64(t.inside[1], load(&t.next), limbs);
+            let low = _mm512_srlv_epi64(low, load(&t.bit));
+            let high = _mm512_sllv_epi64(high, load(&t.back));
+            let digit = _mm512_and_si512(_mm512_or_si512(low, high), _mm512_set1_epi64((1 << DIGIT) - 1));
+            _mm512_add_epi64(digit, _mm512_set1_epi64(BIAS))
+        };
+        [part(&CUTS[0]), part(&CUTS[1])]
+    }
+
+    pub(super) fn store(x: [__m512i; 2], out: &mut Stored) {
+        let [low, high] = {
+            let (low, high) = out.0[BASE..].split_at_mut(8);
+            [low.as_mut_ptr(), high.as_mut_ptr()]
+        };
+        // SAFETY: eight lanes each, which is what the halves have.
+        unsafe {
+            _mm512_store_si512(low.cast(), x[0]);
+            _mm512_store_si512(high.cast(), x[1]);
+        }
+    }
+}
+
+/// A window by fewer bits than a digit has, in memory.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,bmi1,bmi2,adx")]
+pub(super) fn short_window(m: Matrix, stored: &mut [Stored; 2]) {
+    let bias = _mm512_set1_epi64(BIAS);
+    let zero = _mm512_setzero_si512();
+    let [x, y] = [load(&stored[0]), load(&stored[1])].map(|x| x.map(|x| _mm512_add_epi64(x, bias)));
+    let (factors, by) = (factors(&m), division(m.shift + DIGIT));
+    for (i, out) in stored.iter_mut().enumerate() {
+        let (low0, high0) = products(&factors, i, x[0], y[0]);
+        let (low1, high1) = products(&factors, i, x[1], y[1]);
+        let sum0 = _mm512_add_epi64(low0, _mm512_alignr_epi64::<7>(high0, zero));
+        let sum1 = _mm512_add_epi64(low1, _mm512_alignr_epi64::<7>(high1, high0));
+        let (stays0, down0) = cut(sum0, by.shift, by.rest, by.round);
+        let (stays1, down1) = cut(sum1, by.shift, by.rest, by.round);
+        let low = _mm512_add_epi64(stays0, _mm512_alignr_epi64::<1>(down1, down0));
+        store([low, _mm512_add_epi64(stays1, _mm512_alignr_epi64::<1>(zero, down1))], out);
+    }
+}
+
+/// Division by a window's power of two, less a digit.
+pub(super) struct Division {
+    shift: __m128i,
+    rest: __m128i,
+    round: __m512i,
+}
