@@ -8,7 +8,7 @@ use lanework_integer::backend::BACKENDS;
 use lanework_integer::check as checks;
 use lanework_lab::gate::GateRow;
 
-use crate::{Context, Depth, missing, row, selects};
+use crate::{Context, Depth, checked, missing, row};
 
 /// All checks of the integers on every backend; a required backend that cannot run is a failed row. There are no rows at
 /// [`Depth::KnownAnswers`]: nobody publishes any, the oracle is plain arithmetic.
@@ -18,34 +18,26 @@ pub fn check(
     depth: Depth,
     progress: &mut dyn FnMut(&GateRow),
 ) -> Vec<GateRow> {
-    let mut rows = Vec::new();
-    if !pattern.is_empty() && !selects(pattern, "integer") {
-        return rows;
-    }
     let inner = match depth {
-        Depth::KnownAnswers => return rows,
+        Depth::KnownAnswers => return Vec::new(),
         Depth::Quick => checks::Depth::Quick,
         Depth::Full => checks::Depth::Full,
     };
-    let mut push = |mut row: GateRow| {
-        row.what = format!("integer: {}", row.what);
-        progress(&row);
-        rows.push(row);
-    };
-    for backend in BACKENDS {
-        match backend.get(&context.cpu) {
-            Ok(kernels) => {
-                // One by one, so that each is told as it ends.
-                let name = backend.name();
-                push(row(checks::operations(name, kernels, inner)));
-                push(row(checks::carries(name, kernels, inner)));
-                push(row(checks::refusals(name, kernels)));
+    checked("integer", pattern, progress, |push| {
+        for backend in BACKENDS {
+            match backend.get(&context.cpu) {
+                Ok(kernels) => {
+                    // One by one, so that each is told as it ends.
+                    let name = backend.name();
+                    push(row(checks::operations(name, kernels, inner)));
+                    push(row(checks::carries(name, kernels, inner)));
+                    push(row(checks::refusals(name, kernels)));
+                }
+                Err(unavailable) => push(missing(context, "every check", &unavailable)),
             }
-            Err(unavailable) => push(missing(context, "every check", &unavailable)),
         }
-    }
-    checks::gcds(&context.cpu, inner).into_iter().for_each(|checked| push(row(checked)));
-    rows
+        checks::gcds(&context.cpu, inner).into_iter().for_each(|row_of| push(row(row_of)));
+    })
 }
 
 #[cfg(test)]

@@ -190,6 +190,24 @@ fn missing(context: &Context, what: &str, unavailable: &lanework_cpu::Unavailabl
     row
 }
 
+/// The rows that `each` hands over, named after the primitive and told as they come; none if the pattern means another.
+pub(crate) fn checked(
+    primitive: &str,
+    pattern: &str,
+    progress: &mut dyn FnMut(&GateRow),
+    each: impl FnOnce(&mut dyn FnMut(GateRow)),
+) -> Vec<GateRow> {
+    let mut rows = Vec::new();
+    if pattern.is_empty() || selects(pattern, primitive) {
+        each(&mut |mut row| {
+            row.what = format!("{primitive}: {}", row.what);
+            progress(&row);
+            rows.push(row);
+        });
+    }
+    rows
+}
+
 /// Whether `pattern` stands for `path`: component by component, `*` for any, a shorter pattern for all below it.
 #[must_use]
 pub fn selects(pattern: &str, path: &str) -> bool {

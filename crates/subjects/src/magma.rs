@@ -12,7 +12,7 @@ use lanework_lab::subject::{Subject, Unavailable, Variant};
 use lanework_magma::backend::BACKENDS;
 use lanework_magma::{Choice, check as checks};
 
-use crate::{Context, Depth, missing, row, selects, skipped};
+use crate::{Context, Depth, checked, missing, row, skipped};
 
 mod ours;
 #[cfg(feature = "peers")]
@@ -250,31 +250,23 @@ pub fn check(
     depth: Depth,
     progress: &mut dyn FnMut(&GateRow),
 ) -> Vec<GateRow> {
-    let mut rows = Vec::new();
-    if !pattern.is_empty() && !selects(pattern, "magma") {
-        return rows;
-    }
-    let mut push = |mut row: GateRow| {
-        row.what = format!("magma: {}", row.what);
-        progress(&row);
-        rows.push(row);
-    };
-    for choice in choices(&context.cpu) {
-        match choice {
-            Ok(choice) => {
-                let mut each = |r| push(row(r));
-                match depth {
-                    Depth::Quick => checks::run(choice, checks::Depth::Quick, &mut each),
-                    Depth::KnownAnswers => each(checks::known_answers(choice, checks::Depth::Full)),
-                    Depth::Full => checks::run(choice, checks::Depth::Full, &mut each),
+    checked("magma", pattern, progress, |push| {
+        for choice in choices(&context.cpu) {
+            match choice {
+                Ok(choice) => {
+                    let mut each = |r| push(row(r));
+                    match depth {
+                        Depth::Quick => checks::run(choice, checks::Depth::Quick, &mut each),
+                        Depth::KnownAnswers => each(checks::known_answers(choice, checks::Depth::Full)),
+                        Depth::Full => checks::run(choice, checks::Depth::Full, &mut each),
+                    }
                 }
+                Err(unavailable) => push(missing(context, "every check", &unavailable)),
             }
-            Err(unavailable) => push(missing(context, "every check", &unavailable)),
         }
-    }
-    #[cfg(feature = "peers")]
-    peers::gate_rows(context).into_iter().for_each(&mut push);
-    rows
+        #[cfg(feature = "peers")]
+        peers::gate_rows(context).into_iter().for_each(push);
+    })
 }
 
 /// Bytes for inputs. Races need variety, not secrecy.

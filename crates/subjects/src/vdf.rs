@@ -21,7 +21,7 @@ use lanework_vdf::prover::{self, Job, Options};
 use lanework_vdf::{Discriminant, Form, Limits, Question, Strict, check as checks, verify};
 
 use crate::magma::Filler;
-use crate::{Context, Depth, missing, row, selects, skipped};
+use crate::{Context, Depth, checked, missing, row, skipped};
 
 mod agreement;
 #[cfg(feature = "peers")]
@@ -285,17 +285,9 @@ pub fn check(
     depth: Depth,
     progress: &mut dyn FnMut(&GateRow),
 ) -> Vec<GateRow> {
-    let mut rows = Vec::new();
-    if !pattern.is_empty() && !selects(pattern, "vdf") {
-        return rows;
-    }
-    let mut push = |mut row: GateRow| {
-        row.what = format!("vdf: {}", row.what);
-        progress(&row);
-        rows.push(row);
-    };
-    each(context, depth, &mut push, |what, unavailable| missing(context, what, unavailable));
-    rows
+    checked("vdf", pattern, progress, |push| {
+        each(context, depth, push, |what, unavailable| missing(context, what, unavailable));
+    })
 }
 
 #[cfg(test)]
