@@ -31,6 +31,8 @@ pub struct Kernels {
     pub(crate) middle: unsafe fn(&mut Middle, usize, u64) -> u64,
     pub(crate) broad: unsafe fn(&mut Broad, usize, u64) -> u64,
     pub(crate) compose: Compose,
+    /// The chain's code on many forms, each by itself, up to a phase: what the study of its phases times.
+    pub(crate) phases: unsafe fn(&[Middle], usize, Phase) -> Tally,
     /// For numbers out of hashes that have to be prime.
     pub(crate) candidates: &'static Candidates,
 }
@@ -85,6 +87,62 @@ pub fn best() -> &'static Kernels {
     })
 }
 
+/// A phase of a squaring, and all before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The inverse of a modulo b.
+    Inverse,
+    /// m = c / a modulo b and k = (a m - c) / b.
+    Multiples,
+    /// The partial GCD on (a, k), with the columns that go along.
+    Partial,
+    /// The products, and reduction: the square.
+    Forms,
+}
+
+/// What came of many forms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Forms that the phase had a result for.
+    pub(crate) done: usize,
+    /// All results' lowest limbs together, so that none is left out.
+    pub(crate) mixed: u64,
+}
+
+impl Tally {
+    /// Takes one result in, and waits for it: the next form's instructions begin after its last.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, result: Option<u64>) {
+        self.done += usize::from(result.is_some());
+        self.mixed = self.mixed.rotate_left(1) ^ result.unwrap_or(0);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: every x86-64 has SSE2.
+        unsafe {
+            core::arch::x86_64::_mm_lfence();
+        }
+    }
+}
+
+/// The phases of the generic code: the lane, the inverse and the step after it.
+macro_rules! phases_kernel {
+    ($lane:expr, $forms:ident, $stop:ident, $upto:ident, $invert:expr, $multiples:expr) => {{
+        use crate::backend::Phase;
+        use crate::backend::generic::{compose, nudupl};
+        let mut tally = crate::backend::Tally::default();
+        let rows = |form: &_| nudupl::rows::<_, 8, 9, 5>($lane, form, $stop, $multiples);
+        for form in $forms {
+            tally.take(match $upto {
+                Phase::Inverse => $invert(&form.a, &form.b).map(|x: Inverse<13>| x.magnitude[0]),
+                Phase::Multiples => $multiples(form).map(|(m, k)| m[0] ^ k[0]),
+                Phase::Partial => rows(form).map(|r| r.x[0][0] ^ r.x[1][0] ^ r.v[1][0] ^ r.e[1][0]),
+                Phase::Forms => rows(form).and_then(|r| compose::compose(&r)).map(|s: Middle| s.a[0]),
+            });
+        }
+        tally
+    }};
+}
+pub(crate) use phases_kernel;
+
 /// The loop that every kernel is.
 macro_rules! chain_kernel {
     ($lane:expr, $form:ident, $stop:ident, $n:ident, $($sizes:literal)*) => {{
@@ -115,6 +173,11 @@ impl Kernels {
     pub(crate) fn broad(&self, form: &mut Broad, stop: usize, n: u64) -> u64 {
         // SAFETY: as above.
         unsafe { (self.broad)(form, stop, n) }
+    }
+
+    pub(crate) fn phases(&self, forms: &[Middle], stop: usize, upto: Phase) -> Tally {
+        // SAFETY: as above.
+        unsafe { (self.phases)(forms, stop, upto) }
     }
 
     pub(crate) fn compose_narrow(&self, x: &Narrow, y: &Narrow, stop: usize) -> Option<Narrow> {

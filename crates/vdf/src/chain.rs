@@ -161,8 +161,7 @@ impl Chain {
         if let Width::General(form) = &self.form {
             self.form = self.narrowed(form);
         }
-        // A quarter of the length would balance the rows; five bits more often save a window, and reduction makes good for it.
-        let stop = self.bits.div_ceil(4) + 5;
+        let stop = self.stop();
         let kernels = self.kernels;
         let done = match &mut self.form {
             Width::Narrow(form) => kernels.narrow(form, stop, n),
@@ -198,6 +197,20 @@ impl Chain {
             state(form).map(Width::Broad)
         };
         width.unwrap_or(Width::General(*form))
+    }
+
+    /// The form as the kernels for 513 to 1,024 bits take it, if it is one of theirs, and where they stop.
+    pub(crate) fn middle(&self) -> Option<(Middle, usize)> {
+        match &self.form {
+            Width::Middle(form) => Some((*form, self.stop())),
+            _ => None,
+        }
+    }
+
+    /// Where the partial GCD stops. A quarter of the length would balance the rows; five bits more often save a window, and
+    /// reduction makes good for it.
+    const fn stop(&self) -> usize {
+        self.bits.div_ceil(4) + 5
     }
 
     fn general(&self) -> General {

@@ -15,6 +15,7 @@ pub mod proof;
 pub mod prover;
 pub mod serial;
 pub mod spec;
+pub mod study;
 pub mod verify;
 
 pub use discriminant::{Discriminant, DiscriminantError};

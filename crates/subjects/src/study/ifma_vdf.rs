@@ -2,4 +2,6 @@
 #![forbid(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
+pub mod phases;
+#[cfg(target_arch = "x86_64")]
 pub mod synthetic;

@@ -1,13 +1,16 @@
 //! The chain with MULX, shifts without flags, and the inverse's loop in assembly.
 
+use lanework_integer::gcd::binary::{self, Inverse};
 use lanework_integer::kernels::Adx;
 
 use super::generic::nucomp;
 use super::generic::nudupl::square_with;
-use super::{Broad, Compose, Kernels, Middle, Narrow, candidates, chain_kernel, eight};
+use super::{
+    Broad, Compose, Kernels, Middle, Narrow, Phase, Tally, candidates, chain_kernel, eight, phases_kernel,
+};
 
 pub(super) static KERNELS: Kernels =
-    Kernels { narrow, middle, broad, compose: COMPOSE, candidates: &candidates::adx::CANDIDATES };
+    Kernels { narrow, middle, broad, compose: COMPOSE, phases, candidates: &candidates::adx::CANDIDATES };
 
 pub(super) const COMPOSE: Compose =
     Compose { narrow: compose_narrow, middle: compose_middle, broad: compose_broad };
@@ -47,6 +50,18 @@ unsafe fn broad(form: &mut Broad, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     chain_kernel!(lane, form, stop, n, 16 17 9 21)
+}
+
+/// # Safety
+/// The CPU must have BMI1, BMI2 and ADX.
+#[target_feature(enable = "bmi1,bmi2,adx")]
+unsafe fn phases(forms: &[Middle], stop: usize, upto: Phase) -> Tally {
+    // SAFETY: the caller's promise.
+    let lane = unsafe { Adx::assume() };
+    let invert = |a: &_, b: &_| binary::invert(lane, a, b);
+    // SAFETY: the caller's promise.
+    let multiples = |form: &_| unsafe { eight::multiples(form, invert) };
+    phases_kernel!(lane, forms, stop, upto, invert, multiples)
 }
 
 /// # Safety

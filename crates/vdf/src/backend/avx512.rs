@@ -1,8 +1,9 @@
 //! The chain with long rows in AVX-512 IFMA lanes, one-word loops in assembly as in `adx`.
 
+use lanework_integer::gcd::binary::{self, Inverse};
 use lanework_integer::kernels::Adx;
 
-use super::{Broad, Kernels, Middle, Narrow, adx, candidates, chain_kernel, eight};
+use super::{Broad, Kernels, Middle, Narrow, Phase, Tally, adx, candidates, chain_kernel, eight};
 
 mod forms;
 mod inverse;
@@ -10,8 +11,14 @@ mod partial;
 #[cfg(test)]
 mod tests;
 
-pub(super) static KERNELS: Kernels =
-    Kernels { narrow, middle, broad, compose: adx::COMPOSE, candidates: &candidates::avx512::CANDIDATES };
+pub(super) static KERNELS: Kernels = Kernels {
+    narrow,
+    middle,
+    broad,
+    compose: adx::COMPOSE,
+    phases,
+    candidates: &candidates::avx512::CANDIDATES,
+};
 
 /// # Safety
 /// The CPU must have what the table of backends asks of this one.
@@ -34,7 +41,7 @@ unsafe fn middle(form: &mut Middle, stop: usize, n: u64) -> u64 {
     let lane = unsafe { Adx::assume() };
     let mut done = 0;
     while done < n {
-        let Some(mut square) = square(lane, form, stop) else { break };
+        let Some(mut square) = square::<false>(lane, form, stop) else { break };
         square.negative ^= form.negative;
         *form = square;
         done += 1;
@@ -42,26 +49,70 @@ unsafe fn middle(form: &mut Middle, stop: usize, n: u64) -> u64 {
     done
 }
 
-/// The square but for the sign that was set aside, as in `generic::nudupl`.
+/// The inverse in lanes where it can be found there. `STUDY` makes another copy of this and what follows for the study's phases: with
+/// one copy for both the compiler keeps them as functions, and the chain is 4 % slower.
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
 #[inline]
-fn square(lane: Adx, form: &Middle, stop: usize) -> Option<Middle> {
-    let invert = |a: &_, b: &_| match inverse::invert(a, b) {
-        None => lanework_integer::gcd::binary::invert::<_, 8, 13>(lane, a, b),
+fn invert<const STUDY: bool>(lane: Adx, a: &[u64; 8], b: &[u64; 8]) -> Option<Inverse<13>> {
+    match inverse::invert::<13, STUDY>(a, b) {
+        None => binary::invert::<_, 8, 13>(lane, a, b),
         some => some,
-    };
+    }
+}
+
+/// The rows at the end of the partial GCD, and the determinant of what led to them.
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
+)]
+#[inline]
+fn rows<const STUDY: bool>(lane: Adx, form: &Middle, stop: usize) -> Option<(partial::Rows, i64)> {
     // SAFETY: this function is compiled for what they need.
-    let (m, k) = unsafe { eight::multiples(form, invert)? };
+    let (m, k) = unsafe { eight::multiples(form, |a, b| invert::<STUDY>(lane, a, b))? };
     // e is at most about c / 2^stop, or c / a if there is nothing to reduce, and has to fit in the lanes.
     let least = stop.min(lanework_integer::limbs::bits(&form.a));
     if lanework_integer::limbs::bits(&form.c) > least + partial::LONGEST - 2 {
         return None;
     }
-    let start = partial::Start { a: &form.a, k: &k, b: &form.b, m: &m };
-    let (rows, determinant) = partial::reduce(&start, stop)?;
-    forms::compose(&rows, determinant, &form.b)
+    partial::reduce::<STUDY>(&partial::Start { a: &form.a, k: &k, b: &form.b, m: &m }, stop)
+}
+
+/// The square but for the sign that was set aside, as in `generic::nudupl`.
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
+)]
+#[inline]
+fn square<const STUDY: bool>(lane: Adx, form: &Middle, stop: usize) -> Option<Middle> {
+    let (rows, determinant) = rows::<STUDY>(lane, form, stop)?;
+    forms::compose::<STUDY>(&rows, determinant, &form.b)
+}
+
+/// # Safety
+/// The CPU must have what the table of backends asks of this one.
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
+)]
+unsafe fn phases(list: &[Middle], stop: usize, upto: Phase) -> Tally {
+    // SAFETY: the caller's promise.
+    let lane = unsafe { Adx::assume() };
+    let mut tally = Tally::default();
+    for form in list {
+        tally.take(match upto {
+            Phase::Inverse => invert::<true>(lane, &form.a, &form.b).map(|x| x.magnitude[0]),
+            Phase::Multiples => {
+                // SAFETY: this function is compiled for what they need.
+                let found = unsafe { eight::multiples(form, |a, b| invert::<true>(lane, a, b)) };
+                found.map(|(m, k)| m[0] ^ k[0])
+            }
+            Phase::Partial => rows::<true>(lane, form, stop).map(|(rows, determinant)| {
+                core::hint::black_box(rows);
+                determinant as u64
+            }),
+            Phase::Forms => square::<true>(lane, form, stop).map(|s| s.a[0]),
+        });
+    }
+    tally
 }
 
 /// # Safety

@@ -1,6 +1,7 @@
 //! Squaring, written once over the lane operations of `lanework_integer::kernels`.
 #![forbid(unsafe_code)]
 
+mod columns;
 pub(crate) mod compose;
 pub(crate) mod general;
 pub(crate) mod nucomp;

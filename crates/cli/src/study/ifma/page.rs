@@ -38,6 +38,8 @@ struct Alone {
     ticks_per_cycle: String,
     report: String,
     probes: String,
+    account: String,
+    saved: Option<String>,
     findings: Vec<String>,
 }
 
@@ -69,6 +71,8 @@ fn alone(half: &Result<Half, String>) -> (Option<Alone>, Vec<String>) {
                 ticks_per_cycle: format!("{:.3}", half.ticks_per_cycle),
                 report: half.report.clone(),
                 probes: half.probes.clone(),
+                account: half.account.clone(),
+                saved: half.saved.clone(),
                 findings: half.findings.clone(),
             };
             (Some(alone), half.missing.iter().map(|why| format!("of the operations alone, {why}")).collect())

@@ -17,6 +17,8 @@ pub(super) struct Half {
     pub(super) lines: Vec<Line>,
     /// What they say.
     pub(super) findings: Vec<String>,
+    /// Cycles of a squaring by phases, each backend's.
+    pub(super) phases: Vec<Phases>,
     /// Why lines are missing.
     pub(super) missing: Vec<String>,
     /// The report's lines beside its own figures, a table.
@@ -25,6 +27,18 @@ pub(super) struct Half {
     /// All other lines, a table.
     #[serde(skip)]
     pub(super) probes: String,
+    /// The phases, a table.
+    #[serde(skip)]
+    pub(super) account: String,
+    /// What the phases say of IFMA, if it is here.
+    pub(super) saved: Option<String>,
+}
+
+/// One backend's cycles: its name, and each phase's name and cycles.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Phases {
+    backend: String,
+    cycles: Vec<(&'static str, f64)>,
 }
 
 /// A line in figures.
@@ -44,7 +58,12 @@ pub(super) struct Line {
 /// A failed check: nothing that is wrong is timed.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn measure(cpu: &Cpu, rounds: usize) -> Result<Result<Half, String>, Failure> {
+    use lanework_subjects::study::ifma_vdf::phases;
     use lanework_subjects::study::ifma_vdf::synthetic::{self, Fault};
+    use lanework_vdf::study::Phase;
+
+    use super::super::common::{strings, table};
+    use super::measure::{OFF, ON};
     let found = match synthetic::measure(cpu, rounds) {
         Ok(found) => found,
         Err(Fault::Unavailable(why)) => return Ok(Err(why)),
@@ -56,7 +75,34 @@ pub(super) fn measure(cpu: &Cpu, rounds: usize) -> Result<Result<Half, String>, 
         code_bytes: line.code_bytes,
         clusters: line.histogram.clusters().iter().map(|c| (c.count, c.middle)).collect(),
     };
+    let spent = match phases::measure(cpu, rounds) {
+        Ok(spent) => spent,
+        Err(Fault::Unavailable(why)) => return Ok(Err(why)),
+        Err(wrong @ Fault::Wrong(_)) => return Err(Failure::refused(wrong)),
+    };
+    let of = |name: &str| spent.iter().find(|s| s.backend == name);
+    let mut account: Vec<Vec<String>> = Phase::ALL
+        .into_iter()
+        .enumerate()
+        .map(|(i, phase)| {
+            let cells = spent.iter().map(|s| format!("{:.0}", s.cycles[i]));
+            std::iter::once(phases::title(phase).to_owned()).chain(cells).collect()
+        })
+        .collect();
+    let sums = spent.iter().map(|s| format!("{:.0}", s.together()));
+    account.push(std::iter::once("a squaring, waited for".to_owned()).chain(sums).collect());
+    let mut header = strings(&["cycles"]);
+    header.extend(spent.iter().map(|s| s.backend.clone()));
     Ok(Ok(Half {
+        account: table(&header, &account),
+        saved: of(OFF).zip(of(ON)).map(|(off, on)| phases::told(off, on)),
+        phases: spent
+            .iter()
+            .map(|s| Phases {
+                backend: s.backend.clone(),
+                cycles: Phase::ALL.into_iter().map(phases::title).zip(s.cycles).collect(),
+            })
+            .collect(),
         rounds,
         ticks_per_cycle: found.ticks_per_cycle,
         lines: found.lines.iter().map(line).collect(),
@@ -91,6 +137,7 @@ mod tests {
         let Ok(half) = measure(&Cpu::detect(), 1).expect("nothing is wrong") else { return };
         assert!(half.report.contains("benchmark_512_mul_avx512") && half.probes.lines().count() > 10);
         assert!(!half.findings.is_empty());
+        assert!(half.account.contains("partial GCD") && half.phases.len() > 1 && half.saved.is_some());
         assert!(half.lines.iter().all(|l| l.cycles.is_some_and(|c| c > 0.0) && l.clusters.len() == 1));
     }
 }

@@ -348,7 +348,7 @@ pub(super) const LONGEST: usize = 300;
 /// Rows with x1 < 2^stop <= x0, and the determinant of what led to them. Nothing if a quotient is too long, or x.
 #[target_feature(enable = "avx512f,avx512ifma,avx512vbmi2,lzcnt")]
 #[inline]
-pub(super) fn reduce(start: &Start<'_>, stop: usize) -> Option<(Rows, i64)> {
+pub(super) fn reduce<const STUDY: bool>(start: &Start<'_>, stop: usize) -> Option<(Rows, i64)> {
     // SAFETY: eight words each.
     let load = |x: &[u64; 8]| unsafe { _mm512_loadu_si512(x.as_ptr().cast()) };
     let (a, k) = (load(start.a), load(start.k));

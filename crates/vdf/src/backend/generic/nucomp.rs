@@ -10,10 +10,11 @@
 #![forbid(unsafe_code)]
 
 use lanework_integer::gcd::binary;
-use lanework_integer::gcd::euclid::{self, Matrix};
+use lanework_integer::gcd::euclid;
 use lanework_integer::kernels::Lane;
 use lanework_integer::limbs;
 
+use super::columns::{Along, Columns};
 use super::compose::{mul_low, reduce};
 use super::nudupl::{State, divide, inverse64, quotient};
 
@@ -174,39 +175,6 @@ fn times<const H: usize, const C: usize>(e: &[u64; H], v: &[u64; H]) -> [u64; C]
     out
 }
 
-/// The columns y, M and N: y as magnitudes, the others modulo 2^(64 H) and times the determinant.
-#[derive(Clone, Copy)]
-struct Columns<const H: usize> {
-    y: [[u64; H]; 2],
-    m: [[u64; H]; 2],
-    n: [[u64; H]; 2],
-}
-
-/// The columns now and, in turns, those of the step before.
-struct Along<const H: usize> {
-    halves: [Columns<H>; 2],
-    second: bool,
-    odd: bool,
-    fits: bool,
-}
-
-impl<const H: usize> Along<H> {
-    #[inline(always)]
-    fn step<L: Lane>(&mut self, lane: L, m: &Matrix) {
-        let [first, second] = &mut self.halves;
-        let (now, next) = if self.second { (&*second, first) } else { (&*first, second) };
-        let h0 = lane.plus(&now.y[0], &now.y[1], m.p, m.q, &mut next.y[0]);
-        let h1 = lane.plus(&now.y[0], &now.y[1], m.r, m.t, &mut next.y[1]);
-        for (now, next) in [(&now.m, &mut next.m), (&now.n, &mut next.n)] {
-            lane.minus(&now[0], &now[1], m.p, m.q, &mut next[0]);
-            lane.minus(&now[1], &now[0], m.t, m.r, &mut next[1]);
-        }
-        self.second = !self.second;
-        self.fits &= h0 | h1 == 0;
-        self.odd ^= m.odd;
-    }
-}
-
 /// The product of two forms of one discriminant, reduced to |b| <= a <= c. `stop` is a quarter of the discriminant's length, and a
 /// little. Nothing if the general code has to do it: the forms have a divisor in common, or a number came out longer than this
 /// code provides for. C = N + 1, H = N / 2 + 1, E = C + 1, M = C + 5.
@@ -267,21 +235,16 @@ pub(crate) fn compose<
 
     let short = low::<C, H>;
     let (k_low, v1_low) = (short(&k), short(v1));
-    let columns = Columns {
-        y: [[0; H], core::array::from_fn(|i| u64::from(i == 0))],
-        m: [short(v2), quotient::<H, H>(&short(v2), &k_low, &short(&m), &v1_low, v1_inverse)],
-        n: [
-            short(&s),
-            quotient::<H, H>(&short(&s), &k_low, &negated(short(&f2.c), true), &v1_low, v1_inverse),
-        ],
-    };
-    let mut along = Along { halves: [columns; 2], second: false, odd: false, fits: true };
+    let mut along = Along::<H, 2>::new(Columns::new([
+        [short(v2), quotient::<H, H>(&short(v2), &k_low, &short(&m), &v1_low, v1_inverse)],
+        [short(&s), quotient::<H, H>(&short(&s), &k_low, &negated(short(&f2.c), true), &v1_low, v1_inverse)],
+    ]));
     let (mut r0, mut r1) = (*v1, k);
     euclid::reduce(lane, &mut r0, &mut r1, stop, |m| along.step(lane, m)).ok()?;
     if !along.fits || r0[H..].iter().any(|&x| x != 0) {
         return None;
     }
-    let Columns { y, m: m_columns, n } = &along.halves[usize::from(along.second)];
+    let Columns { cofactor: y, signed: [m_columns, n] } = along.now();
     // |M| <= (v2 r + |m| y) / v1 and |N| <= (|s| r + c2 y) / v1, in bits; they must fit, and so must the sums of four products.
     let room = 64 * C - 4;
     let (r_bits, y_bits, v1_bits) = (limbs::bits(&r0), limbs::bits(&y[1]), limbs::bits(v1));

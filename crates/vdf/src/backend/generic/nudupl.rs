@@ -10,10 +10,11 @@
 #![forbid(unsafe_code)]
 
 use lanework_integer::gcd::binary::Inverse;
-use lanework_integer::gcd::euclid::{self, Matrix};
+use lanework_integer::gcd::euclid;
 use lanework_integer::kernels::Lane;
 use lanework_integer::limbs;
 
+use super::columns::{Along, Columns};
 use super::compose::{self, Rows};
 
 /// A form (a, b, c) that need not be quite reduced: a > 0, |b| <= a, c > 0. N limbs for a and |b|, C = N + 1 for c.
@@ -112,43 +113,6 @@ pub(super) fn quotient<const N: usize, const C: usize>(
     k
 }
 
-/// v and e along with x: v as magnitudes, e modulo 2^(64 H) and times the determinant, which spares it the signs.
-#[derive(Clone, Copy)]
-struct Columns<const H: usize> {
-    v: [[u64; H]; 2],
-    e: [[u64; H]; 2],
-}
-
-/// The columns now and, in turns, those of the step before: what was just written limb by limb is not copied.
-struct Along<const H: usize> {
-    halves: [Columns<H>; 2],
-    second: bool,
-    odd: bool,
-    fits: bool,
-}
-
-impl<const H: usize> Along<H> {
-    #[inline(always)]
-    fn step<L: Lane>(&mut self, lane: L, m: &Matrix) {
-        let [first, second] = &mut self.halves;
-        let (now, next) = if self.second { (&*second, first) } else { (&*first, second) };
-        let ([v0, v1], [w0, w1]) = (&now.v, &mut next.v);
-        let h0 = lane.plus(v0, v1, m.p, m.q, w0);
-        let h1 = lane.plus(v0, v1, m.r, m.t, w1);
-        let ([e0, e1], [f0, f1]) = (&now.e, &mut next.e);
-        lane.minus(e0, e1, m.p, m.q, f0);
-        lane.minus(e1, e0, m.t, m.r, f1);
-        self.second = !self.second;
-        self.fits &= h0 | h1 == 0;
-        self.odd ^= m.odd;
-    }
-
-    #[inline(always)]
-    fn now(&self) -> &Columns<H> {
-        &self.halves[usize::from(self.second)]
-    }
-}
-
 /// Squares the form. `stop` is a quarter of the discriminant's length; `invert` is `lanework_integer::gcd::binary::invert` or does the same. False,
 /// and the form unchanged, if a number came out longer or shorter than this code provides for. H = N / 2 + 1, M = N + 5.
 #[inline(always)]
@@ -169,7 +133,7 @@ pub(crate) fn square_with<L: Lane, const N: usize, const C: usize, const H: usiz
     stop: usize,
     multiples: impl FnOnce(&State<N, C>) -> Option<([u64; N], [u64; N])>,
 ) -> bool {
-    match attempt::<L, N, C, H>(lane, form, stop, multiples) {
+    match rows::<_, N, C, H>(lane, form, stop, multiples).and_then(|rows| compose::compose(&rows)) {
         Some(mut square) => {
             square.negative ^= form.negative;
             *form = square;
@@ -204,13 +168,14 @@ pub(crate) fn multiples<const N: usize, const C: usize, const M: usize>(
     Some((m, k))
 }
 
+/// The rows at the end of the partial GCD, or nothing if a number has not the usual length.
 #[inline(always)]
-fn attempt<L: Lane, const N: usize, const C: usize, const H: usize>(
+pub(crate) fn rows<L: Lane, const N: usize, const C: usize, const H: usize>(
     lane: L,
     form: &State<N, C>,
     stop: usize,
     multiples: impl FnOnce(&State<N, C>) -> Option<([u64; N], [u64; N])>,
-) -> Option<State<N, C>> {
+) -> Option<Rows<H>> {
     let State { a, b, c, .. } = form;
     // |e| <= x + c v / a, where v is not above a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In groups of
     // 512, 1,024 and 2,048 bits every c that fits its limbs is short enough; a little above half of that it may not be.
@@ -219,20 +184,18 @@ fn attempt<L: Lane, const N: usize, const C: usize, const H: usize>(
     }
     let (m, mut x1) = multiples(form)?;
     let mut x0 = *a;
-    let mut columns = Columns::<H> { v: [[0; H]; 2], e: [[0; H]; 2] };
-    columns.v[1][0] = 1;
-    columns.e[0].copy_from_slice(&b[..H]);
-    columns.e[1].copy_from_slice(&m[..H]);
-    let mut along = Along { halves: [columns; 2], second: false, odd: false, fits: true };
+    let (mut e0, mut e1) = ([0; H], [0; H]);
+    e0.copy_from_slice(&b[..H]);
+    e1.copy_from_slice(&m[..H]);
+    let mut along = Along::<H, 1>::new(Columns::new([[e0, e1]]));
     euclid::reduce(lane, &mut x0, &mut x1, stop, |m| along.step(lane, m)).ok()?;
     if !along.fits || x0[H..].iter().any(|&x| x != 0) {
         return None;
     }
-    let rows = Rows::<H> {
+    Some(Rows {
         x: [*x0.first_chunk()?, *x1.first_chunk()?],
-        v: along.now().v,
-        e: along.now().e,
+        v: along.now().cofactor,
+        e: along.now().signed[0],
         odd: along.odd,
-    };
-    compose::compose(&rows)
+    })
 }
