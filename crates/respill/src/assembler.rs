@@ -107,7 +107,8 @@ pub struct Assembled {
     pub references: HashMap<Place, Reference>,
 }
 
-const MARK: &str = ".Llanework.";
+/// The beginning of the labels that are put before instructions.
+pub(crate) const MARK: &str = ".Llanework.";
 
 /// The commands that assemble: LANEWORK_AS alone if it is set, else GNU as, else clang.
 fn commands() -> Vec<Vec<String>> {
@@ -172,6 +173,14 @@ fn refusal(output: &Output, source: &Path) -> AssembleError {
 /// # Errors
 /// [`AssembleError`].
 pub fn assemble(text: &Text) -> Result<Assembled, AssembleError> {
+    read(&marked_object(text)?).map_err(|e| AssembleError::Object(e.to_string()))
+}
+
+/// The object of a text with a label before each instruction.
+///
+/// # Errors
+/// [`AssembleError`].
+pub(crate) fn marked_object(text: &Text) -> Result<Vec<u8>, AssembleError> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("marked.o");
     let mut marks = Edits::default();
@@ -181,8 +190,7 @@ pub fn assemble(text: &Text) -> Result<Assembled, AssembleError> {
         }
     }
     object_of(&text.edited(&marks), true, &path)?;
-    let bytes = std::fs::read(&path)?;
-    read(&bytes).map_err(|e| AssembleError::Object(e.to_string()))
+    Ok(std::fs::read(&path)?)
 }
 
 fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {

@@ -1,18 +1,23 @@
 //! Spilled values of x86-64 assembly: found, and given another home than the stack.
 //!
 #![doc = include_str!("../README.md")]
-#![forbid(unsafe_code)]
 
 pub mod analysis;
 pub mod assembler;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod case;
 pub mod flow;
 pub mod frame;
 pub mod homes;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod load;
 pub mod plan;
 pub mod program;
 pub mod registers;
 pub mod rewrite;
 pub mod slots;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod sys;
 pub mod text;
 
 pub use analysis::Analysis;
