@@ -6,6 +6,7 @@ pub mod analysis;
 pub mod assembler;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod case;
+pub mod cpu;
 pub mod flow;
 pub mod frame;
 pub mod homes;
