@@ -10,6 +10,7 @@ pub mod cpu;
 pub mod flow;
 pub mod frame;
 pub mod homes;
+pub mod layout;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod load;
 pub mod plan;

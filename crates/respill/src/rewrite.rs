@@ -57,6 +57,8 @@ pub struct Rewritten {
     pub text: String,
     /// Statements that were changed, of the text as it was.
     pub changed: BTreeSet<usize>,
+    /// The changes themselves.
+    pub edits: Edits,
 }
 
 /// Carries out a plan.
@@ -127,7 +129,7 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
             }
         }
     }
-    Ok(Rewritten { text: program.text.edited(&edits), changed })
+    Ok(Rewritten { text: program.text.edited(&edits), changed, edits })
 }
 
 /// The syntax in force at every statement.

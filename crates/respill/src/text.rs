@@ -7,6 +7,7 @@
 
 use core::fmt;
 use core::ops::Range;
+use std::collections::BTreeMap;
 
 /// What a statement is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,15 +129,25 @@ impl Text {
     /// The text with some statements replaced, or something put before or behind them; every other byte is kept.
     #[must_use]
     pub fn edited(&self, edits: &Edits) -> String {
+        self.edited_parts(edits).0
+    }
+
+    /// The same, and where in it each edited statement's parts lie.
+    #[must_use]
+    pub fn edited_parts(&self, edits: &Edits) -> (String, BTreeMap<usize, Parts>) {
         let mut out = String::with_capacity(self.text.len() + 64 * edits.list.len());
+        let mut parts = BTreeMap::new();
         let mut at = 0;
         let mut list: Vec<&Edit> = edits.list.iter().collect();
         list.sort_by_key(|edit| edit.statement);
         for group in list.chunk_by(|a, b| a.statement == b.statement) {
-            let span = &self.statements[group[0].statement].span;
+            let statement = group[0].statement;
+            let span = &self.statements[statement].span;
             out.push_str(&self.text[at..span.start]);
             let said = |place: Place| group.iter().filter(move |edit| edit.place == place);
+            let start = out.len();
             said(Place::Before).for_each(|edit| out.push_str(&edit.text));
+            let instead = out.len();
             let mut replaced = false;
             for edit in said(Place::Instead) {
                 out.push_str(&edit.text);
@@ -145,12 +156,35 @@ impl Text {
             if !replaced {
                 out.push_str(&self.text[span.clone()]);
             }
+            let behind = out.len();
             said(Place::Behind).for_each(|edit| out.push_str(&edit.text));
+            parts.insert(
+                statement,
+                Parts {
+                    before: start..instead,
+                    itself: instead..behind,
+                    replaced,
+                    behind: behind..out.len(),
+                },
+            );
             at = span.end;
         }
         out.push_str(&self.text[at..]);
-        out
+        (out, parts)
     }
+}
+
+/// Where the text of an edited statement lies in the text that came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// What was put before it.
+    pub before: Range<usize>,
+    /// What stands in its place, itself if nothing does.
+    pub itself: Range<usize>,
+    /// Whether something else stands in its place.
+    pub replaced: bool,
+    /// What was put behind it.
+    pub behind: Range<usize>,
 }
 
 /// Where an edit's text goes.
@@ -356,6 +390,11 @@ mod tests {
         edits.before(2, "emms\n\t");
         assert_eq!(text.edited(&edits), "f:\r\n  movq %rax, %mm0   # kept\n\temms\n\tret\n");
         assert_eq!(text.edited(&Edits::default()), text.text());
+        let (said, parts) = text.edited_parts(&edits);
+        assert_eq!(parts.keys().copied().collect::<Vec<_>>(), [1, 2]);
+        assert_eq!((&said[parts[&1].itself.clone()], parts[&1].replaced), ("movq %rax, %mm0", true));
+        assert_eq!((&said[parts[&2].before.clone()], parts[&2].replaced), ("emms\n\t", false));
+        assert_eq!(&said[parts[&2].itself.clone()], "ret");
     }
 
     #[test]
