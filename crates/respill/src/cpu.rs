@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 pub mod kernels;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod loops;
 
 use core::fmt;
 

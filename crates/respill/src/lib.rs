@@ -6,6 +6,8 @@ pub mod analysis;
 pub mod assembler;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod case;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod counts;
 pub mod cpu;
 pub mod flow;
 pub mod frame;
@@ -21,6 +23,8 @@ pub mod slots;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod sys;
 pub mod text;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod timed;
 
 pub use analysis::Analysis;
 pub use program::{Program, ProgramError};
