@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Mayo(MayoArgs),
     /// The delay function: squaring, proving, verifying, and working for a timelord.
     Vdf(crate::vdf::args::VdfArgs),
+    /// Spilled values of assembly: found, moved into registers that are free, proved and measured.
+    Respill(crate::respill::args::RespillArgs),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.

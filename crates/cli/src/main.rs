@@ -11,6 +11,7 @@ mod magma;
 mod mayo;
 mod outcome;
 mod profile;
+mod respill;
 #[cfg(feature = "study")]
 mod study;
 mod tour;
@@ -70,6 +71,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Some(Command::Magma(a)) => magma::run(&session, a),
         Some(Command::Mayo(a)) => mayo::run(&session, a),
         Some(Command::Vdf(a)) => vdf::run(&session, a),
+        Some(Command::Respill(a)) => respill::run(&session, a),
         Some(Command::Completions { shell }) => {
             // Into memory first: the generator panics where it cannot write.
             let mut script = Vec::new();

@@ -1,0 +1,89 @@
+//! `lanework respill`: spilled values of assembly, found and given other homes.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeSet;
+
+use lanework_respill::assembler::AssembleError;
+use lanework_respill::program::Why;
+use lanework_respill::{Analysis, Program, ProgramError};
+
+use crate::files;
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+mod analyse;
+pub(crate) mod args;
+mod rewrite;
+mod wish;
+
+use args::{RespillArgs, RespillJob, SourceArgs};
+
+pub(crate) fn run(session: &Session, args: RespillArgs) -> Result<Outcome, Failure> {
+    match args.job {
+        RespillJob::Analyse(a) => analyse::run(session, &a),
+        RespillJob::Rewrite(a) => rewrite::run(session, &a),
+    }
+}
+
+/// A text that was read, and the functions of it that are meant.
+struct Source {
+    analysis: Analysis,
+    /// Those asked for and what they call; all if none was asked for.
+    units: BTreeSet<usize>,
+    /// Those asked for, in the order of the question.
+    asked: Vec<usize>,
+}
+
+impl Source {
+    fn load(args: &SourceArgs) -> Result<Source, Failure> {
+        let bytes = files::read(&args.file)?;
+        let file = if args.file.as_os_str() == "-" {
+            "standard input".to_owned()
+        } else {
+            args.file.display().to_string()
+        };
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let line =
+                e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|&&b| b == b'\n').count() + 1;
+            Failure::input(format!("{file}:{line}: this is no text: bytes that are not UTF-8"))
+        })?;
+        let analysis = Analysis::new(Program::new(&file, text).map_err(|e| of_program(&e))?);
+        Source::of(analysis, &args.functions)
+    }
+
+    fn of(analysis: Analysis, functions: &[String]) -> Result<Source, Failure> {
+        let mut asked = Vec::new();
+        for name in functions {
+            asked.push(unit(&analysis, name)?);
+        }
+        let mut units: BTreeSet<usize> = asked.iter().copied().collect();
+        asked.iter().for_each(|&n| units.extend(analysis.below(n)));
+        if asked.is_empty() {
+            units.extend(0..analysis.units.len());
+        }
+        Ok(Source { analysis, units, asked })
+    }
+}
+
+/// The function of a name.
+fn unit(analysis: &Analysis, name: &str) -> Result<usize, Failure> {
+    let found = analysis.units.iter().position(|u| u.function.names.iter().any(|n| n == name));
+    found.ok_or_else(|| {
+        let known: Vec<&str> =
+            analysis.units.iter().filter(|u| u.function.global).map(|u| u.function.name()).take(12).collect();
+        let known =
+            if known.is_empty() { "no function that others see".to_owned() } else { known.join(", ") };
+        Failure::input(format!(
+            "{}: there is no function '{name}' in it; there is {known}",
+            analysis.program.file
+        ))
+    })
+}
+
+/// A file that is no program is bad input; a machine without an assembler is another matter.
+fn of_program(e: &ProgramError) -> Failure {
+    match e.why {
+        Why::Assemble(AssembleError::Missing { .. }) => Failure::unavailable(e),
+        _ => Failure::input(e),
+    }
+}

@@ -1,0 +1,191 @@
+//! The arguments of `lanework respill`.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Subcommand, ValueEnum};
+use lanework_respill::homes::Bank;
+use lanework_respill::plan::Policy;
+
+/// `respill`.
+#[derive(Debug, Args)]
+pub(crate) struct RespillArgs {
+    #[command(subcommand)]
+    pub(crate) job: RespillJob,
+}
+
+/// The jobs of `respill`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RespillJob {
+    /// Show functions, frames and stack slots: what each slot is for, who may touch it, and which homes could take it.
+    Analyse(AnalyseArgs),
+    /// Move slots into registers that are free: assembly in, assembly out. Nothing is proved by that: see validate.
+    Rewrite(RewriteArgs),
+}
+
+/// The text to look at.
+#[derive(Debug, Args)]
+pub(crate) struct SourceArgs {
+    /// GNU assembly, AT&T or Intel syntax, preprocessed, without macros; `-` for standard input.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Only this function and what it calls. May be given several times.
+    #[arg(long = "function", value_name = "NAME")]
+    pub(crate) functions: Vec<String>,
+}
+
+/// `respill analyse`.
+#[derive(Debug, Args)]
+pub(crate) struct AnalyseArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Show callee-saves, narrow cells and everything else that is no spilled value, too.
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// Kinds of homes, each with the most that may be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Homes(pub(crate) Vec<(Bank, Option<usize>)>);
+
+impl FromStr for Homes {
+    type Err = String;
+
+    fn from_str(said: &str) -> Result<Homes, String> {
+        let mut out: Vec<(Bank, Option<usize>)> = Vec::new();
+        for part in said.split(',') {
+            let (name, most) = match part.split_once(':') {
+                Some((name, most)) => match most.parse::<usize>() {
+                    Ok(most @ 1..) => (name, Some(most)),
+                    _ => {
+                        return Err(format!("'{most}' is no number of registers: NAME:4 takes four at most"));
+                    }
+                },
+                None => (part, None),
+            };
+            let bank: Bank = name.parse()?;
+            if out.iter().any(|&(other, _)| other == bank) {
+                return Err(format!("'{name}' is there twice"));
+            }
+            out.push((bank, most));
+        }
+        Ok(Homes(out))
+    }
+}
+
+/// Which slots are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PolicyName {
+    /// Slots that hold pointers, the hottest first.
+    Pointers,
+    /// Every slot that can move, the hottest first where homes do not suffice.
+    #[default]
+    Hottest,
+    /// Every slot that can move, the coldest first where homes do not suffice.
+    Coldest,
+    /// The same as hottest.
+    All,
+}
+
+impl PolicyName {
+    pub(crate) fn policy(self) -> Policy {
+        match self {
+            PolicyName::Pointers => Policy::Pointers,
+            PolicyName::Coldest => Policy::Coldest,
+            PolicyName::Hottest | PolicyName::All => Policy::Hottest,
+        }
+    }
+}
+
+/// A slot as `respill analyse` names it: `FUNCTION:PLACE`, or `PLACE` where one function is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SlotName {
+    pub(crate) function: Option<String>,
+    pub(crate) place: String,
+}
+
+impl FromStr for SlotName {
+    type Err = String;
+
+    fn from_str(said: &str) -> Result<SlotName, String> {
+        let (function, place) = match said.rsplit_once(':') {
+            Some((function, place)) => (Some(function.to_owned()), place),
+            None => (None, said),
+        };
+        let number = place.rsplit_once(['@']).map_or(place, |(_, rest)| {
+            rest.find(['+', '-'])
+                .map_or("", |sign| if rest[..sign].parse::<usize>().is_ok() { &rest[sign..] } else { "" })
+        });
+        if number.parse::<i64>().is_err() || function.as_deref() == Some("") {
+            return Err(format!(
+                "'{said}' names no slot; `lanework respill analyse` shows names such as f:-24 and f:@7+16"
+            ));
+        }
+        Ok(SlotName { function, place: place.to_owned() })
+    }
+}
+
+/// Which slots go where.
+#[derive(Debug, Args)]
+pub(crate) struct WishArgs {
+    /// Homes: mm, xmm, xmm32, k, zmm-lane, or several, each perhaps with the most registers of it, the first filled first.
+    #[arg(long, value_name = "HOME[:N],...", default_value = "xmm")]
+    pub(crate) home: Homes,
+    /// Only these slots, as analyse names them: `FUNCTION:-24`, or `-24` with one --function.
+    #[arg(long, value_name = "SLOT,...", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) slots: Vec<SlotName>,
+    /// Which slots, and who comes first.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) policy: PolicyName,
+    /// Leave slots alone that arithmetic names as operands; else they are taken through a free register.
+    #[arg(long)]
+    pub(crate) moves_only: bool,
+    /// Also move slots that something else may touch as far as the text tells. Wrong code can come of it: this is for
+    /// showing that validate refuses it.
+    #[arg(long)]
+    pub(crate) naive: bool,
+}
+
+/// `respill rewrite`.
+#[derive(Debug, Args)]
+pub(crate) struct RewriteArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    #[command(flatten)]
+    pub(crate) wish: WishArgs,
+    /// Leave spilled values in their homes when a function ends. Faster by little, and secrets stay in registers.
+    #[arg(long)]
+    pub(crate) no_wipe: bool,
+    /// Where the text goes; a file appears only when it is whole. Standard output if left out, or for `-`.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace a file that exists.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homes_are_read() {
+        let homes: Homes = "mm:4,xmm".parse().expect("homes");
+        assert_eq!(homes.0, [(Bank::Mm, Some(4)), (Bank::Xmm, None)]);
+        for bad in ["", "mm,", "mm:0", "mm:x", "mm,mm", "ymm"] {
+            assert!(bad.parse::<Homes>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn slots_are_read() {
+        let slot: SlotName = "f:-24".parse().expect("a slot");
+        assert_eq!((slot.function.as_deref(), slot.place.as_str()), (Some("f"), "-24"));
+        let slot: SlotName = "@7+16".parse().expect("a slot");
+        assert_eq!((slot.function, slot.place.as_str()), (None, "@7+16"));
+        for bad in ["", "f:", ":-8", "f:x", "@+8", "@x+8", "@7"] {
+            assert!(bad.parse::<SlotName>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `lanework respill` as its users run it: slots shown, text rewritten, bad input, exit codes.
+
+mod common;
+
+use common::{Place, code, json, stderr};
+
+/// A function with a pointer, a value and an array that it indexes; a helper that only this file calls.
+const TEXT: &str = "\
+\t.text
+\t.globl\tf
+f:
+\tsubq\t$72, %rsp
+\tmovq\t%rdi, 48(%rsp)\t# the pointer
+\tmovq\t%rsi, 56(%rsp)
+\tmovq\t%rdx, (%rsp,%rdx,8)
+\tcall\tL_g
+\tmovq\t48(%rsp), %rdi
+\tmovq\t(%rdi), %rax
+\taddq\t56(%rsp), %rax
+\taddq\t$72, %rsp
+\tret
+L_g:
+\tmovq\t%rdi, -8(%rsp)
+\taddq\t%rdx, %rdi
+\tmovq\t-8(%rsp), %rdx
+\tret
+";
+
+fn yes(place: &Place, args: &[&str]) -> Vec<u8> {
+    let output = place.run(args);
+    assert_eq!(code(&output), 0, "{args:?}: {}", stderr(&output));
+    output.stdout
+}
+
+/// One line of reason, and nothing on standard output.
+fn no(place: &Place, args: &[&str], exit: i32, says: &str) {
+    let output = place.run(args);
+    let told = stderr(&output);
+    assert_eq!(code(&output), exit, "{args:?}: {told}");
+    assert!(output.stdout.is_empty(), "{args:?}: something came out");
+    assert!(told.lines().count() == 1 || told.starts_with("error: "), "{args:?}: {told}");
+    assert!(told.contains(says), "{args:?}: {told}");
+}
+
+#[test]
+fn slots_are_shown_with_their_suspects_and_homes() {
+    let place = Place::new();
+    place.put("f.s", TEXT.as_bytes());
+    let object = json(&yes(&place, &["respill", "analyse", "f.s", "--json"]));
+    let f = &object["functions"][0];
+    assert_eq!(
+        (f["name"].as_str(), f["line"].as_u64(), f["frame_bytes"].as_i64()),
+        (Some("f"), Some(4), Some(72))
+    );
+    assert_eq!(f["calls"][0], "L_g");
+    let slot = &f["slots"][0];
+    assert_eq!((slot["slot"].as_str(), slot["class"].as_str()), (Some("-24"), Some("pointer")));
+    // The index of line 7 counts from below both slots.
+    assert_eq!(slot["suspects"][0], 7);
+    assert_eq!(slot["homes"].as_array().map(Vec::len), Some(5));
+    let g = &object["functions"][1];
+    assert_eq!((g["name"].as_str(), g["global"].as_bool()), (Some("L_g"), Some(false)));
+    assert_eq!(g["slots"][0]["suspects"].as_array().map(Vec::len), Some(0));
+    let mm = &object["homes"][0];
+    assert_eq!(
+        (mm["home"].as_str(), mm["fit"].as_u64(), mm["suspected"].as_u64()),
+        (Some("mm"), Some(3), Some(2))
+    );
+    let text = String::from_utf8(yes(&place, &["respill", "analyse", "f.s"])).expect("text");
+    assert!(text.contains("f (f.s:4)") && text.contains("line 7") && text.contains("xmm32"), "{text}");
+    // One function alone, and standard input.
+    let one = yes(&place, &["respill", "analyse", "f.s", "--function", "L_g", "--json"]);
+    assert_eq!(json(&one)["functions"].as_array().map(Vec::len), Some(1));
+    let piped = place.fed(&["respill", "analyse", "-", "--json"], TEXT.as_bytes());
+    assert_eq!(json(&piped.stdout)["file"], "standard input");
+}
+
+#[test]
+fn texts_are_rewritten_and_otherwise_kept() {
+    let place = Place::new();
+    place.put("f.s", TEXT.as_bytes());
+    // What may be touched by the indexed store stays; the helper's slot moves, and the one that others call clears it.
+    let text = String::from_utf8(yes(&place, &["respill", "rewrite", "f.s", "--home", "mm"])).expect("text");
+    assert!(text.contains("movq\t%rdi, 48(%rsp)\t# the pointer\n"), "{text}");
+    assert!(text.contains("movq\t%rdi, %mm0") && text.contains("emms\n\tret\nL_g:"), "{text}");
+    let ask = ["respill", "rewrite", "f.s", "--home", "mm:1,xmm", "--naive", "-o", "out.s"];
+    let told = String::from_utf8(yes(&place, &ask)).expect("text");
+    assert!(told.starts_with("out.s: 3 slots moved"), "{told}");
+    let all = String::from_utf8(place.get("out.s")).expect("text");
+    assert!(all.contains("%mm0") && all.contains("%xmm15") && !all.contains("(%rsp)\t#"), "{all}");
+    no(&place, &ask, 2, "--force");
+    let object = json(&yes(&place, &[&ask[..], &["--force", "--json", "--slots", "L_g:-8"]].concat()));
+    assert_eq!(object["moved"].as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        (object["moved"][0]["slot"].as_str(), object["validated"].as_bool()),
+        (Some("L_g:-8"), Some(false))
+    );
+    // The policy chooses: of one register, pointers alone.
+    let only = ["respill", "rewrite", "f.s", "--naive", "--policy", "pointers", "--json", "-o", "p.s"];
+    assert_eq!(json(&yes(&place, &only))["moved"][0]["slot"], "f:-24");
+    // Nothing but what was asked for is in the directory.
+    assert_eq!(place.names(), ["f.s", "out.s", "p.s"]);
+}
+
+#[test]
+fn bad_input_is_one_error_with_file_line_and_reason() {
+    let place = Place::new();
+    place.put("f.s", TEXT.as_bytes());
+    for (name, text, says) in [
+        ("register.s", "f:\tret\n\tmovq %rax, %nosuch\n", "register.s:2: "),
+        ("directive.s", "f:\tret\n\t.nosuch 3\n", "directive.s:2: "),
+        ("macro.s", "f:\tret\n.macro m\n.endm\n", "macro.s:2: `.macro`"),
+        ("cpp.S", "#include <x.h>\nf:\tret\n", "cpp.S:1: the C preprocessor"),
+        ("string.s", "f:\tret\n\t.ascii \"x\n", "string.s:2: "),
+        ("empty.s", "", "empty.s: there is no instruction in it"),
+        ("data.s", "\t.data\n\t.byte 1\n", "data.s: there is no instruction in it"),
+    ] {
+        place.put(name, text.as_bytes());
+        no(&place, &["respill", "analyse", name], 2, says);
+        no(&place, &["respill", "rewrite", name, "-o", "out.s"], 2, says);
+    }
+    place.put("bytes.s", b"f:\tret\n\xff\n");
+    no(&place, &["respill", "analyse", "bytes.s"], 2, "bytes.s:2: this is no text");
+    no(&place, &["respill", "analyse", "nowhere.s"], 2, "nowhere.s: ");
+    no(
+        &place,
+        &["respill", "analyse", "f.s", "--function", "h"],
+        2,
+        "f.s: there is no function 'h' in it; there is f",
+    );
+    let rewrite = |more: &[&'static str]| [&["respill", "rewrite", "f.s"][..], more].concat();
+    no(&place, &rewrite(&["--home", "ymm"]), 2, "no home 'ymm'");
+    no(&place, &rewrite(&["--home", "mm:0"]), 2, "'0' is no number of registers");
+    no(&place, &rewrite(&["--slots", "f:-16"]), 1, "f:-16 stays: something else touches it");
+    no(&place, &rewrite(&["--slots", "-24"]), 2, "of which function?");
+    no(&place, &rewrite(&["--slots", "f:-1000"]), 2, "'f' has no slot -1000");
+    no(&place, &rewrite(&["--slots", "f"]), 2, "names no slot");
+    let output = place.run(&rewrite(&["--json"]));
+    assert_eq!((code(&output), json(&output.stdout)["exit"].as_u64()), (2, Some(2)));
+    assert!(stderr(&output).contains("with -o"), "{}", stderr(&output));
+    no(&place, &rewrite(&["-o", "nowhere/out.s"]), 2, "nowhere");
+    // A function without a frame, and one that cannot be followed.
+    place.put("leaf.s", b"\t.globl f\nf:\tleaq 1(%rdi), %rax\n\tret\n");
+    no(&place, &["respill", "rewrite", "leaf.s"], 1, "leaf.s: no slot can move: there is none in the frame");
+    place.put("jump.s", b"\t.globl f\nf:\tmovq %rdi, -8(%rsp)\n\tjmp *(%rsi)\n");
+    no(&place, &["respill", "rewrite", "jump.s"], 1, "cannot be followed");
+    let shown = String::from_utf8(yes(&place, &["respill", "analyse", "jump.s"])).expect("text");
+    assert!(shown.contains("the jump in line 3 goes nobody knows where"), "{shown}");
+    // Without an assembler nothing can be said, which is not the file's fault.
+    let output = place
+        .command(&["respill", "analyse", "f.s"])
+        .env("LANEWORK_AS", "no-such-assembler")
+        .output()
+        .expect("it runs");
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    assert!(stderr(&output).contains("no assembler"), "{}", stderr(&output));
+    assert!(!place.names().iter().any(|name| name == "out.s"), "a file was left behind");
+}
