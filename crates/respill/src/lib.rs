@@ -15,6 +15,8 @@ pub mod homes;
 pub mod layout;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod load;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod measure;
 pub mod plan;
 pub mod program;
 pub mod registers;

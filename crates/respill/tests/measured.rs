@@ -4,10 +4,13 @@
 
 use std::collections::HashMap;
 
+use lanework_cpu::{Cpu, Feature, Features};
 use lanework_respill::case::Case;
 use lanework_respill::counts::{CountError, counts, shares};
+use lanework_respill::homes::Bank;
 use lanework_respill::load::{Externals, Loaded};
-use lanework_respill::plan::weight;
+use lanework_respill::measure::{Job, Role, Variant, unchanged, variants};
+use lanework_respill::plan::{Policy, Wish, plan, weight};
 use lanework_respill::slots::Class;
 use lanework_respill::timed::Timed;
 use lanework_respill::{Analysis, Program};
@@ -100,4 +103,109 @@ fn arguments_beyond_six_come_on_the_stack() {
     let case = case("a = zero 16; measure seventh(a: out, 2, 3, 4, 5, 6, 77)");
     let mut timed = Timed::new("work.s", TEXT, &Externals::default(), &case, 0, 0).expect("loaded");
     assert_eq!(words(&mut timed, 2)[0], 77);
+}
+
+/// A sum over a buffer with its pointer, its length and the sum spilled.
+const SUM: &str = "
+        .text
+        .globl sum
+sum:    subq $40, %rsp
+        movq %rdi, 8(%rsp)
+        movl %esi, 16(%rsp)
+        movq $0, 24(%rsp)
+        .p2align 4
+1:      movq 8(%rsp), %rax
+        movq (%rax), %rcx
+        addq %rcx, 24(%rsp)
+        addq $8, %rax
+        movq %rax, 8(%rsp)
+        movl 16(%rsp), %esi
+        decl %esi
+        movl %esi, 16(%rsp)
+        jnz 1b
+        movq 24(%rsp), %rax
+        movq %rax, (%rdi)
+        addq $40, %rsp
+        ret
+        .section .note.GNU-stack,\"\",@progbits
+";
+
+fn runs_here(bank: Bank) -> bool {
+    let needs = match bank {
+        Bank::Mm | Bank::Xmm => Features::NONE,
+        _ => Features::of(&[Feature::Avx512bw, Feature::Avx512dq, Feature::Avx512vl]),
+    };
+    Cpu::detect().features().includes(needs)
+}
+
+fn job(variants: Vec<Variant>) -> Job {
+    Job {
+        subject: "spill/sum".into(),
+        file: "sum.s".into(),
+        case: "a = random 64; measure sum(a: inout, 8)".into(),
+        input: 0,
+        variants,
+    }
+}
+
+#[test]
+fn every_variant_does_the_same() {
+    let analysis = Analysis::new(Program::new("sum.s", SUM).expect("a program"));
+    let mut all = unchanged(&analysis).to_vec();
+    for bank in Bank::ALL.into_iter().filter(|bank| runs_here(*bank)) {
+        let wish = Wish {
+            banks: vec![(bank, None)],
+            policy: Policy::Hottest,
+            counts: None,
+            stay: Default::default(),
+            only: Default::default(),
+            operands: true,
+        };
+        let plan = plan(&analysis, &wish);
+        assert_eq!(plan.homes.len(), 3, "{bank}: {:?}", plan.stays);
+        let made = variants(&analysis, bank.name(), &plan, true).unwrap_or_else(|e| panic!("{bank}: {e}"));
+        let roles: Vec<Role> = made.iter().map(|v| v.role).collect();
+        assert_eq!(roles[..3], [Role::Home, Role::Unwiped, Role::Placebo], "{bank}");
+        assert_eq!((made[0].slots, made[0].stack_bytes), (3, 8 + 4 + 8));
+        assert_eq!((made[2].slots, made[2].stack_bytes), (0, 0));
+        all.extend(made);
+    }
+    let job = job(all);
+    let case = case(&job.case);
+    for row in job.agreement(&case, 50) {
+        assert_eq!((row.same, row.different), (50, 0), "{}: {}", row.name, row.why);
+    }
+    for variant in &job.variants {
+        // What a race would do: many calls, and then the same bytes.
+        let mut timed = job.timed(variant, &case, 640).unwrap_or_else(|e| panic!("{}: {e}", variant.name));
+        let mut plain = job.timed(&job.variants[0], &case, 0).expect("loaded");
+        assert_eq!(words(&mut timed, 20), words(&mut plain, 20), "{}", variant.name);
+    }
+}
+
+#[test]
+fn a_variant_that_differs_or_dies_is_named() {
+    let analysis = Analysis::new(Program::new("sum.s", SUM).expect("a program"));
+    let [stack, copy] = unchanged(&analysis);
+    let with = |name: &str, from: &str, to: &str| {
+        assert!(copy.text.contains(from));
+        Variant { name: name.into(), text: copy.text.replace(from, to), ..copy.clone() }
+    };
+    let job = job(vec![
+        stack.clone(),
+        with("wrong", "addq %rcx, 24(%rsp)", "subq %rcx, 24(%rsp)"),
+        with("uninitialised", "movq $0, 24(%rsp)", "nop"),
+        with("mmx", "movq $0, 24(%rsp)", "movq $0, 24(%rsp); movq %rax, %mm0"),
+        with("dies", "movq $0, 24(%rsp)", "ud2"),
+        with("lost", ".globl sum\nsum:", ".globl other\nother:"),
+        copy.clone(),
+    ]);
+    let said = job.agreement(&case(&job.case), 10);
+    let why: Vec<(&str, u64)> = said.iter().map(|row| (row.why.as_str(), row.same)).collect();
+    assert_eq!(why[0], ("input 0: byte 0 of a differs", 0));
+    assert_eq!(why[1].1, 0, "stacks are filled differently: {why:?}");
+    assert_eq!(why[2], ("input 0: what a callee must keep differs", 0));
+    assert!(why[3].0.contains("Signal(4)"), "{why:?}");
+    assert!(why[4].0.contains("no function `sum`"), "{why:?}");
+    assert_eq!(why[5], ("", 10));
 }

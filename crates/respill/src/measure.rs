@@ -1,0 +1,272 @@
+//! What is raced: a function as it is, with its values in each home, and the controls that tell a home's effect from a layout's.
+//!
+//! This crate makes the variants and runs them; the laboratory, which it does not know, times and judges them. For each plan there is the
+//! text with the values in their homes (`mm`), the same without clearing the homes at the end (`mm+unwiped`), and the two texts of
+//! one layout (`mm+placebo`, `mm+level`: see [`crate::layout`]). `copy` is the function as it is once more: what is seen between it
+//! and `stack` is what is seen between things that are the same.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::analysis::Analysis;
+use crate::case::{Case, poison};
+use crate::layout::{LayoutError, code_bytes, layouts};
+use crate::load::{Externals, Loaded};
+use crate::plan::Plan;
+use crate::program::{Program, ProgramError};
+use crate::rewrite::{Options, RewriteError, rewrite};
+use crate::sys::{self, Ended};
+use crate::timed::{Timed, TimedError};
+
+/// What a variant is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The function as it is.
+    Stack,
+    /// The same bytes again.
+    Copy,
+    /// Values in homes.
+    Home,
+    /// The same without clearing them.
+    Unwiped,
+    /// Values on the stack in the layout of [`Role::Level`].
+    Placebo,
+    /// Values in homes, filled up to one layout with the placebo.
+    Level,
+}
+
+/// One of the things that are raced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variant {
+    /// `stack`, `copy`, `mm`, `mm+placebo`...
+    pub name: String,
+    /// What it is there for.
+    pub role: Role,
+    /// Its assembly.
+    pub text: String,
+    /// The bytes of its code.
+    pub code_bytes: u64,
+    /// Slots that have another home.
+    pub slots: usize,
+    /// The bytes of stack that they were.
+    pub stack_bytes: usize,
+}
+
+/// Why there is no variant.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum VariantError {
+    /// An instruction cannot be rewritten.
+    Rewrite(RewriteError),
+    /// What came of it is no program.
+    Program(ProgramError),
+    /// Its controls cannot be made.
+    Layout(LayoutError),
+}
+
+impl fmt::Display for VariantError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VariantError::Rewrite(e) => e.fmt(f),
+            VariantError::Program(e) => e.fmt(f),
+            VariantError::Layout(e) => e.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for VariantError {}
+
+impl From<RewriteError> for VariantError {
+    fn from(e: RewriteError) -> VariantError {
+        VariantError::Rewrite(e)
+    }
+}
+
+impl From<ProgramError> for VariantError {
+    fn from(e: ProgramError) -> VariantError {
+        VariantError::Program(e)
+    }
+}
+
+impl From<LayoutError> for VariantError {
+    fn from(e: LayoutError) -> VariantError {
+        VariantError::Layout(e)
+    }
+}
+
+/// The function as it is, and a copy of it.
+#[must_use]
+pub fn unchanged(analysis: &Analysis) -> [Variant; 2] {
+    [("stack", Role::Stack), ("copy", Role::Copy)].map(|(name, role)| Variant {
+        name: name.to_owned(),
+        role,
+        text: analysis.program.text.text().to_owned(),
+        code_bytes: code_bytes(&analysis.program),
+        slots: 0,
+        stack_bytes: 0,
+    })
+}
+
+/// The variants of one plan, the one with values in homes first; `controls` says whether there are others.
+///
+/// # Errors
+/// [`VariantError`].
+pub fn variants(
+    analysis: &Analysis,
+    name: &str,
+    plan: &Plan,
+    controls: bool,
+) -> Result<Vec<Variant>, VariantError> {
+    let slots = plan.homes.len();
+    let stack_bytes = plan.homes.keys().map(|&(n, s)| analysis.units[n].slots[s].size).sum();
+    let variant = |suffix: &str, role: Role, text: String| -> Result<Variant, VariantError> {
+        let program = Program::new(&format!("{} as {name}{suffix}", analysis.program.file), text)?;
+        let (slots, stack_bytes) = if role == Role::Placebo { (0, 0) } else { (slots, stack_bytes) };
+        Ok(Variant {
+            name: format!("{name}{suffix}"),
+            role,
+            code_bytes: code_bytes(&program),
+            text: program.text.text().to_owned(),
+            slots,
+            stack_bytes,
+        })
+    };
+    let made = rewrite(analysis, plan, Options::default())?;
+    let mut out = vec![variant("", Role::Home, made.text.clone())?];
+    if controls {
+        let unwiped = rewrite(analysis, plan, Options { wipe: false, ..Options::default() })?;
+        if unwiped.text != made.text {
+            out.push(variant("+unwiped", Role::Unwiped, unwiped.text)?);
+        }
+        let layouts = layouts(&analysis.program, &made)?;
+        out.push(variant("+placebo", Role::Placebo, layouts.placebo)?);
+        if let Some(level) = layouts.level {
+            out.push(variant("+level", Role::Level, level)?);
+        }
+    }
+    Ok(out)
+}
+
+/// Everything that a process needs to know to run variants of one function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// The race's path, `spill/kyber768-dec`.
+    pub subject: String,
+    /// The file's name, for messages.
+    pub file: String,
+    /// What is called with what, as text.
+    pub case: String,
+    /// The number of the input that is timed.
+    pub input: u64,
+    /// The variants; the first is what all others are compared with.
+    pub variants: Vec<Variant>,
+}
+
+/// How a variant's results compared with the first one's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agreement {
+    /// The variant.
+    pub name: String,
+    /// Inputs on which it left the same bytes and the same rax.
+    pub same: u64,
+    /// Inputs on which it did not.
+    pub different: u64,
+    /// What happened, where something did.
+    pub why: String,
+}
+
+/// Longest time that comparing may take.
+const LIMIT: Duration = Duration::from_secs(120);
+
+impl Job {
+    /// A variant ready to be called, with the stack pointer moved down by `shift`.
+    ///
+    /// # Errors
+    /// [`TimedError`].
+    pub fn timed(&self, variant: &Variant, case: &Case, shift: u64) -> Result<Timed, TimedError> {
+        Timed::new(&self.file, &variant.text, &Externals::default(), case, self.input, shift)
+    }
+
+    /// Runs every variant on inputs beside the first one, each on a stack that is filled differently, in a child that may crash.
+    #[must_use]
+    pub fn agreement(&self, case: &Case, inputs: u64) -> Vec<Agreement> {
+        let Some((first, others)) = self.variants.split_first() else { return Vec::new() };
+        others
+            .iter()
+            .map(|variant| {
+                let fail = |why: String| Agreement { name: variant.name.clone(), same: 0, different: 1, why };
+                let ran = sys::child(LIMIT, |voice| voice.say(&self.compare(first, variant, case, inputs)));
+                match ran {
+                    Ok((said, Ended::Done)) => match said.split_at_checked(16) {
+                        Some((counts, why)) => {
+                            let [same, different] = [&counts[..8], &counts[8..]]
+                                .map(|bytes| bytes.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b)));
+                            let why = String::from_utf8_lossy(why).into_owned();
+                            Agreement { name: variant.name.clone(), same, different, why }
+                        }
+                        None => fail("the child said nothing".into()),
+                    },
+                    Ok((_, ended)) => fail(format!("it did not come back: {ended:?}")),
+                    Err(e) => fail(format!("no process: {e}")),
+                }
+            })
+            .collect()
+    }
+
+    /// In the child: inputs that agree, inputs that do not, and a word on the first of these.
+    fn compare(&self, first: &Variant, variant: &Variant, case: &Case, inputs: u64) -> Vec<u8> {
+        let load = |v: &Variant| -> Result<Loaded, TimedError> {
+            Ok(Loaded::new(&Program::new(&self.file, &*v.text)?, &Externals::default())?)
+        };
+        let (mut same, mut different, mut why) = (0u64, 0u64, String::new());
+        match (load(first), load(variant)) {
+            (Ok(one), Ok(two)) => {
+                let mut arena = case.arena();
+                for input in 0..inputs {
+                    let Ok(ready) = case.prepare(&one, &mut arena, input) else {
+                        (different, why) = (1, format!("it has no function `{}`", case.measured()));
+                        break;
+                    };
+                    let before = arena.contents().to_vec();
+                    sys::seed_random_bytes(input);
+                    let called = ready.call(&poison(2 * input));
+                    let after = arena.contents().to_vec();
+                    arena.restore(&before);
+                    let Ok(ready) = case.ready_in(&two, &mut arena) else {
+                        (different, why) = (1, format!("it has no function `{}`", case.measured()));
+                        break;
+                    };
+                    sys::seed_random_bytes(input);
+                    let other = ready.call(&poison(2 * input + 1));
+                    let byte = after.iter().zip(arena.contents()).position(|(a, b)| a != b);
+                    let said = match byte {
+                        Some(byte) => Some(match case.buffer_at(byte) {
+                            Some((name, at)) => format!("byte {at} of {name}"),
+                            None => "memory beside the buffers".to_owned(),
+                        }),
+                        None if called.result != other.result => Some("rax".to_owned()),
+                        None if !(other.kept && other.x87_empty) && called.kept && called.x87_empty => {
+                            Some("what a callee must keep".to_owned())
+                        }
+                        None => None,
+                    };
+                    match said {
+                        None => same += 1,
+                        Some(said) => {
+                            different += 1;
+                            if why.is_empty() {
+                                why = format!("input {input}: {said} differs");
+                            }
+                        }
+                    }
+                }
+            }
+            (Err(e), _) | (_, Err(e)) => (different, why) = (1, e.to_string()),
+        }
+        [&same.to_le_bytes()[..], &different.to_le_bytes(), why.as_bytes()].concat()
+    }
+}
