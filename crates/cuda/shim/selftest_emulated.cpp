@@ -1,0 +1,2 @@
+// The self-test's kernels as C++.
+#include "../src/backend/selftest.cu"
