@@ -1,0 +1,79 @@
+// MAYO, many operations at once, an operation to many threads. `NAME_i` is kernel NAME for parameter set i.
+#include "dialect.cuh"
+
+#include "params.cuh"
+
+#include "field.cuh"
+
+#include "keccak.cuh"
+
+#include "hash.cuh"
+
+#include "expand.cuh"
+
+#include "products.cuh"
+
+#include "whip.cuh"
+
+#include "solve.cuh"
+
+KERNEL mayo_round_keys(u32 count, const u8 *keys, u32 stride, u32 *out) { round_keys(count, keys, stride, out); }
+
+#define HASH_KERNEL KERNEL __launch_bounds__(128)
+#define PRODUCT_KERNEL KERNEL __launch_bounds__(PRODUCT_THREADS)
+
+#define STAMP(i)                                                                                                              \
+    HASH_KERNEL mayo_seed_##i(u32 count, const u8 *seeds, u8 *out) { Hashes<Set##i>::seed(count, seeds, out); }               \
+    HASH_KERNEL mayo_salt_##i(u32 count, const u8 *digests, const u8 *randomizers, const u8 *seeds, const u32 *keys,          \
+                              u8 *salts) {                                                                                    \
+        Hashes<Set##i>::salt(count, digests, randomizers, seeds, keys, salts);                                                \
+    }                                                                                                                         \
+    HASH_KERNEL mayo_target_##i(u32 count, const u8 *digests, const u8 *salts, u32 stride, u8 *out) {                         \
+        Hashes<Set##i>::target(count, digests, salts, stride, out);                                                           \
+    }                                                                                                                         \
+    HASH_KERNEL mayo_draw_##i(u32 count, const u32 *list, u32 attempt, const u8 *digests, const u8 *salts,                    \
+                              const u8 *seeds, const u32 *keys, u8 *out) {                                                    \
+        Hashes<Set##i>::draw(count, list, attempt, digests, salts, seeds, keys, out);                                         \
+    }                                                                                                                         \
+    KERNEL __launch_bounds__(1024) mayo_expand_##i(u32 count, const u32 *schedules, const u8 *nonces, u32 nonce_stride,       \
+                                                   u32 vectors, u32 total, u32 *out) {                                        \
+        Expansion<Set##i>::run(count, schedules, nonces, nonce_stride, vectors, total, out);                                  \
+    }                                                                                                                         \
+    KERNEL mayo_place_##i(u32 count, const u8 *keys, u32 total, u32 *out) {                                                   \
+        Expansion<Set##i>::place(count, keys, total, out);                                                                    \
+    }                                                                                                                         \
+    PRODUCT_KERNEL mayo_keygen_##i(const u32 *p, u32 total, const u8 *hashes, u8 *public_keys) {                              \
+        Products<Set##i>::keygen(p, total, hashes, public_keys);                                                              \
+    }                                                                                                                         \
+    PRODUCT_KERNEL mayo_lower_##i(u32 *p, u32 total, const u8 *hashes) { Products<Set##i>::lower(p, total, hashes); }         \
+    PRODUCT_KERNEL mayo_sign_##i(const u32 *list, const u32 *keys, const u32 *p, u32 total, const u32 *lambda,                \
+                                 const u8 *hashes, const u8 *drawn, u32 *u, u32 *m) {                                         \
+        Products<Set##i>::sign<SIGN>(list, keys, p, total, lambda, hashes, drawn, u, m);                                      \
+    }                                                                                                                         \
+    PRODUCT_KERNEL mayo_sign_expanded_##i(const u32 *list, const u32 *keys, const u32 *p, u32 total, const u32 *lambda,       \
+                                          const u8 *hashes, const u8 *drawn, u32 *u, u32 *m) {                                \
+        Products<Set##i>::sign<SIGN_EXPANDED>(list, keys, p, total, lambda, hashes, drawn, u, m);                             \
+    }                                                                                                                         \
+    PRODUCT_KERNEL mayo_verify_##i(const u32 *keys, const u32 *p, u32 total, const u32 *lambda, const u8 *signatures,         \
+                                   u32 *u) {                                                                                  \
+        Products<Set##i>::verify(keys, p, total, lambda, signatures, u);                                                      \
+    }                                                                                                                         \
+    KERNEL __launch_bounds__(128)                                                                                             \
+        mayo_check_##i(u32 count, const u32 *u, const u8 *targets, u8 *valid) {                                               \
+        Whip<Set##i>::check(count, u, targets, valid);                                                                        \
+    }                                                                                                                         \
+    KERNEL __launch_bounds__(32) mayo_solve_##i(const u32 *list, const u32 *keys, const u32 *u, const u32 *m,                 \
+                                                const u8 *targets, const u8 *hashes, const u8 *drawn, const u8 *salts,        \
+                                                u8 *signatures, u8 *flags) {                                                  \
+        Solve<Set##i>::run(list, keys, u, m, targets, hashes, drawn, salts, signatures, flags);                               \
+    }
+
+#define LIST(i)                                                                                                               \
+    LW_KERNEL(mayo_seed_##i), LW_KERNEL(mayo_salt_##i), LW_KERNEL(mayo_target_##i), LW_KERNEL(mayo_draw_##i),                 \
+        LW_KERNEL(mayo_expand_##i), LW_KERNEL(mayo_place_##i), LW_KERNEL(mayo_keygen_##i), LW_KERNEL(mayo_lower_##i),         \
+        LW_KERNEL(mayo_sign_##i), LW_KERNEL(mayo_sign_expanded_##i), LW_KERNEL(mayo_verify_##i), LW_KERNEL(mayo_check_##i),   \
+        LW_KERNEL(mayo_solve_##i),
+
+EACH_SET(STAMP)
+
+LW_KERNELS(lanework_mayo_kernels, EACH_SET(LIST) LW_KERNEL(mayo_round_keys))
