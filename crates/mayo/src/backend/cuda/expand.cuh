@@ -17,12 +17,8 @@ DEVICE u32 sub_word(u32 a) {
 
 DEVICE u32 load_bytes(const u8 *p) { return (u32)p[0] | ((u32)p[1] << 8) | ((u32)p[2] << 16) | ((u32)p[3] << 24); }
 
-// The 44 words of one key's schedule, one thread each; a word holds a column, row 0 lowest.
-DEVICE void round_keys(u32 count, const u8 *keys, u32 stride, u32 *out) {
-    u32 i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= count) return;
-    const u8 *key = keys + (u64)i * stride;
-    u32 *words = out + (u64)i * 44;
+// The 44 words of a key's schedule; a word holds a column, row 0 lowest.
+DEVICE void round_keys_of(const u8 *key, u32 *words) {
     u32 w0 = load_bytes(key), w1 = load_bytes(key + 4), w2 = load_bytes(key + 8), w3 = load_bytes(key + 12);
     u32 constant = 1;
     ROLLED for (int round = 0; round < 11; round++) {
@@ -36,6 +32,12 @@ DEVICE void round_keys(u32 count, const u8 *keys, u32 stride, u32 *out) {
         w3 ^= w2;
         constant = (constant << 1) ^ ((constant >> 7) * 0x11bu);
     }
+}
+
+// A thread for each key.
+DEVICE void round_keys(u32 count, const u8 *keys, u32 stride, u32 *out) {
+    u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) round_keys_of(keys + (u64)i * stride, out + (u64)i * 44);
 }
 
 struct Tables {

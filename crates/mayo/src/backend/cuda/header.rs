@@ -95,6 +95,11 @@ pub(crate) fn text() -> String {
     Params::all().for_each(|p| {
         let _ = write!(out, " stamp({})", p.index());
     });
+    // What one thread needs there is about one and a half times P.
+    out.push_str("\n#define EACH_SMALL_SET(stamp)");
+    Params::all().filter(|p| p.p12_bytes() < 300_000).for_each(|p| {
+        let _ = write!(out, " stamp({})", p.index());
+    });
     out.push('\n');
     out
 }

@@ -348,3 +348,5 @@ struct Set7 {
 };
 
 #define EACH_SET(stamp) stamp(0) stamp(1) stamp(2) stamp(3) stamp(4) stamp(5) stamp(6) stamp(7)
+
+#define EACH_SMALL_SET(stamp) stamp(0) stamp(1) stamp(4) stamp(5)
