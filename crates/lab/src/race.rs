@@ -213,6 +213,7 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
             cores: s.cores,
             bytes: first.bytes,
             counted: first.counted.clone(),
+            floor: None,
             iterations: s.iterations,
             launch_pairs: got.launches.iter().map(|s| s.pairs.len()).collect(),
             notes,

@@ -1,5 +1,8 @@
 //! The stored result of a run: one JSON object, versioned, read back with suspicion, written whole or not at all.
+//! `RECORDS.md` in this crate describes it for those who read records without this library.
 #![forbid(unsafe_code)]
+
+mod packed;
 
 use std::fmt;
 use std::fs;
@@ -14,8 +17,11 @@ use crate::machine::Machine;
 use crate::pairing::{NotHere, Plan};
 use crate::verdict::{Lane, Verdict};
 
-/// The schema this version writes, and the only one it reads.
+/// The schema of a record in memory and in a pipe: samples are arrays of numbers.
 pub const SCHEMA: u64 = 1;
+
+/// The schema of a record in a file: the same, with its samples packed. Both are read.
+pub const PACKED: u64 = 2;
 
 /// Seven significant digits: below any clock's resolution, and a third of the bytes.
 pub(crate) fn round(x: f64) -> f64 {
@@ -99,6 +105,10 @@ pub struct ResultRow {
     /// What a unit of work is, where the subject counts them: `squarings`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<String>,
+    /// The least time that this machine's silicon allows for a unit of work on the variant's design, as computed and
+    /// never measured, in the unit of the times; where somebody has counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<f64>,
     /// Iterations in a sample: the baseline's, the variant's.
     pub iterations: [u64; 2],
     /// How many pairs each launch took, in the order of the samples.
@@ -132,6 +142,7 @@ impl ResultRow {
         let times = [self.median, self.mean, self.min, self.q1, self.q3, self.baseline_median];
         if times
             .iter()
+            .chain(&self.floor)
             .chain(&self.samples)
             .chain(&self.baseline_samples)
             .any(|t| !t.is_finite() || *t <= 0.0)
@@ -204,6 +215,13 @@ pub enum RecordError {
     },
     /// It is not JSON, or not a record.
     Malformed(serde_json::Error),
+    /// Samples cannot be unpacked.
+    Packed {
+        /// Where: `results[3].samples`.
+        place: String,
+        /// What is wrong with them.
+        why: String,
+    },
     /// It is a record of a schema that this version does not know.
     UnknownSchema {
         /// The schema it claims; `None` when it claims none.
@@ -223,8 +241,9 @@ impl fmt::Display for RecordError {
         match self {
             Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
             Self::Malformed(e) => write!(f, "not a record: {e}"),
+            Self::Packed { place, why } => write!(f, "the record's {place} cannot be unpacked: {why}"),
             Self::UnknownSchema { found: Some(n) } => {
-                write!(f, "the record has schema {n}; this version reads schema {SCHEMA}")
+                write!(f, "the record has schema {n}; this version reads schemas {SCHEMA} and {PACKED}")
             }
             Self::UnknownSchema { found: None } => f.write_str("not a record: it has no schema number"),
             Self::Inconsistent { result, why } => {
@@ -314,10 +333,11 @@ impl Record {
     /// # Errors
     /// [`RecordError`] for what is not a record, has another schema, or is inconsistent.
     pub fn from_json(text: &str) -> Result<Self, RecordError> {
-        let value: serde_json::Value = serde_json::from_str(text).map_err(RecordError::Malformed)?;
-        let found = value.get("schema").and_then(serde_json::Value::as_u64);
-        if found != Some(SCHEMA) {
-            return Err(RecordError::UnknownSchema { found });
+        let mut value: serde_json::Value = serde_json::from_str(text).map_err(RecordError::Malformed)?;
+        match value.get("schema").and_then(serde_json::Value::as_u64) {
+            Some(SCHEMA) => {}
+            Some(PACKED) => packed::unpack(&mut value)?,
+            found => return Err(RecordError::UnknownSchema { found }),
         }
         let record: Self = serde_json::from_value(value).map_err(RecordError::Malformed)?;
         record.validate()?;
@@ -351,7 +371,19 @@ impl Record {
         Ok(text)
     }
 
-    /// Reads and checks a record file.
+    /// The record as a file holds it: [`PACKED`], with a line end.
+    ///
+    /// # Errors
+    /// [`RecordError::Malformed`] should a caller's extra field not be serialisable.
+    pub fn to_packed_json(&self) -> Result<String, RecordError> {
+        let mut value = serde_json::to_value(self).map_err(RecordError::Malformed)?;
+        packed::pack(&mut value)?;
+        let mut text = value.to_string();
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// Reads and checks a record file, of either schema.
     ///
     /// # Errors
     /// [`RecordError`].
@@ -368,7 +400,7 @@ impl Record {
     /// [`RecordError`] when the record contradicts itself or cannot be written.
     pub fn save(&self, root: &Path) -> Result<PathBuf, RecordError> {
         self.validate()?;
-        let text = self.to_json()?;
+        let text = self.to_packed_json()?;
         let folder = root.join(self.machine.slug());
         let failed = |path: &Path, source| RecordError::Io { path: path.to_owned(), source };
         fs::create_dir_all(&folder).map_err(|e| failed(&folder, e))?;

@@ -289,7 +289,7 @@ fn records_follow_the_schema_and_refuse_what_does_not() {
         Record::from_json(&value.to_string())
     };
     assert!(with(&|_| ()).is_ok());
-    assert!(matches!(with(&|v| v["schema"] = 2.into()), Err(RecordError::UnknownSchema { found: Some(2) })));
+    assert!(matches!(with(&|v| v["schema"] = 3.into()), Err(RecordError::UnknownSchema { found: Some(3) })));
     assert!(matches!(with(&|v| v["schema"] = "1".into()), Err(RecordError::UnknownSchema { found: None })));
     assert!(matches!(with(&|v| v["results"][0]["verdict"] = "best".into()), Err(RecordError::Malformed(_))));
     assert!(matches!(Record::from_json("{"), Err(RecordError::Malformed(_))));

@@ -1,0 +1,178 @@
+//! Samples as files hold them: their decimal text, compressed.
+//!
+//! The text is packed and not the binary numbers, so that whoever unpacks finds digit for digit what `--json` prints, and needs
+//! nothing but zlib and Base64 for it. zlib's check sum tells a damaged file.
+#![forbid(unsafe_code)]
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+
+use base64ct::{Base64, Encoding};
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{PACKED, RecordError, SCHEMA};
+
+/// The lists that hold samples, and the fields of theirs that do.
+const LISTS: [&str; 2] = ["results", "controls"];
+const FIELDS: [&str; 2] = ["samples", "baseline_samples"];
+/// No more text than this comes out of one packed list: half a million samples have it. Stops a small file that unpacks to a
+/// large one.
+const LIMIT: u64 = 8 << 20;
+
+/// Samples, packed.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Packed {
+    /// How many there are.
+    count: usize,
+    /// Base64 of a zlib stream (RFC 1950) of the numbers in JSON's decimal notation with a comma between two.
+    zlib: String,
+}
+
+/// Calls `change` for every list of samples in a record, with its place's name.
+fn each(
+    record: &mut Value,
+    change: impl Fn(&str, &mut Value) -> Result<(), RecordError>,
+) -> Result<(), RecordError> {
+    for list in LISTS {
+        let Some(entries) = record.get_mut(list).and_then(Value::as_array_mut) else { continue };
+        for (i, entry) in entries.iter_mut().enumerate() {
+            for field in FIELDS {
+                // A field that is missing is found out when the record is read as a whole.
+                if let Some(samples) = entry.get_mut(field) {
+                    change(&format!("{list}[{i}].{field}"), samples)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// From arrays of numbers to packed ones.
+pub(super) fn pack(record: &mut Value) -> Result<(), RecordError> {
+    each(record, |_, samples| {
+        let numbers = samples.as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut text = String::new();
+        for (i, number) in numbers.iter().enumerate() {
+            // Into a string, which cannot fail.
+            let _ = write!(text, "{}{number}", if i == 0 { "" } else { "," });
+        }
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
+        let io = |e: std::io::Error| RecordError::Malformed(serde_json::Error::io(e));
+        zlib.write_all(text.as_bytes()).map_err(io)?;
+        let zlib = Base64::encode_string(&zlib.finish().map_err(io)?);
+        *samples =
+            serde_json::to_value(Packed { count: numbers.len(), zlib }).map_err(RecordError::Malformed)?;
+        Ok(())
+    })?;
+    record["schema"] = PACKED.into();
+    Ok(())
+}
+
+/// From packed samples to arrays of numbers.
+pub(super) fn unpack(record: &mut Value) -> Result<(), RecordError> {
+    each(record, |place, samples| {
+        let wrong = |why: String| RecordError::Packed { place: place.to_owned(), why };
+        let packed: Packed = serde_json::from_value(samples.take()).map_err(|e| wrong(e.to_string()))?;
+        let bytes = Base64::decode_vec(&packed.zlib).map_err(|e| wrong(e.to_string()))?;
+        let mut text = String::new();
+        let mut stream = ZlibDecoder::new(bytes.as_slice());
+        (&mut stream).take(LIMIT).read_to_string(&mut text).map_err(|e| wrong(e.to_string()))?;
+        if text.len() as u64 == LIMIT {
+            return Err(wrong(format!("it holds more than {LIMIT} characters")));
+        }
+        if stream.total_in() != bytes.len() as u64 {
+            return Err(wrong("something follows the stream".to_owned()));
+        }
+        let numbers: Vec<f64> =
+            serde_json::from_str(&format!("[{text}]")).map_err(|e| wrong(e.to_string()))?;
+        if numbers.len() != packed.count {
+            return Err(wrong(format!("{} samples are announced and {} there", packed.count, numbers.len())));
+        }
+        *samples = numbers.into();
+        Ok(())
+    })?;
+    record["schema"] = SCHEMA.into();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn record(samples: &[f64]) -> Value {
+        json!({ "schema": 1, "results": [{ "samples": samples, "baseline_samples": [2.5] }], "controls": [] })
+    }
+
+    #[test]
+    fn what_is_packed_comes_back_digit_for_digit() {
+        for samples in [&[][..], &[0.1], &[1234.567, 1e-7, 8.589_973e9, 3.0, 1e300]] {
+            let plain = record(samples);
+            let mut value = plain.clone();
+            pack(&mut value).expect("packs");
+            assert_eq!(value["schema"], 2);
+            assert_eq!(value["results"][0]["samples"]["count"], samples.len());
+            assert!(value["results"][0]["samples"]["zlib"].is_string());
+            unpack(&mut value).expect("unpacks");
+            assert_eq!(value, plain);
+        }
+    }
+
+    #[test]
+    fn noise_of_seven_digits_takes_less_room_than_as_an_array() {
+        let mut rng = crate::stats::Rng::new(3);
+        let samples: Vec<f64> =
+            (0..4000).map(|_| super::super::round(1e5 * (1.0 + 0.01 * rng.unit()))).collect();
+        let plain = record(&samples);
+        let mut value = plain.clone();
+        pack(&mut value).expect("packs");
+        let (before, after) = (plain.to_string().len(), value.to_string().len());
+        assert!(after * 5 < before * 4, "{before} bytes became {after}");
+    }
+
+    #[test]
+    fn damage_is_told_with_its_place() {
+        let whole = {
+            let mut value = record(&[1.0, 2.0, 3.0]);
+            pack(&mut value).expect("packs");
+            value
+        };
+        let after = |change: &dyn Fn(&mut Value)| {
+            let mut value = whole.clone();
+            change(&mut value["results"][0]["samples"]);
+            match unpack(&mut value) {
+                Err(RecordError::Packed { place, why }) => {
+                    assert_eq!(place, "results[0].samples");
+                    why
+                }
+                other => panic!("not refused: {other:?}"),
+            }
+        };
+        let stream = |bytes: &[u8]| Value::from(Base64::encode_string(bytes));
+        let bytes = Base64::decode_vec(whole["results"][0]["samples"]["zlib"].as_str().expect("text"))
+            .expect("base64");
+        assert!(after(&|v| v["count"] = 4.into()).contains("announced"));
+        assert!(after(&|v| *v = json!([1.0])).contains("invalid type"));
+        assert!(after(&|v| v["more"] = 1.into()).contains("unknown field"));
+        assert!(!after(&|v| v["zlib"] = "?".into()).is_empty());
+        // Cut short, a bit flipped in the check sum, and something behind the end.
+        assert!(!after(&|v| v["zlib"] = stream(&bytes[..bytes.len() - 5])).is_empty());
+        let mut flipped = bytes.clone();
+        *flipped.last_mut().expect("bytes") ^= 1;
+        assert!(!after(&|v| v["zlib"] = stream(&flipped)).is_empty());
+        assert!(after(&|v| v["zlib"] = stream(&[&bytes[..], b"x"].concat())).contains("follows"));
+        let packed = |text: &[u8]| {
+            let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
+            zlib.write_all(text).expect("compresses");
+            stream(&zlib.finish().expect("compresses"))
+        };
+        assert!(!after(&|v| v["zlib"] = packed(b"1,2,\"three\"")).is_empty());
+        // A small file that would become a large one.
+        assert!(after(&|v| v["zlib"] = packed(&vec![b' '; 9 << 20])).contains("more than"));
+    }
+}
