@@ -141,6 +141,14 @@ pub fn divide_byte(secret: &[u8]) {
     black_box(black_box(u32::from(secret[0]) << 20) / black_box(u32::from(secret[1]) + 3));
 }
 
+/// As many turns as the secret's first byte has bits set, times `turns`.
+#[inline(never)]
+pub fn popcount_turns(secret: &[u8], turns: u32) {
+    for turn in 0..secret[0].count_ones() * turns {
+        black_box(turn);
+    }
+}
+
 /// Not a leak: a choice without a branch.
 #[inline(never)]
 pub fn select_by_byte(secret: &[u8]) {
@@ -221,6 +229,11 @@ pub fn runs(tier: &str) -> bool {
         "avx512" => lanes::has_avx512(),
         _ => true,
     }
+}
+
+/// As many turns as it takes to shift a secret out of every lane of 32. Nothing on a CPU without AVX2.
+pub fn loop_lanes(secret: &[u8]) {
+    lanes::loop_over_lanes(secret);
 }
 
 /// A jump on what a comparison of 64 lanes says. Nothing on a CPU without AVX-512.

@@ -5,7 +5,9 @@
 //! shipped, can be judged: [`judged`].
 #![forbid(unsafe_code)]
 
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Write as _, stderr};
+use std::path::Path;
 use std::process::Command;
 
 use crate::memcheck::complaints;
@@ -41,30 +43,17 @@ pub fn judged(test: &str) -> Option<String> {
         say(&format!("SKIPPED: {test}, since debug assertions branch on secrets; judged in --release"));
         return None;
     }
-    let output = Command::new("valgrind")
-        .args(["--quiet", "--leak-check=no", "--error-limit=no", "--error-exitcode=99", "--num-callers=12"])
-        .arg(std::env::current_exe().expect("a test knows its own file"))
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .output();
-    match output {
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            let code = output.status.code();
+    let this = std::env::current_exe().expect("a test knows its own file");
+    match run(&this, &["--exact", test, "--nocapture", "--test-threads=1"]) {
+        Ok((said, results)) => {
             // The status alone does not tell: complaints hide the test's own.
-            let results = String::from_utf8_lossy(&output.stdout);
             assert!(
-                matches!(code, Some(0 | 99)) && results.contains("test result: ok. 1 passed"),
-                "under valgrind the test ended with {}:\n{said}{results}",
-                output.status,
-            );
-            assert_eq!(
-                code == Some(99),
-                said.contains("=="),
-                "valgrind's status contradicts its words:\n{said}"
+                results.contains("test result: ok. 1 passed"),
+                "under valgrind the test failed:\n{said}{results}"
             );
             Some(said)
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
+        Err(NotRun::NoValgrind) => {
             assert!(
                 std::env::var_os(REQUIRE).is_none_or(|v| v != "1"),
                 "{REQUIRE}=1, and there is no valgrind"
@@ -72,8 +61,43 @@ pub fn judged(test: &str) -> Option<String> {
             say(&format!("SKIPPED: {test}, since valgrind is not installed"));
             None
         }
-        Err(error) => panic!("valgrind does not start: {error}"),
+        Err(NotRun::Failed(why)) => panic!("{why}"),
     }
+}
+
+/// Why a program was not run under valgrind from its beginning to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotRun {
+    /// There is no valgrind.
+    NoValgrind,
+    /// It went wrong so.
+    Failed(String),
+}
+
+/// Runs a program under valgrind, and gives its standard error, which holds valgrind's words too, and its standard output.
+///
+/// # Errors
+/// [`NotRun`]: also where the program ends with a failure of its own, where complaints do not hide that.
+pub fn run(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<(String, String), NotRun> {
+    let output = Command::new("valgrind")
+        .args(["--quiet", "--leak-check=no", "--error-limit=no", "--error-exitcode=99", "--num-callers=12"])
+        .arg(program)
+        .args(arguments)
+        .output();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(NotRun::NoValgrind),
+        Err(error) => return Err(NotRun::Failed(format!("valgrind does not start: {error}"))),
+    };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let code = output.status.code();
+    if !matches!(code, Some(0 | 99)) {
+        return Err(NotRun::Failed(format!("under valgrind it ended with {}:\n{said}", output.status)));
+    }
+    if (code == Some(99)) != said.contains("==") {
+        return Err(NotRun::Failed(format!("valgrind's status contradicts its words:\n{said}")));
+    }
+    Ok((said, String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
 /// What memcheck said to one operation.
@@ -91,11 +115,16 @@ impl<'a> Section<'a> {
     /// If it has not been done from beginning to end: what was not run is not innocent.
     #[must_use]
     pub fn of(said: &'a str, headline: &str) -> Section<'a> {
-        let (_, rest) = said
-            .split_once(&format!("{headline}\n"))
-            .unwrap_or_else(|| panic!("not run under valgrind: {headline}\n{said}"));
-        let end = rest.find("## ").unwrap_or_else(|| panic!("not ended: {headline}\n{said}"));
-        Section { words: &rest[..end], verdict: rest[end..].lines().next().unwrap_or_default() }
+        Section::find(said, headline).unwrap_or_else(|| panic!("not run under valgrind: {headline}\n{said}"))
+    }
+
+    /// The same, or nothing where the operation has not been done from beginning to end.
+    #[must_use]
+    pub fn find(said: &'a str, headline: &str) -> Option<Section<'a>> {
+        let (_, rest) = said.split_once(&format!("{headline}\n"))?;
+        let end = rest.find("## ")?;
+        let verdict = rest[end..].lines().next().unwrap_or_default();
+        verdict.ends_with(" complaints").then_some(Section { words: &rest[..end], verdict })
     }
 
     /// Whether there was no complaint.
