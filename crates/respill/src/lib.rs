@@ -13,6 +13,7 @@ pub mod flow;
 pub mod frame;
 pub mod homes;
 pub mod layout;
+pub mod lint;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod load;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -27,6 +28,7 @@ pub mod sys;
 pub mod text;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod timed;
+pub mod validate;
 
 pub use analysis::Analysis;
 pub use program::{Program, ProgramError};

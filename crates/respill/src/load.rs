@@ -124,6 +124,7 @@ pub struct Loaded {
     ops: HashMap<u64, usize>,
     pieces: Vec<Piece>,
     code: Range<u64>,
+    stubs: Range<u64>,
     _mapping: Mapping,
 }
 
@@ -253,6 +254,7 @@ impl Loaded {
             addresses,
             pieces: placed.into_values().collect(),
             code: base..base + ends[0] as u64,
+            stubs: room.stubs_at..base + ends[0] as u64,
             _mapping: mapping,
         })
     }
@@ -282,6 +284,27 @@ impl Loaded {
     #[must_use]
     pub fn code(&self) -> Range<u64> {
         self.code.clone()
+    }
+
+    /// Whether two addresses are the same place of the same section, in this version and in another, or beside it.
+    #[must_use]
+    pub fn corresponds(&self, other: &Loaded, here: u64, there: u64) -> bool {
+        let find = |of: &Loaded, address: u64| {
+            let holds = |piece: &Piece| {
+                let end = piece.address + piece.bytes.len() as u64;
+                piece.kind != Group::Code && (piece.address..=end).contains(&address)
+            };
+            of.pieces
+                .iter()
+                .find(|piece| holds(piece))
+                .map(|piece| (piece.name.clone(), address - piece.address))
+        };
+        let stub = |of: &Loaded, address: u64| of.stubs.contains(&address).then(|| address - of.stubs.start);
+        match (find(self, here), find(other, there)) {
+            (Some(one), Some(two)) => one == two,
+            (None, None) => matches!((stub(self, here), stub(other, there)), (Some(a), Some(b)) if a == b),
+            _ => false,
+        }
     }
 
     /// Where an equal section of this one lies that is the same in every place.

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use iced_x86::{InstructionInfoFactory, OpAccess, Register};
+use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, Register};
 
 use crate::flow::{Callee, Exit, Function};
 use crate::frame::GENERAL;
@@ -14,43 +14,30 @@ pub type Set = u16;
 
 const ALL: Set = !0;
 
-fn bit(register: Register) -> Set {
+pub(crate) fn bit(register: Register) -> Set {
     let full = register.full_register();
     GENERAL.iter().position(|&r| r == full).map_or(0, |i| 1 << i)
 }
 
-fn set(registers: &[Register]) -> Set {
+pub(crate) fn set(registers: &[Register]) -> Set {
     registers.iter().fold(0, |out, &register| out | bit(register))
 }
 
 /// The registers that an external callee may change (System V).
-fn clobbered() -> Set {
-    set(&[
-        Register::RAX,
-        Register::RCX,
-        Register::RDX,
-        Register::RSI,
-        Register::RDI,
-        Register::R8,
-        Register::R9,
-        Register::R10,
-        Register::R11,
-    ])
-}
+const CLOBBERED: [Register; 9] = [
+    Register::RAX,
+    Register::RCX,
+    Register::RDX,
+    Register::RSI,
+    Register::RDI,
+    Register::R8,
+    Register::R9,
+    Register::R10,
+    Register::R11,
+];
 
-/// The registers that carry arguments, the number of vector arguments and a static chain.
-fn arguments() -> Set {
-    set(&[
-        Register::RAX,
-        Register::RCX,
-        Register::RDX,
-        Register::RSI,
-        Register::RDI,
-        Register::R8,
-        Register::R9,
-        Register::R10,
-    ])
-}
+/// The registers that carry arguments, the number of vector arguments and a static chain: all of those but the last.
+const ARGUMENTS: &[Register] = CLOBBERED.split_at(8).0;
 
 /// Of each instruction: the general registers that it uses in any way, and those that are wanted after it.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +54,40 @@ impl Registers {
         // Registers whose names need no longer encoding come first.
         GENERAL.into_iter().find(|&register| taken & bit(register) == 0)
     }
+
+    /// Whether `op` neither uses this register nor leaves a wanted value in it.
+    #[must_use]
+    pub fn is_free(&self, op: usize, register: Register) -> bool {
+        let taken = self.used.get(&op).zip(self.after.get(&op)).map(|(used, after)| used | after);
+        taken.is_some_and(|taken| (taken | bit(Register::RSP)) & bit(register) == 0)
+    }
+}
+
+/// What an instruction does with general registers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Use {
+    /// Those whose values it needs, or keeps in part.
+    pub(crate) read: Set,
+    /// Those that it gives another value, whole.
+    pub(crate) kill: Set,
+    /// Those that it names or implies.
+    pub(crate) used: Set,
+}
+
+/// What an instruction does with general registers.
+pub(crate) fn usage(instruction: &Instruction, info: &mut InstructionInfoFactory) -> Use {
+    let mut out = Use::default();
+    for register in info.info(instruction).used_registers() {
+        let this = bit(register.register());
+        out.used |= this;
+        match register.access() {
+            // A write of 8 or 16 bits keeps the rest.
+            OpAccess::Write if register.register().size() >= 4 => out.kill |= this,
+            OpAccess::None | OpAccess::NoMemAccess => (),
+            _ => out.read |= this,
+        }
+    }
+    out
 }
 
 /// Follows the registers of a function backwards.
@@ -80,17 +101,7 @@ pub fn registers(program: &Program, function: &Function) -> Registers {
     let mut reads: HashMap<usize, Set> = HashMap::new();
     let mut kills: HashMap<usize, Set> = HashMap::new();
     for &i in &function.body {
-        let (mut read, mut kill, mut used) = (0, 0, 0);
-        for register in info.info(&program.ops[i].instruction).used_registers() {
-            let this = bit(register.register());
-            used |= this;
-            match register.access() {
-                // A write of 8 or 16 bits keeps the rest.
-                OpAccess::Write if register.register().size() >= 4 => kill |= this,
-                OpAccess::None | OpAccess::NoMemAccess => (),
-                _ => read |= this,
-            }
-        }
+        let Use { mut read, mut kill, used } = usage(&program.ops[i].instruction, &mut info);
         if let Some(call) = function.calls.get(&i) {
             match call.callee {
                 Callee::Local(_) | Callee::Unknown
@@ -99,8 +110,8 @@ pub fn registers(program: &Program, function: &Function) -> Registers {
                     read = ALL
                 }
                 _ => {
-                    read |= arguments();
-                    kill |= clobbered() & !read;
+                    read |= set(ARGUMENTS);
+                    kill |= set(&CLOBBERED) & !read;
                 }
             }
         }
@@ -118,7 +129,9 @@ pub fn registers(program: &Program, function: &Function) -> Registers {
             function.next[&i].iter().fold(0, |all, next| all | live.get(next).copied().unwrap_or(0));
         if let Some(exit) = function.exits.get(&i) {
             after |= match exit {
-                Exit::Return if function.global => ALL & !clobbered() | set(&[Register::RAX, Register::RDX]),
+                Exit::Return if function.global => {
+                    ALL & !set(&CLOBBERED) | set(&[Register::RAX, Register::RDX])
+                }
                 Exit::Stop => 0,
                 _ => ALL,
             };

@@ -1,0 +1,240 @@
+//! The order of things: the texts, then the runs.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use std::time::{Duration, Instant};
+
+use lanework_trace::Unavailable;
+
+use super::differ::{self, DifferError, Stack};
+use super::edits::{Edits, edits};
+use super::pairs::{Pairs, pairs};
+use super::reason::{Place, Reason, SlotName};
+use super::runs::{Runs, Versions};
+use super::writers::{self, Writers};
+use super::{Certificate, Means, Proof, Ran, Refused, lockstep, means};
+use crate::analysis::Analysis;
+use crate::case::Case;
+use crate::homes::Home;
+use crate::lint::{self, Fault};
+use crate::load::{Externals, LoadError};
+use crate::program::Program;
+
+/// How much is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Inputs whose results are compared.
+    pub inputs: u64,
+    /// Inputs that are followed and compared in lockstep, from input 0 on.
+    pub traced: u64,
+    /// Time for each run.
+    pub time: Duration,
+    /// Whether to go on to the runs although the text already speaks against the rewrite: for seeing that they notice it too.
+    pub go_on: bool,
+    /// Whether instructions that may touch a slot and never ran are let pass, where a case cannot reach them.
+    pub unreached: bool,
+    /// Where the program's external functions are.
+    pub externals: Externals,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            inputs: 1000,
+            traced: 2,
+            time: Duration::from_secs(120),
+            go_on: false,
+            unreached: false,
+            externals: Externals::default(),
+        }
+    }
+}
+
+/// Why there is no certificate.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Failure {
+    /// Something speaks against the rewrite.
+    Refused(Refused),
+    /// The programs could not be loaded.
+    Load(LoadError),
+    /// The runs could not be made.
+    Runs(DifferError),
+    /// Nothing can be traced here.
+    Unavailable(Unavailable),
+}
+
+impl Failure {
+    /// What speaks against the rewrite, if that is it.
+    #[must_use]
+    pub const fn refused(&self) -> Option<&Refused> {
+        if let Failure::Refused(refused) = self { Some(refused) } else { None }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Refused(refused) => write!(f, "{refused}"),
+            Failure::Load(e) => write!(f, "{e}"),
+            Failure::Runs(e) => write!(f, "{e}"),
+            Failure::Unavailable(e) => write!(f, "{e}"),
+        }
+    }
+}
+
+impl core::error::Error for Failure {}
+
+impl From<LoadError> for Failure {
+    fn from(e: LoadError) -> Failure {
+        Failure::Load(e)
+    }
+}
+
+impl From<DifferError> for Failure {
+    fn from(e: DifferError) -> Failure {
+        Failure::Runs(e)
+    }
+}
+
+impl From<Unavailable> for Failure {
+    fn from(e: Unavailable) -> Failure {
+        Failure::Unavailable(e)
+    }
+}
+
+/// Judges a rewritten program. Each case calls one function; all together should reach all that was changed.
+///
+/// # Errors
+/// [`Failure`]: [`Failure::Refused`] if something speaks against it, the others if it could not be judged.
+pub fn validate(
+    original: &Analysis,
+    rewritten: &Program,
+    cases: &[Case],
+    options: &Options,
+) -> Result<Certificate, Failure> {
+    let refuse = |reasons: Vec<Reason>, runs: Vec<Ran>| Failure::Refused(Refused { reasons, runs });
+    let pairs = pairs(&original.program, rewritten).map_err(|reason| refuse(vec![*reason], Vec::new()))?;
+    let edits = edits(original, rewritten, &pairs);
+    let mut reasons = edits.reasons.clone();
+    reasons.extend(floats(original, rewritten, &pairs, &edits));
+    let suspected = |(unit, slot): &(usize, usize)| !original.units[*unit].slots[*slot].suspects.is_empty();
+    if cases.is_empty() {
+        let asked = edits.homes.keys().filter(|key| suspected(key));
+        reasons.extend(asked.map(|&key| Reason::NotRun(SlotName::of(original, key))));
+    }
+    if !reasons.is_empty() && (!options.go_on || cases.is_empty()) {
+        return Err(refuse(reasons, Vec::new()));
+    }
+    let mut all = Writers::default();
+    let mut runs = Vec::new();
+    if !cases.is_empty() {
+        let versions = Versions::new(&original.program, rewritten, &options.externals)?;
+        for case in cases {
+            let (ran, found) = run(original, rewritten, &pairs, &edits, &versions, case, options, &mut all)?;
+            runs.push(ran);
+            reasons.extend(found);
+        }
+        if !options.unreached {
+            writers::unseen(original, edits.homes.keys().copied(), &mut all);
+        }
+        reasons.append(&mut all.reasons);
+    }
+    if !reasons.is_empty() {
+        return Err(refuse(reasons, runs));
+    }
+    let slots = edits
+        .homes
+        .iter()
+        .map(|(key, &home)| {
+            let unit = &original.units[key.0];
+            let slot = &unit.slots[key.1];
+            Proof {
+                function: unit.function.name().to_owned(),
+                offset: slot.address.offset,
+                size: slot.size,
+                home: home.to_string(),
+                uses: slot.uses().count(),
+                ran: slot.uses().filter(|op| all.counts.contains_key(op)).count(),
+                means: means(home, if suspected(key) { Means::Writers } else { Means::Text }),
+            }
+        })
+        .collect();
+    Ok(Certificate {
+        slots,
+        runs,
+        instructions: pairs.of.len(),
+        changed: pairs.changed.len(),
+        added: pairs.back.iter().filter(|back| back.is_none()).count(),
+    })
+}
+
+/// MMX where floating point must be free to begin: what the rewritten text has and the original had not.
+fn floats(original: &Analysis, rewritten: &Program, pairs: &Pairs, edits: &Edits) -> Vec<Reason> {
+    if !edits.homes.values().any(|home| matches!(home, Home::Mm(_))) {
+        return Vec::new();
+    }
+    let before = lint::lint(original);
+    let after = lint::lint(&Analysis::new(rewritten.clone()));
+    let known = |finding: &lint::Finding| {
+        let at = |place: &Place, program: &Program| {
+            (0..program.ops.len()).find(|&op| program.line(op) == place.line)
+        };
+        let now = at(&finding.at, rewritten).and_then(|op| pairs.back[op]);
+        before.iter().any(|old| old.fault == finding.fault && at(&old.at, &original.program) == now)
+    };
+    let new = after.into_iter().filter(|finding| !known(finding));
+    new.map(|finding| match finding.fault {
+        Fault::Left | Fault::Called => Reason::MissingEmms { at: finding.at, after: finding.since },
+        Fault::Float | Fault::LiveFloat => Reason::X87WhileMmx { at: finding.at, after: finding.since },
+    })
+    .collect()
+}
+
+/// One case: followed, compared in lockstep, and its results on many inputs.
+fn run(
+    original: &Analysis,
+    rewritten: &Program,
+    pairs: &Pairs,
+    edits: &Edits,
+    versions: &Versions,
+    case: &Case,
+    options: &Options,
+    all: &mut Writers,
+) -> Result<(Ran, Vec<Reason>), Failure> {
+    let mut ran = Ran { function: case.measured().to_owned(), ..Ran::default() };
+    let mut reasons = Vec::new();
+    // What is not there is said before anything runs.
+    for name in case.preparing().chain([case.measured()]) {
+        if versions.original.symbol(name).is_none() || versions.rewritten.symbol(name).is_none() {
+            return Err(Failure::Runs(DifferError::Missing(crate::case::Missing(name.to_owned()))));
+        }
+    }
+    let begun = Instant::now();
+    let operation = Runs::new(case, versions);
+    let mut snapshot = operation.snapshot(options.time)?;
+    let steps = all.steps;
+    for input in 0..options.traced {
+        writers::follow(&mut snapshot, original, &versions.original, &edits.slot_of, input, all)?;
+    }
+    ran.followed = all.steps - steps;
+    ran.seconds[0] = begun.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    for input in 0..options.traced {
+        let found = lockstep::compare(&mut snapshot, original, rewritten, pairs, versions, input)?;
+        ran.compared += found.compared;
+        ran.added += found.added;
+        ran.traced_inputs += 1;
+        if let Some(reason) = found.reason {
+            reasons.push(reason);
+            break;
+        }
+    }
+    ran.seconds[1] = begun.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    let found = differ::differential(case, versions, options.inputs, Stack::Poisoned, options.time)?;
+    ran.inputs = found.inputs;
+    reasons.extend(found.reason);
+    ran.seconds[2] = begun.elapsed().as_secs_f64();
+    Ok((ran, reasons))
+}

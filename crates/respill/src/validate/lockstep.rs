@@ -1,0 +1,262 @@
+//! Both versions instruction by instruction: all general registers and the flags before each, and what each writes.
+//!
+//! The two stacks below the entry hold different bytes, so that a value which was never put into its home cannot agree by luck. What may
+//! differ: addresses of code that correspond; a register that the other version has borrowed on the way to a home, until it gets
+//! another value, as long as nobody reads it; and the memory of a slot that has moved, which the other version has no use for.
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+
+use iced_x86::InstructionInfoFactory;
+use lanework_trace::iced_x86::Register;
+use lanework_trace::{Advance, Ending, FLAGS, Snapshot, Step, Unavailable};
+
+use super::pairs::{Pairs, through, transfer};
+use super::reason::{Place, Reason};
+use super::runs::{Versions, in_words};
+use crate::analysis::Analysis;
+use crate::frame::GENERAL;
+use crate::program::Program;
+use crate::registers::{Set, Use, bit, set, usage};
+
+/// What a comparison found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lockstep {
+    /// Pairs of instructions compared.
+    pub(super) compared: u64,
+    /// Instructions that only the other version has.
+    pub(super) added: u64,
+    /// What is wrong.
+    pub(super) reason: Option<Reason>,
+}
+
+/// Registers whose contents do not matter after a call: all that a callee may change but the results.
+fn forgotten() -> Set {
+    let kept = [Register::RBX, Register::RSP, Register::RBP, Register::R12, Register::R13, Register::R14];
+    !(set(&kept) | set(&[Register::R15, Register::RAX, Register::RDX]))
+}
+
+struct Walk<'a> {
+    analysis: &'a Analysis,
+    other: &'a Program,
+    pairs: &'a Pairs,
+    versions: &'a Versions,
+    uses: Vec<Use>,
+    /// Of instructions that have changed: the register that has taken the place of their memory operand.
+    changed: Vec<Option<Set>>,
+    outside: HashMap<u64, Use>,
+    info: InstructionInfoFactory,
+    entry: Option<u64>,
+    /// The general registers at the entry, which a call says nothing of: r11 has the function's address.
+    borrowed: Set,
+    last: Option<(usize, usize)>,
+    out: Lockstep,
+    found: Option<String>,
+    over: bool,
+}
+
+impl Walk<'_> {
+    /// Equal, or addresses that correspond.
+    fn same(&self, one: u64, two: u64) -> bool {
+        if one == two {
+            return true;
+        }
+        let (original, rewritten) = (&self.versions.original, &self.versions.rewritten);
+        if let (Some(o), Some(r)) = (original.op_at(one), rewritten.op_at(two)) {
+            return self.pairs.begins(o, r);
+        }
+        original.corresponds(rewritten, one, two)
+    }
+
+    fn same_bytes(&self, one: &[u8], two: &[u8]) -> bool {
+        let word = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_le_bytes);
+        one == two
+            || one.len() == two.len()
+                && one.chunks(8).zip(two.chunks(8)).all(|(a, b)| {
+                    a == b || matches!((word(a), word(b)), (Some(a), Some(b)) if self.same(a, b))
+                })
+    }
+
+    fn state(&self, a: &Step<'_>, b: &Step<'_>, leave_out: Set) -> Option<String> {
+        for (number, register) in GENERAL.into_iter().enumerate() {
+            let [one, two] = [a.general(number), b.general(number)];
+            if one != two && leave_out & bit(register) == 0 && !self.same(one, two) {
+                let register = format!("{register:?}").to_ascii_lowercase();
+                return Some(format!("{register} is {one:#x} in the original and {two:#x} here"));
+            }
+        }
+        let [one, two] = [a.flags() & FLAGS, b.flags() & FLAGS];
+        (one != two).then(|| format!("the flags are {one:#x} in the original and {two:#x} here"))
+    }
+
+    fn used(&mut self, op: Option<usize>, step: &Step<'_>) -> Use {
+        match op {
+            Some(op) => self.uses[op],
+            None => {
+                let info = &mut self.info;
+                *self.outside.entry(step.address()).or_insert_with(|| usage(&step.site.instruction, info))
+            }
+        }
+    }
+
+    fn part(&mut self, what: impl Into<String>) -> Advance {
+        self.found = Some(what.into());
+        Advance::Stop
+    }
+
+    fn look(&mut self, one: Option<&Step<'_>>, two: Option<&Step<'_>>) -> Advance {
+        if self.over {
+            return Advance::Both;
+        }
+        let versions = self.versions;
+        let o = one.and_then(|step| versions.original.op_at(step.address()));
+        let r = two.and_then(|step| versions.rewritten.op_at(step.address()));
+        let Some(entry) = self.entry else {
+            // What leads to the entries is the caller's.
+            return match (one, two, o, r) {
+                (Some(_), _, None, _) => Advance::First,
+                (_, Some(_), _, None) => Advance::Second,
+                (Some(a), Some(b), Some(_), Some(_)) if a.general(4) == b.general(4) => {
+                    self.entry = Some(a.general(4));
+                    self.pair(a, b, o, r)
+                }
+                _ => self.part("one version is not called, or with another stack"),
+            };
+        };
+        let (Some(a), Some(b)) = (one, two) else {
+            return self.part("one version goes on where the other has ended");
+        };
+        if a.general(4) > entry && b.general(4) > entry {
+            self.over = true;
+            if let Some(what) = self.state(a, b, forgotten()) {
+                return self.part(what);
+            }
+            if self.borrowed & !forgotten() != 0 {
+                return self.part("a borrowed register is not put back before the return");
+            }
+            return Advance::Both;
+        }
+        if let Some(r) = r
+            && self.pairs.back[r].is_none()
+        {
+            self.out.added += 1;
+            if let Some((general, _, _, false)) = transfer(&self.other.ops[r].instruction) {
+                self.borrowed |= bit(general);
+            }
+            if let Some((o, _)) = self.last {
+                self.last = Some((o, r));
+            }
+            return Advance::Second;
+        }
+        self.pair(a, b, o, r)
+    }
+
+    fn pair(&mut self, a: &Step<'_>, b: &Step<'_>, o: Option<usize>, r: Option<usize>) -> Advance {
+        if let Some(r) = r
+            && self.pairs.back[r].is_none()
+        {
+            self.out.added += 1;
+            return Advance::Second;
+        }
+        let alike = match (o, r) {
+            (Some(o), Some(r)) => self.pairs.of[o] == r,
+            (None, None) => self.same(a.address(), b.address()),
+            _ => false,
+        };
+        if let Some(what) = self.state(a, b, self.borrowed) {
+            return self.part(what);
+        }
+        if !alike {
+            return self.part("the ways part");
+        }
+        let used = self.used(o, a);
+        if used.read & self.borrowed != 0 {
+            return self.part("a register is read that was borrowed on the way to a home");
+        }
+        self.borrowed &= !used.kill;
+        if let Some(pair) = o.zip(r) {
+            self.last = Some(pair);
+        }
+        self.out.compared += 1;
+        if let Some(through) = o.and_then(|o| self.changed[o]) {
+            // What one has in memory the other has in a home.
+            self.borrowed |= through;
+            return Advance::Both;
+        }
+        match (a.written(), b.written()) {
+            (None, None) => Advance::Both,
+            (Some((at, bytes)), Some((there, same)))
+                if (at == there || self.same(at, there)) && self.same_bytes(&bytes, &same) =>
+            {
+                Advance::Both
+            }
+            (first, second) => {
+                let said = |what: Option<(u64, Vec<u8>)>| match what {
+                    Some((at, bytes)) => format!("{bytes:02x?} at {at:#x}"),
+                    None => "nothing".to_owned(),
+                };
+                self.last = o.zip(r).or(self.last);
+                let (first, second) = (said(first), said(second));
+                self.part(format!("the original writes {first}, this {second}"))
+            }
+        }
+    }
+}
+
+/// Compares both versions on one input.
+///
+/// # Errors
+/// Where nothing can be traced.
+pub(super) fn compare(
+    snapshot: &mut Snapshot,
+    analysis: &Analysis,
+    other: &Program,
+    pairs: &Pairs,
+    versions: &Versions,
+    input: u64,
+) -> Result<Lockstep, Unavailable> {
+    let mut info = InstructionInfoFactory::new();
+    let ops = &analysis.program.ops;
+    let mut changed = vec![None; ops.len()];
+    for &op in &pairs.changed {
+        let free = through(&ops[op].instruction, &other.ops[pairs.of[op]].instruction);
+        changed[op] = Some(free.map_or(0, |(_, register)| bit(register)));
+    }
+    let mut walk = Walk {
+        analysis,
+        other,
+        pairs,
+        versions,
+        uses: ops.iter().map(|op| usage(&op.instruction, &mut info)).collect(),
+        changed,
+        outside: HashMap::new(),
+        info,
+        entry: None,
+        borrowed: 0,
+        last: None,
+        out: Lockstep::default(),
+        found: None,
+        over: false,
+    };
+    let case = 2 * input as usize;
+    let outcomes = snapshot.pair([case, case + 1], |one, two, _| walk.look(one, two))?;
+    let mut out = std::mem::take(&mut walk.out);
+    if let Some(what) = walk.found.take() {
+        let (o, r) = walk.last.unwrap_or_default();
+        let (original, rewritten) = (Place::of(&walk.analysis.program, o), Place::of(other, r));
+        out.reason = Some(Reason::Diverged { step: out.compared, what, original, rewritten, input });
+        return Ok(out);
+    }
+    for (outcome, rewritten) in outcomes.iter().zip([false, true]) {
+        if outcome.ending != Ending::Returned {
+            let how = in_words(&outcome.ending);
+            out.reason = Some(Reason::Crashed { rewritten, how, input });
+            return Ok(out);
+        }
+    }
+    let [one, two] = &outcomes;
+    if one.answer[8..] != two.answer[8..] {
+        out.reason = Some(Reason::Results { input, what: "a buffer after both had returned".to_owned() });
+    }
+    Ok(out)
+}

@@ -1,0 +1,222 @@
+//! Which instruction of the original each one of another version is, and which are additions.
+//!
+//! Labels and directives must be the same in both and in the same order, so that only the pieces between them have to be aligned.
+//! Nothing is taken from whoever made the other version: an edit by hand is aligned as one by machine is.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+
+use super::reason::{Place, Reason};
+use crate::program::{Program, Target};
+use crate::text::{Kind, Text};
+
+/// The correspondence of two versions.
+#[derive(Clone, Debug)]
+pub struct Pairs {
+    /// Of each instruction of the original: that of the other version.
+    pub of: Vec<usize>,
+    /// Of each instruction of the other version: that of the original, unless it is an addition.
+    pub back: Vec<Option<usize>>,
+    /// Instructions of the original that have been changed.
+    pub changed: Vec<usize>,
+}
+
+impl Pairs {
+    /// The additions just before the counterpart of an instruction.
+    pub fn added_before(&self, op: usize) -> impl DoubleEndedIterator<Item = usize> + use<'_> {
+        let end = self.of[op];
+        let start = (0..end).rev().find(|&r| self.back[r].is_some()).map_or(0, |r| r + 1);
+        start..end
+    }
+
+    /// The additions just after it.
+    pub fn added_after(&self, op: usize) -> impl Iterator<Item = usize> + use<'_> {
+        (self.of[op] + 1..self.back.len()).take_while(|&r| self.back[r].is_none())
+    }
+
+    /// Whether an instruction of the other version can be jumped to in place of this one: it or the first addition before it.
+    #[must_use]
+    pub fn begins(&self, op: usize, other: usize) -> bool {
+        other == self.of[op] || self.added_before(op).any(|r| r == other)
+    }
+}
+
+/// Whether a register is a place for homes.
+#[must_use]
+pub fn is_home(register: Register) -> bool {
+    register.is_mm() || register.is_vector_register() || register.is_k()
+}
+
+/// A move between a general register and a home, with the general register, the home's and the bytes.
+#[must_use]
+pub fn transfer(i: &Instruction) -> Option<(Register, Register, usize, bool)> {
+    use Mnemonic::{Kmovd, Kmovq, Movd, Movq, Vmovd, Vmovq, Vpbroadcastq};
+    let size = match i.mnemonic() {
+        Movq | Vmovq | Kmovq | Vpbroadcastq => 8,
+        Movd | Vmovd | Kmovd => 4,
+        _ => return None,
+    };
+    if i.op_count() != 2 || i.op0_kind() != OpKind::Register || i.op1_kind() != OpKind::Register {
+        return None;
+    }
+    let (to, from) = (i.op0_register(), i.op1_register());
+    match (to.is_gpr(), from.is_gpr()) {
+        (true, false) if is_home(from) => Some((to.full_register(), from, size, false)),
+        (false, true) if is_home(to) => Some((from.full_register(), to, size, true)),
+        _ => None,
+    }
+}
+
+/// An addition that touches neither memory nor flags, nor any general register but by a move from a home.
+#[must_use]
+pub fn is_plain_addition(i: &Instruction) -> bool {
+    use Mnemonic::{Emms, Kshiftlb, Kshiftrb, Kxnorb, Kxorq, Pxor, Valignq, Vpxor, Vpxorq};
+    let registers = (0..i.op_count()).all(|n| i.op_kind(n) != OpKind::Memory);
+    registers
+        && (transfer(i).is_some()
+            || matches!(
+                i.mnemonic(),
+                Emms | Kshiftlb | Kshiftrb | Kxnorb | Kxorq | Pxor | Valignq | Vpxor | Vpxorq
+            ))
+}
+
+/// The operand of an original instruction that a general register has taken the place of.
+#[must_use]
+pub fn through(o: &Instruction, r: &Instruction) -> Option<(u32, Register)> {
+    if o.mnemonic() != r.mnemonic() || o.op_count() != r.op_count() {
+        return None;
+    }
+    let mut found = None;
+    for n in 0..o.op_count() {
+        match (o.op_kind(n), r.op_kind(n)) {
+            (OpKind::Memory, OpKind::Register) if found.is_none() && r.op_register(n).is_gpr() => {
+                found = Some((n, r.op_register(n)));
+            }
+            (OpKind::Memory, _) => return None,
+            (OpKind::Register, OpKind::Register) if o.op_register(n) == r.op_register(n) => (),
+            (OpKind::Register, _) | (_, OpKind::Register) => return None,
+            (_, OpKind::Memory) => return None,
+            // Constants may have a longer form beside a register than beside memory.
+            _ if o.try_immediate(n).ok() == r.try_immediate(n).ok() => (),
+            _ => return None,
+        }
+    }
+    found
+}
+
+/// Whether `r` can be what became of `o` when its slot moved.
+fn counterpart(o: &Instruction, r: &Instruction) -> bool {
+    if o.mnemonic() == Mnemonic::Mov
+        && let Some((general, _, _, put)) = transfer(r)
+    {
+        let (n, memory) = if put { (1, 0) } else { (0, 1) };
+        return o.op_kind(memory) == OpKind::Memory
+            && o.op_kind(n) == OpKind::Register
+            && o.op_register(n).full_register() == general;
+    }
+    through(o, r).is_some()
+}
+
+struct Pieces {
+    anchors: Vec<(String, usize)>,
+    /// Instructions before each anchor, and those after the last.
+    ops: Vec<Range<usize>>,
+}
+
+fn words(said: &str) -> String {
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn pieces(program: &Program) -> Pieces {
+    let text: &Text = &program.text;
+    let (mut out, mut op, mut start) = (Pieces { anchors: Vec::new(), ops: Vec::new() }, 0, 0);
+    for (i, statement) in text.statements().iter().enumerate() {
+        let instruction = program.ops.get(op).is_some_and(|o| o.statement == i);
+        if instruction {
+            op += 1;
+        } else {
+            // An instruction in a section of data is data, and must be the same.
+            debug_assert!(statement.kind != Kind::Instruction || !instruction);
+            out.anchors.push((words(text.of(i)), statement.line));
+            out.ops.push(start..op);
+            start = op;
+        }
+    }
+    out.ops.push(start..op);
+    out
+}
+
+/// Aligns two versions.
+///
+/// # Errors
+/// The first thing that cannot be aligned.
+pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> {
+    let (one, two) = (pieces(original), pieces(other));
+    for (n, (said, _)) in one.anchors.iter().enumerate() {
+        match two.anchors.get(n) {
+            Some((same, _)) if same == said => (),
+            found => {
+                let line = found.map_or(0, |(_, line)| *line);
+                return Err(Box::new(Reason::Directive { original: said.clone(), line }));
+            }
+        }
+    }
+    if let Some((_, line)) = two.anchors.get(one.anchors.len()) {
+        return Err(Box::new(Reason::Directive { original: "(the end)".to_owned(), line: *line }));
+    }
+    let mut out =
+        Pairs { of: vec![0; original.ops.len()], back: vec![None; other.ops.len()], changed: Vec::new() };
+    for (a, b) in one.ops.iter().zip(&two.ops) {
+        piece(original, other, a.clone(), b.clone(), &mut out)?;
+    }
+    // What a jump goes to must be the counterpart of what it went to.
+    for (o, &r) in out.of.iter().enumerate() {
+        let same = match (&original.ops[o].target, &other.ops[r].target) {
+            (Some(Target::Op(one)), Some(Target::Op(two))) => out.begins(*one, *two),
+            (one, two) => one == two,
+        };
+        if !same && !out.changed.contains(&o) {
+            return Err(Box::new(Reason::Target(Place::of(other, r))));
+        }
+    }
+    Ok(out)
+}
+
+fn piece(
+    original: &Program,
+    other: &Program,
+    a: Range<usize>,
+    b: Range<usize>,
+    out: &mut Pairs,
+) -> Result<(), Box<Reason>> {
+    let equal = |o: usize, r: usize| words(original.said(o)) == words(other.said(r));
+    let (mut i, mut j) = (a.start, b.start);
+    while i < a.end {
+        if j >= b.end {
+            return Err(Box::new(Reason::Missing(Place::of(original, i))));
+        }
+        let (o, r) = (&original.ops[i].instruction, &other.ops[j].instruction);
+        let same = equal(i, j);
+        if !same && !counterpart(o, r) {
+            // An addition, or an instruction that has been replaced by something else.
+            let ahead = |from: usize| (from + 1..b.end.min(from + 6)).find(|&r| equal(i, r));
+            if is_plain_addition(r) || ahead(j).is_some() {
+                j += 1;
+                continue;
+            }
+            if (i + 1..a.end.min(i + 6)).any(|o| equal(o, j)) {
+                return Err(Box::new(Reason::Missing(Place::of(original, i))));
+            }
+        }
+        out.of[i] = j;
+        out.back[j] = Some(i);
+        if !same {
+            out.changed.push(i);
+        }
+        i += 1;
+        j += 1;
+    }
+    Ok(())
+}

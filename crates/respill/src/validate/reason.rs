@@ -1,0 +1,294 @@
+//! Why a rewrite is refused, by name and place.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use iced_x86::Register;
+
+use crate::analysis::{Analysis, Opaque};
+use crate::homes::Home;
+use crate::program::Program;
+
+/// An instruction of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file.
+    pub file: String,
+    /// The line, counted from 1; 0 where the code belongs to no file that is known.
+    pub line: usize,
+    /// The instruction as it is written.
+    pub said: String,
+}
+
+impl Place {
+    /// That of an instruction of a program.
+    #[must_use]
+    pub fn of(program: &Program, op: usize) -> Place {
+        let line = program.line(op);
+        Place { file: program.file.clone(), line, said: program.said(op).to_owned() }
+    }
+
+    /// Code outside the program.
+    #[must_use]
+    pub fn outside(address: u64) -> Place {
+        Place { file: format!("other code at {address:#x}"), line: 0, said: String::new() }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line == 0 {
+            return f.write_str(&self.file);
+        }
+        let said: Vec<&str> = self.said.split_whitespace().collect();
+        write!(f, "{}:{}: `{}`", self.file, self.line, said.join(" "))
+    }
+}
+
+/// A slot as people name it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SlotName {
+    /// Its function's number and its own, as the analysis counts.
+    pub key: (usize, usize),
+    /// The function.
+    pub function: String,
+    /// Bytes from the stack pointer at the function's entry, or from where that was aligned.
+    pub offset: i64,
+}
+
+impl SlotName {
+    /// That of a slot of an analysis.
+    #[must_use]
+    pub fn of(analysis: &Analysis, key: (usize, usize)) -> SlotName {
+        let unit = &analysis.units[key.0];
+        SlotName { key, function: unit.function.name().to_owned(), offset: unit.slots[key.1].address.offset }
+    }
+}
+
+impl fmt::Display for SlotName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the slot at {} of {}", self.offset, self.function)
+    }
+}
+
+/// Why a rewrite is refused.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The two texts differ in a label or a directive.
+    Directive {
+        /// What the original says there.
+        original: String,
+        /// The line of the rewritten text, 0 at its end.
+        line: usize,
+    },
+    /// An instruction of the original is missing.
+    Missing(Place),
+    /// An instruction was changed or added in a way that is no move to or from a home.
+    Unexplained(Place),
+    /// A changed or added instruction changes other flags than before.
+    FlagsChanged(Place),
+    /// A jump goes somewhere else than before.
+    Target(Place),
+    /// Another width is moved than the slot has.
+    Width(SlotName, Place),
+    /// A register is used on the way that may still be wanted.
+    Borrowed(Register, Place),
+    /// A value is taken from its home and not put back, or put there and not taken.
+    HalfMoved(SlotName, Place),
+    /// A slot was moved for some of its uses only: this one still names it.
+    Partly(SlotName, Place),
+    /// A slot has one home here and another there.
+    TwoHomes(SlotName, [Home; 2]),
+    /// Nothing can be said of the function.
+    Opaque(SlotName, Opaque),
+    /// It is no spilled value: its bytes are used in parts, or keep what the caller's unwinder looks for.
+    NoSpill(SlotName, crate::slots::Class),
+    /// Something else touches the slot's bytes.
+    Aliased {
+        /// The slot.
+        slot: SlotName,
+        /// What touches it.
+        by: Place,
+        /// Whether it writes; else it reads.
+        writes: bool,
+    },
+    /// The slot is read on a way where nothing has been stored.
+    LoadBeforeStore(SlotName, Place),
+    /// Another instruction writes the home while the value is wanted.
+    HomeClobbered {
+        /// The slot.
+        slot: SlotName,
+        /// Its home.
+        home: Home,
+        /// The instruction, or the call.
+        at: Place,
+        /// The function that is called there and does it.
+        callee: Option<String>,
+    },
+    /// The value lives across a call to code that is not in the file.
+    AcrossUnknown(SlotName, Place),
+    /// MMX is left in use where floating point must be free to begin.
+    MissingEmms {
+        /// The return, jump or call.
+        at: Place,
+        /// The MMX instruction before it.
+        after: Place,
+    },
+    /// An x87 instruction while MMX is in use.
+    X87WhileMmx {
+        /// It.
+        at: Place,
+        /// The MMX instruction before it.
+        after: Place,
+    },
+    /// Whether something else touches the slot can only be seen by running this instruction, and it never ran.
+    NeverRan(SlotName, Place),
+    /// Only a run can tell, and nothing was given to be run.
+    NotRun(SlotName),
+    /// The versions ran differently.
+    Diverged {
+        /// Compared instructions before.
+        step: u64,
+        /// In what, in words.
+        what: String,
+        /// The last instruction of the original before it.
+        original: Place,
+        /// And of the other version.
+        rewritten: Place,
+        /// The input.
+        input: u64,
+    },
+    /// The versions gave different results.
+    Results {
+        /// The input.
+        input: u64,
+        /// Which result: a buffer and byte, or a register.
+        what: String,
+    },
+    /// The original's own results depend on what happens to lie on the stack.
+    OriginalDepends {
+        /// The input.
+        input: u64,
+        /// Which result.
+        what: String,
+    },
+    /// A version crashed or did not end.
+    Crashed {
+        /// Whether it is the rewritten one.
+        rewritten: bool,
+        /// How, in words.
+        how: String,
+        /// The input.
+        input: u64,
+    },
+}
+
+impl Reason {
+    /// A short name, for tables and tests.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Reason::Directive { .. } => "directive",
+            Reason::Missing(_) => "missing",
+            Reason::Unexplained(_) => "unexplained",
+            Reason::FlagsChanged(_) => "flags-changed",
+            Reason::Target(_) => "target",
+            Reason::Width(..) => "width",
+            Reason::Borrowed(..) => "borrowed",
+            Reason::HalfMoved(..) => "half-moved",
+            Reason::Partly(..) => "partly",
+            Reason::TwoHomes(..) => "two-homes",
+            Reason::Opaque(..) => "opaque",
+            Reason::NoSpill(..) => "no-spill",
+            Reason::Aliased { .. } => "aliased",
+            Reason::LoadBeforeStore(..) => "load-before-store",
+            Reason::HomeClobbered { .. } => "home-clobbered",
+            Reason::AcrossUnknown(..) => "across-unknown",
+            Reason::MissingEmms { .. } => "missing-emms",
+            Reason::X87WhileMmx { .. } => "x87-while-mmx",
+            Reason::NeverRan(..) => "never-ran",
+            Reason::NotRun(_) => "not-run",
+            Reason::Diverged { .. } => "diverged",
+            Reason::Results { .. } => "results",
+            Reason::OriginalDepends { .. } => "original-depends",
+            Reason::Crashed { .. } => "crashed",
+        }
+    }
+
+    /// The slot that should have stayed, where it is one slot's fault.
+    #[must_use]
+    pub const fn slot(&self) -> Option<&SlotName> {
+        match self {
+            Reason::Width(slot, _)
+            | Reason::HalfMoved(slot, _)
+            | Reason::Partly(slot, _)
+            | Reason::TwoHomes(slot, _)
+            | Reason::Opaque(slot, _)
+            | Reason::NoSpill(slot, _)
+            | Reason::Aliased { slot, .. }
+            | Reason::LoadBeforeStore(slot, _)
+            | Reason::HomeClobbered { slot, .. }
+            | Reason::AcrossUnknown(slot, _)
+            | Reason::NeverRan(slot, _)
+            | Reason::NotRun(slot) => Some(slot),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Directive { original, line } => {
+                write!(f, "line {line} of the rewritten text is not `{original}`, as in the original")
+            }
+            Reason::Missing(at) => write!(f, "{at}: has no counterpart in the rewritten text"),
+            Reason::Unexplained(at) => write!(f, "{at}: is no move to or from a home"),
+            Reason::FlagsChanged(at) => write!(f, "{at}: changes other flags than the original does there"),
+            Reason::Target(at) => write!(f, "{at}: goes somewhere else than in the original"),
+            Reason::Width(slot, at) => write!(f, "{at}: moves another width than {slot} has"),
+            Reason::Borrowed(register, at) => {
+                let register = format!("{register:?}").to_ascii_lowercase();
+                write!(f, "{at}: goes through {register}, which may still be wanted")
+            }
+            Reason::HalfMoved(slot, at) => {
+                write!(f, "{at}: {slot} is not both taken from its home and put back")
+            }
+            Reason::Partly(slot, at) => write!(f, "{at}: still names {slot}, which has moved elsewhere"),
+            Reason::TwoHomes(slot, [one, two]) => write!(f, "{slot} lives in {one} here and in {two} there"),
+            Reason::Opaque(slot, why) => write!(f, "{slot}: its function cannot be followed ({why:?})"),
+            Reason::NoSpill(slot, class) => write!(f, "{slot} is no spilled value ({class:?})"),
+            Reason::Aliased { slot, by, writes } => {
+                write!(f, "{by}: {} the bytes of {slot}", if *writes { "writes" } else { "reads" })
+            }
+            Reason::LoadBeforeStore(slot, at) => write!(f, "{at}: {slot} is read before it is stored"),
+            Reason::HomeClobbered { slot, home, at, callee: Some(callee) } => {
+                write!(f, "{at}: {callee} changes {home} while {slot} lives there")
+            }
+            Reason::HomeClobbered { slot, home, at, callee: None } => {
+                write!(f, "{at}: changes {home} while {slot} lives there")
+            }
+            Reason::AcrossUnknown(slot, at) => write!(f, "{at}: unknown code is called while {slot} lives"),
+            Reason::MissingEmms { at, after } => {
+                write!(f, "{at}: no emms since {after}: the next x87 instruction gives no number")
+            }
+            Reason::X87WhileMmx { at, after } => write!(f, "{at}: x87 while MMX is in use since {after}"),
+            Reason::NeverRan(slot, at) => write!(f, "{at}: may touch {slot}, and never ran"),
+            Reason::NotRun(slot) => {
+                write!(f, "{slot}: only a run can tell who touches it, and none was given")
+            }
+            Reason::Diverged { step, what, original, rewritten, input } => {
+                write!(f, "{rewritten} against {original}: {what} (input {input}, after {step} instructions)")
+            }
+            Reason::Results { input, what } => write!(f, "different results with input {input}: {what}"),
+            Reason::OriginalDepends { input, what } => {
+                write!(f, "the original's own result depends on old stack contents (input {input}): {what}")
+            }
+            Reason::Crashed { rewritten, how, input } => {
+                let which = if *rewritten { "the rewritten version" } else { "the original" };
+                write!(f, "{which} {how} with input {input}")
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Rewrites that are right get a certificate, planted faults are refused by name.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeSet;
+
+use lanework_respill::case::Case;
+use lanework_respill::homes::Bank;
+use lanework_respill::plan::{self, Plan, Policy, Wish};
+use lanework_respill::rewrite::{self, Options as Rewriting};
+use lanework_respill::validate::{Certificate, Failure, Means, Obligation, Options, Refused, validate};
+use lanework_respill::{Analysis, Program};
+
+fn program(text: &str) -> Program {
+    Program::new("test.s", text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn analysed(text: &str) -> Analysis {
+    Analysis::new(program(text))
+}
+
+fn wish(bank: Bank) -> Wish {
+    Wish {
+        banks: vec![(bank, None)],
+        policy: Policy::Hottest,
+        counts: None,
+        stay: BTreeSet::new(),
+        only: BTreeSet::new(),
+        operands: true,
+    }
+}
+
+fn few() -> Options {
+    Options { inputs: 100, ..Options::default() }
+}
+
+/// Nothing where this machine cannot trace, which is said.
+fn judged(
+    original: &Analysis,
+    text: &str,
+    case: &str,
+    options: &Options,
+) -> Option<Result<Certificate, Refused>> {
+    let cases = [Case::parse(case).unwrap_or_else(|e| panic!("{e}"))];
+    match validate(original, &program(text), &cases, options) {
+        Ok(certificate) => Some(Ok(certificate)),
+        Err(Failure::Refused(refused)) => Some(Err(refused)),
+        Err(Failure::Unavailable(why)) => {
+            assert!(std::env::var_os("LANEWORK_REQUIRE_TRACE").is_none_or(|v| v != "1"), "{why}");
+            eprintln!("SKIPPED: {why}");
+            None
+        }
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+#[track_caller]
+fn refused(original: &str, text: &str, case: &str, name: &str) -> Option<Refused> {
+    let refused = judged(&analysed(original), text, case, &few())?.expect_err("refused");
+    assert!(refused.has(name), "{name}: {refused}");
+    Some(refused)
+}
+
+/// As in `rehomed.rs`: a loop, a helper that is called while values live, operands, a constant, values of 4 bytes.
+const PROGRAM: &str = "
+        .text
+        .globl work
+work:   subq $88, %rsp
+        movq %rdi, 8(%rsp)
+        movq %rsi, 16(%rsp)
+        movl %edx, 24(%rsp)
+        movq $0, 32(%rsp)
+        movq $5, 40(%rsp)
+.Lnext: movq 16(%rsp), %rax
+        addq %rax, 32(%rsp)
+        movl 24(%rsp), %edx
+        call L_mix
+        addq 8(%rsp), %rdx
+        movq %rdx, 16(%rsp)
+        decq 40(%rsp)
+        jnz .Lnext
+        movq 32(%rsp), %rax
+        imulq 16(%rsp), %rax
+        movl 24(%rsp), %ecx
+        addq %rcx, %rax
+        addq $88, %rsp
+        ret
+L_mix:  subq $24, %rsp
+        movq %rdx, 8(%rsp)
+        movq %rax, (%rsp)
+        rolq $7, %rdx
+        xorq (%rsp), %rdx
+        movq 8(%rsp), %rax
+        addq %rax, %rdx
+        addq $24, %rsp
+        ret
+";
+
+const CALL: &str = "measure work(0x123456789abcdef0, 77, 0xffffffff89abcdef)";
+
+fn runs_here(bank: Bank) -> bool {
+    matches!(bank, Bank::Mm | Bank::Xmm)
+        || std::arch::is_x86_feature_detected!("avx512bw")
+            && std::arch::is_x86_feature_detected!("avx512vl")
+            && std::arch::is_x86_feature_detected!("avx512dq")
+}
+
+#[test]
+fn what_is_right_in_every_home_gets_a_certificate() {
+    let original = analysed(PROGRAM);
+    for bank in Bank::ALL.into_iter().filter(|&bank| runs_here(bank)) {
+        let plan = plan::plan(&original, &wish(bank));
+        let text = rewrite::rewrite(&original, &plan, Rewriting::default()).unwrap().text;
+        let Some(certificate) = judged(&original, &text, CALL, &few()) else { return };
+        let certificate = certificate.unwrap_or_else(|refused| panic!("{bank}: {refused}\n{text}"));
+        assert_eq!(certificate.slots.len(), 7, "{bank}");
+        assert_eq!(certificate.alone(), (7, 0));
+        let float = if bank == Bank::Mm { Means::Text } else { Means::None };
+        assert!(certificate.slots.iter().all(|slot| slot.means[&Obligation::Float] == float));
+        assert!(certificate.slots.iter().all(|slot| slot.ran == slot.uses));
+        let ran = &certificate.runs[0];
+        // 6 + 5 * (8 + 9) + 6, and that twice.
+        assert_eq!((ran.followed, ran.compared, ran.inputs), (2 * 97, 2 * 97, 100), "{bank}");
+        assert!(ran.added > 0);
+    }
+}
+
+fn edited(text: &str, from: &str, to: &str) -> String {
+    assert_eq!(text.matches(from).count(), 1, "{from}\n{text}");
+    text.replace(from, to)
+}
+
+fn rewritten(text: &str, bank: Bank) -> String {
+    let original = analysed(text);
+    let plan = plan::plan(&original, &wish(bank));
+    assert!(!plan.homes.is_empty(), "{:?}", plan.stays);
+    rewrite::rewrite(&original, &plan, Rewriting::default()).unwrap().text
+}
+
+#[test]
+fn a_missing_emms_is_refused() {
+    let text = rewritten(PROGRAM, Bank::Mm);
+    let Some(refused) = refused(PROGRAM, &edited(&text, "emms\n\t", ""), CALL, "missing-emms") else {
+        return;
+    };
+    assert!(refused.to_string().contains("`ret`"), "{refused}");
+    // The runs alone see it too.
+    let options = Options { go_on: true, ..few() };
+    let all =
+        judged(&analysed(PROGRAM), &edited(&text, "emms\n\t", ""), CALL, &options).unwrap().unwrap_err();
+    assert!(all.has("results") && all.to_string().contains("x87"), "{all}");
+}
+
+#[test]
+fn a_home_that_a_callee_clobbers_is_refused() {
+    let original = analysed(PROGRAM);
+    let plan = plan::plan(&original, &wish(Bank::Xmm));
+    let find = |name: &str| original.units.iter().position(|u| u.function.name() == name).unwrap();
+    let (work, mix) = (find("work"), find("L_mix"));
+    let mut wrong: Plan = plan.clone();
+    wrong.homes.insert((work, 0), plan.homes[&(mix, 0)]);
+    let text = rewrite::rewrite(&original, &wrong, Rewriting::default()).unwrap().text;
+    let Some(refused) = refused(PROGRAM, &text, CALL, "home-clobbered") else { return };
+    assert!(refused.to_string().contains("L_mix changes xmm"), "{refused}");
+    let options = Options { go_on: true, ..few() };
+    let all = judged(&original, &text, CALL, &options).unwrap().unwrap_err();
+    assert!(all.has("diverged") && all.has("results"), "{all}");
+}
+
+#[test]
+fn an_edit_that_changes_flags_is_refused() {
+    let original = "
+        .globl f
+f:      movq %rdi, -8(%rsp)
+        cmpq %rsi, %rdi
+        leaq 1(%rdi), %rdi
+        movq -8(%rsp), %rax
+        adcq %rdi, %rax
+        ret
+";
+    let text = rewritten(original, Bank::Xmm);
+    let case = "measure f(5, 7)";
+    assert!(judged(&analysed(original), &text, case, &few()).is_none_or(|judged| judged.is_ok()));
+    let wrong = edited(&text, "leaq 1(%rdi), %rdi", "addq $1, %rdi");
+    let Some(refused) = refused(original, &wrong, case, "flags-changed") else { return };
+    assert!(refused.to_string().contains("`addq $1, %rdi`"), "{refused}");
+    // One that is added between the same instructions.
+    let wrong = edited(&text, "adcq %rdi", "testq %rsi, %rsi\n\tadcq %rdi");
+    let _ = self::refused(original, &wrong, case, "flags-changed");
+    let all =
+        judged(&analysed(original), &wrong, case, &Options { go_on: true, ..few() }).unwrap().unwrap_err();
+    assert!(all.has("diverged") && all.to_string().contains("the flags are"), "{all}");
+    // And an edit that touches none is refused as what it is.
+    let wrong = edited(&text, "leaq 1(%rdi), %rdi", "leaq 2(%rdi), %rdi");
+    let _ = self::refused(original, &wrong, case, "unexplained");
+}
+
+#[test]
+fn a_load_before_any_store_is_refused() {
+    // By the text: the second way to the load has no store.
+    let original = "
+        .globl f
+f:      testq %rdi, %rdi
+        je .Lskip
+        movq %rdi, -8(%rsp)
+.Lskip: movq -8(%rsp), %rax
+        ret
+";
+    let text = original.replace("%rdi, -8(%rsp)", "%rdi, %xmm0").replace("-8(%rsp), %rax", "%xmm0, %rax");
+    let Some(refused) =
+        refused(original, &text, "measure f(random)".replace("random", "3").as_str(), "load-before-store")
+    else {
+        return;
+    };
+    assert!(refused.to_string().contains("test.s:6"), "{refused}");
+    // By the run: the store goes to the slot's place in another call.
+    let options = Options { go_on: true, ..few() };
+    let all = judged(&analysed(original), &text, "measure f(0)", &options).unwrap().unwrap_err();
+    assert!(all.has("load-before-store") && all.has("original-depends"), "{all}");
+}
+
+/// A slot whose address is taken and written through, by a callee.
+const ESCAPES: &str = "
+        .globl f
+f:      subq $40, %rsp
+        movq %rdi, 8(%rsp)
+        movq %rsi, 16(%rsp)
+        leaq 8(%rsp), %rdi
+        call L_g
+        movq 8(%rsp), %rax
+        addq 16(%rsp), %rax
+        addq $40, %rsp
+        ret
+L_g:    addq $1, (%rdi)
+        ret
+";
+
+#[test]
+fn a_slot_whose_address_escapes_is_refused() {
+    let original = analysed(ESCAPES);
+    let plan = plan::plan(&original, &wish(Bank::Xmm));
+    assert_eq!(plan.homes.len(), 2, "{:?}", plan.stays);
+    let text = rewrite::rewrite(&original, &plan, Rewriting::default()).unwrap().text;
+    let case = "measure f(5, 6)";
+    let Some(refused) = refused(ESCAPES, &text, case, "aliased") else { return };
+    assert!(
+        refused.to_string().contains("`addq $1, (%rdi)`: writes the bytes of the slot at -32 of f"),
+        "{refused}"
+    );
+    assert!(refused.to_string().contains("reads the bytes"), "{refused}");
+    // What it says leads to a rewrite that is right, and the other slot's proof is the run.
+    let stay = refused.stay();
+    assert_eq!(stay.len(), 1);
+    let plan = plan::plan(&original, &Wish { stay, ..wish(Bank::Xmm) });
+    let text = rewrite::rewrite(&original, &plan, Rewriting::default()).unwrap().text;
+    let certificate = judged(&original, &text, case, &few()).unwrap().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(certificate.alone(), (0, 1));
+    // Without a run nothing can be said.
+    let Err(Failure::Refused(refused)) = validate(&original, &program(&text), &[], &few()) else {
+        panic!("refused")
+    };
+    assert!(refused.has("not-run"), "{refused}");
+}
+
+#[test]
+fn edits_of_a_right_rewrite_are_refused_by_name() {
+    let text = rewritten(PROGRAM, Bank::Xmm);
+    let line = |with: &str| {
+        let found: Vec<&str> = text.lines().filter(|line| line.contains(with)).collect();
+        (*found.first().unwrap_or_else(|| panic!("{with}\n{text}"))).trim().to_owned()
+    };
+    // The first narrow store: moved in 8 bytes instead of 4.
+    let narrow = line("movd\t%edx");
+    let wide = narrow.replace("movd\t%edx", "movq\t%rdx");
+    let _ = refused(PROGRAM, &text.replacen(&narrow, &wide, 1), CALL, "width");
+    // One use still in memory.
+    let one = line("movq\t%rdi, %xmm");
+    let _ = refused(PROGRAM, &text.replacen(&one, "movq\t%rdi, 8(%rsp)", 1), CALL, "partly");
+    let _ = refused(PROGRAM, &text.replacen(&one, "movq\t%rdi, %xmm0", 1), CALL, "two-homes");
+    // A jump elsewhere, a directive, an instruction too few.
+    let _ = refused(PROGRAM, &text.replacen("addq $88, %rsp", "", 1), CALL, "missing");
+    let _ = refused(PROGRAM, &text.replacen(".globl work", ".globl L_mix", 1), CALL, "directive");
+}
+
+#[test]
+fn a_wanted_register_on_the_way_is_refused() {
+    let original = "
+        .globl f
+f:      movq %rdi, -8(%rsp)
+        movq %rsi, %rcx
+        movq %rdx, %rax
+        addq -8(%rsp), %rax
+        addq %rcx, %rax
+        ret
+";
+    let right = original
+        .replace("%rdi, -8(%rsp)", "%rdi, %xmm3")
+        .replace("addq -8(%rsp), %rax", "movq %xmm3, %r8\n addq %r8, %rax");
+    let case = "measure f(1, 2, 3)";
+    assert!(judged(&analysed(original), &right, case, &few()).is_none_or(|judged| judged.is_ok()));
+    let wrong = right.replace("%r8", "%rcx");
+    let Some(_) = refused(original, &wrong, case, "borrowed") else { return };
+    let all =
+        judged(&analysed(original), &wrong, case, &Options { go_on: true, ..few() }).unwrap().unwrap_err();
+    assert!(all.has("diverged"), "{all}");
+    assert!(all.to_string().contains("borrowed on the way"), "{all}");
+}
