@@ -57,7 +57,6 @@ pub struct Line {
     /// The home.
     pub home: String,
     /// Its costs, or what the processor lacks.
-    #[serde(flatten)]
     pub costs: Result<Costs, String>,
 }
 

@@ -4,6 +4,7 @@
 
 pub mod analysis;
 pub mod assembler;
+pub mod auto;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod case;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -1,0 +1,431 @@
+//! Which slots to move where, by measuring: each kind of home alone first, then the hottest slots one after the other.
+//!
+//! A stack slot is often the best home. So a move is kept only where it is proved, and faster beyond doubt than what was kept
+//! before; where that cannot be told the slot stays, and nothing moved at all is a plain answer. The search is small on purpose:
+//! the more variants race, the more of them win by luck, which is why the winner is raced again before it is kept.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::Serialize;
+
+use crate::analysis::Analysis;
+use crate::homes::{Bank, Home};
+use crate::plan::{Plan, Policy, Wish, plan, weight};
+
+/// What a race says of the second of two plans.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Judged {
+    /// The first one's time in the second one's: above 1 the second is faster.
+    pub ratio: f64,
+    /// Whether the second is faster beyond doubt.
+    pub faster: bool,
+}
+
+/// Who proves and measures.
+pub trait Judge {
+    /// Why a search cannot go on.
+    type Error;
+
+    /// Whether a plan is proved; if not, what was found, and the slots that it was found about.
+    ///
+    /// # Errors
+    /// Where nothing can be proved here at all.
+    fn prove(&mut self, plan: &Plan) -> Result<Result<(), Refused>, Self::Error>;
+
+    /// Races the challengers against `kept` under one roof; a judgement for each.
+    ///
+    /// # Errors
+    /// Where nothing can be raced.
+    fn race(&mut self, kept: &Plan, challengers: &[&Plan]) -> Result<Vec<Judged>, Self::Error>;
+}
+
+/// Why a plan is not proved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// What was found.
+    pub why: String,
+    /// The slots, as (unit, slot), that must stay. Where nothing is named, the whole plan is out.
+    pub slots: BTreeSet<(usize, usize)>,
+}
+
+/// What is searched.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The kinds of homes that this processor has.
+    pub banks: Vec<Bank>,
+    /// What is wanted otherwise; its banks and its `only` are replaced.
+    pub wish: Wish,
+    /// How many of the hottest slots are tried one by one.
+    pub slots: usize,
+}
+
+/// One thing that was tried.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    /// `mm`, or `mm without f:3`.
+    pub what: String,
+    /// Slots that have another home in it.
+    pub moved: usize,
+    /// What came of it.
+    pub outcome: Tried,
+}
+
+/// What came of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tried {
+    /// There is nothing to move.
+    Nothing,
+    /// It is not proved.
+    Refused(String),
+    /// It was raced, and is no faster beyond doubt.
+    NotFaster(f64),
+    /// It was raced, and is faster.
+    Faster(f64),
+    /// It was faster, but not when it was raced again.
+    NotAgain(f64),
+}
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The slots that are better off elsewhere; empty where all stay.
+    pub plan: Plan,
+    /// The time as it was in the time as it will be, as the races that decided tell: 1 where all stay.
+    pub ratio: f64,
+    /// All that was tried, in its order.
+    pub trials: Vec<Trial>,
+}
+
+struct Search<'a, J: Judge> {
+    analysis: &'a Analysis,
+    options: &'a Options,
+    judge: &'a mut J,
+    stay: BTreeSet<(usize, usize)>,
+    trials: Vec<Trial>,
+}
+
+/// How often a plan is made anew because of what was found about some of its slots.
+const ROUNDS: usize = 8;
+
+impl<J: Judge> Search<'_, J> {
+    fn tried(&mut self, what: &str, plan: &Plan, outcome: Tried) {
+        self.trials.push(Trial { what: what.to_owned(), moved: plan.homes.len(), outcome });
+    }
+
+    /// The plan that moves what it can into these homes and is proved, if there is one.
+    fn proved(
+        &mut self,
+        what: &str,
+        banks: &[(Bank, Option<usize>)],
+        only: &BTreeSet<(usize, usize)>,
+    ) -> Result<Option<Plan>, J::Error> {
+        let mut said = None;
+        for _ in 0..ROUNDS {
+            let mut wish = self.options.wish.clone();
+            wish.banks = banks.to_vec();
+            wish.only.clone_from(only);
+            wish.stay.extend(&self.stay);
+            let plan = plan(self.analysis, &wish);
+            if plan.homes.is_empty() {
+                let outcome = said.map_or(Tried::Nothing, Tried::Refused);
+                self.tried(what, &plan, outcome);
+                return Ok(None);
+            }
+            match self.judge.prove(&plan)? {
+                Ok(()) => return Ok(Some(plan)),
+                Err(refused) => {
+                    // A slot that is none of the plan's would be found again and again.
+                    let named = refused.slots.iter().filter(|key| plan.homes.contains_key(key)).copied();
+                    let before = self.stay.len();
+                    self.stay.extend(named);
+                    if self.stay.len() == before {
+                        self.tried(what, &plan, Tried::Refused(refused.why));
+                        return Ok(None);
+                    }
+                    said = Some(refused.why);
+                }
+            }
+        }
+        self.tried(what, &Plan::default(), Tried::Refused(said.unwrap_or_default()));
+        Ok(None)
+    }
+
+    /// Races proved plans against what is kept, and the winner once more. The winner's number and ratio.
+    fn best(
+        &mut self,
+        kept: &Plan,
+        challengers: &[(String, Plan)],
+    ) -> Result<Option<(usize, f64)>, J::Error> {
+        if challengers.is_empty() {
+            return Ok(None);
+        }
+        let plans: Vec<&Plan> = challengers.iter().map(|(_, plan)| plan).collect();
+        let judged = self.judge.race(kept, &plans)?;
+        let winner = judged
+            .iter()
+            .enumerate()
+            .filter(|(_, j)| j.faster)
+            .max_by(|(_, a), (_, b)| a.ratio.total_cmp(&b.ratio))
+            .map(|(n, _)| n);
+        for (n, ((what, plan), j)) in challengers.iter().zip(&judged).enumerate() {
+            if Some(n) != winner {
+                let outcome = if j.faster { Tried::Faster(j.ratio) } else { Tried::NotFaster(j.ratio) };
+                self.tried(what, plan, outcome);
+            }
+        }
+        let Some(n) = winner else { return Ok(None) };
+        let (what, plan) = &challengers[n];
+        let again = self.judge.race(kept, &[plan])?;
+        match again.first() {
+            Some(j) if j.faster => {
+                self.tried(what, plan, Tried::Faster(j.ratio));
+                Ok(Some((n, j.ratio)))
+            }
+            j => {
+                self.tried(what, plan, Tried::NotAgain(j.map_or(1.0, |j| j.ratio)));
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Searches.
+///
+/// # Errors
+/// What the judge says where it cannot go on.
+pub fn search<J: Judge>(analysis: &Analysis, options: &Options, judge: &mut J) -> Result<Found, J::Error> {
+    let mut s = Search { analysis, options, judge, stay: BTreeSet::new(), trials: Vec::new() };
+    let (mut kept, mut ratio) = (Plan::default(), 1.0);
+    let given = options.wish.only.clone();
+
+    // Each kind of home alone, with all that it has room for.
+    let mut banks: Vec<(String, Plan)> = Vec::new();
+    for &bank in &options.banks {
+        if let Some(plan) = s.proved(bank.name(), &[(bank, None)], &given)? {
+            banks.push((bank.name().to_owned(), plan));
+        }
+    }
+    let candidates = hottest(analysis, &options.wish, banks.iter().map(|(_, plan)| plan));
+    if let Some((n, won)) = s.best(&kept, &banks)? {
+        kept = banks.swap_remove(n).1;
+        ratio = won;
+    }
+
+    // Then one of the hottest slots at a time: into each kind of home where it stays, and back where it has moved.
+    for &key in candidates.iter().take(options.slots) {
+        let slot = format!("{}:{}", analysis.units[key.0].function.name(), key.1);
+        let mut challengers: Vec<(String, Plan)> = Vec::new();
+        if kept.homes.contains_key(&key) {
+            let mut without = kept.clone();
+            without.homes.remove(&key);
+            // Nothing moved at all has been raced already.
+            if !without.homes.is_empty() && s.judge.prove(&without)?.is_ok() {
+                challengers.push((format!("without {slot}"), without));
+            }
+        } else if !s.stay.contains(&key) {
+            for &bank in &options.banks {
+                let Some(with) = with(analysis, &options.wish, &kept, key, bank) else { continue };
+                if s.judge.prove(&with)?.is_ok() {
+                    challengers.push((format!("with {slot} in {bank}"), with));
+                }
+            }
+        }
+        if let Some((n, won)) = s.best(&kept, &challengers)? {
+            kept = challengers.swap_remove(n).1;
+            ratio *= won;
+        }
+    }
+    Ok(Found { plan: kept, ratio, trials: s.trials })
+}
+
+/// The slots of all plans, the hottest first.
+fn hottest<'a>(
+    analysis: &Analysis,
+    wish: &Wish,
+    plans: impl Iterator<Item = &'a Plan>,
+) -> Vec<(usize, usize)> {
+    let keys: BTreeSet<(usize, usize)> = plans.flat_map(|plan| plan.homes.keys().copied()).collect();
+    let heat = |&(n, s): &(usize, usize)| {
+        let unit = &analysis.units[n];
+        weight(unit, &unit.slots[s], wish.counts.as_ref())
+    };
+    let mut keys: Vec<(usize, usize)> = keys.into_iter().filter(|key| heat(key) > 0).collect();
+    keys.sort_by_key(|key| (u64::MAX - heat(key), *key));
+    keys
+}
+
+/// `kept` and one more slot in a home of `bank`, if there is one that is free of all that is kept.
+fn with(analysis: &Analysis, wish: &Wish, kept: &Plan, key: (usize, usize), bank: Bank) -> Option<Plan> {
+    // Alone it gets a home that its function and all that it calls leave free; among those, one that nothing else has is safe.
+    let mut taken: HashMap<Bank, usize> = HashMap::new();
+    for home in kept.homes.values() {
+        *taken.entry(bank_of(*home)).or_default() += 1;
+    }
+    let lanes = |bank: Bank| bank == Bank::ZmmLane;
+    // Lanes need their masks and one register throughout, which the plan that was kept does not know of.
+    if taken.keys().any(|&other| lanes(other) != lanes(bank)) {
+        return None;
+    }
+    let mut wish = wish.clone();
+    wish.policy = Policy::Hottest;
+    wish.banks = vec![(bank, None)];
+    wish.only = BTreeSet::from([key]);
+    let own = *plan(analysis, &wish).homes.get(&key)?;
+    let free = |home: &Home| !kept.homes.values().any(|other| home.clashes(*other));
+    let named = |home: &Home| {
+        analysis.units.iter().any(|unit| home.registers().iter().any(|r| unit.named.contains(r)))
+    };
+    let home =
+        if free(&own) { own } else { bank.homes().into_iter().find(|home| free(home) && !named(home))? };
+    let mut homes: BTreeMap<(usize, usize), Home> = kept.homes.clone();
+    homes.insert(key, home);
+    Some(Plan { homes, stays: kept.stays.clone() })
+}
+
+fn bank_of(home: Home) -> Bank {
+    match home {
+        Home::Mm(_) => Bank::Mm,
+        Home::Xmm(0..16) => Bank::Xmm,
+        Home::Xmm(_) => Bank::Xmm32,
+        Home::K(_) => Bank::K,
+        Home::Lane { .. } => Bank::ZmmLane,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Program;
+
+    /// Three values that live at the same time, the first the hottest.
+    const TEXT: &str = "
+        .globl f
+f:      movq %rdi, -8(%rsp)
+        movq %rsi, -16(%rsp)
+        movq %rdx, -24(%rsp)
+1:      movq -24(%rsp), %rax
+        movq -24(%rsp), %rax
+        movq -24(%rsp), %rax
+        movq -16(%rsp), %rcx
+        movq -16(%rsp), %rcx
+        movq -8(%rsp), %rdx
+        decq %rax
+        jnz 1b
+        ret
+";
+
+    /// A processor on which each slot costs or gains what was planted for its home, in percent of the whole.
+    struct Planted {
+        gains: fn(usize, Bank) -> f64,
+        aliased: BTreeSet<(usize, usize)>,
+        lucky: usize,
+        races: usize,
+    }
+
+    impl Planted {
+        fn time(&self, plan: &Plan) -> f64 {
+            100.0 - plan.homes.iter().map(|(&(_, s), &home)| (self.gains)(s, bank_of(home))).sum::<f64>()
+        }
+    }
+
+    impl Judge for Planted {
+        type Error = core::convert::Infallible;
+
+        fn prove(&mut self, plan: &Plan) -> Result<Result<(), Refused>, Self::Error> {
+            let slots: BTreeSet<_> =
+                self.aliased.iter().filter(|k| plan.homes.contains_key(k)).copied().collect();
+            Ok(if slots.is_empty() {
+                Ok(())
+            } else {
+                Err(Refused { why: "touched by another".into(), slots })
+            })
+        }
+
+        fn race(&mut self, kept: &Plan, challengers: &[&Plan]) -> Result<Vec<Judged>, Self::Error> {
+            self.races += 1;
+            let luck = if self.races <= self.lucky { 1.1 } else { 1.0 };
+            let judged = |plan: &&Plan| {
+                let ratio = self.time(kept) / self.time(plan) * luck;
+                Judged { ratio, faster: ratio > 1.001 }
+            };
+            Ok(challengers.iter().map(judged).collect())
+        }
+    }
+
+    fn searched(mut judge: Planted) -> Found {
+        let analysis = Analysis::new(Program::new("f.s", TEXT).expect("a program"));
+        let wish = Wish {
+            banks: Vec::new(),
+            policy: Policy::Hottest,
+            counts: None,
+            stay: BTreeSet::new(),
+            only: BTreeSet::new(),
+            operands: true,
+        };
+        let options = Options { banks: vec![Bank::Mm, Bank::Xmm, Bank::K], wish, slots: 8 };
+        match search(&analysis, &options, &mut judge) {
+            Ok(found) => found,
+        }
+    }
+
+    fn planted(gains: fn(usize, Bank) -> f64) -> Planted {
+        Planted { gains, aliased: BTreeSet::new(), lucky: 0, races: 0 }
+    }
+
+    fn homes(found: &Found) -> Vec<(usize, Bank)> {
+        found.plan.homes.iter().map(|(&(_, s), &home)| (s, bank_of(home))).collect()
+    }
+
+    #[test]
+    fn where_the_stack_wins_everything_stays() {
+        let found = searched(planted(|_, _| -1.0));
+        assert!(found.plan.homes.is_empty() && found.ratio == 1.0);
+        let raced = found.trials.iter().filter(|t| matches!(t.outcome, Tried::NotFaster(_))).count();
+        assert_eq!(raced, found.trials.len(), "{:?}", found.trials);
+        assert_eq!(raced, 3 + 3 * 3, "three kinds of homes, then three slots in each");
+    }
+
+    #[test]
+    fn each_slot_gets_the_home_that_is_best_for_it() {
+        let found = searched(planted(|slot, bank| match (slot, bank) {
+            (0, Bank::K) => 2.0,
+            (1, Bank::Mm) => 1.0,
+            _ => -3.0,
+        }));
+        assert_eq!(homes(&found), [(0, Bank::K), (1, Bank::Mm)], "{:?}", found.trials);
+        assert!((found.ratio - 100.0 / 97.0).abs() < 1e-9, "{}", found.ratio);
+    }
+
+    #[test]
+    fn a_slot_that_loses_goes_back_to_the_stack() {
+        let found = searched(planted(|slot, bank| match (slot, bank) {
+            (0, Bank::Xmm) => -1.0,
+            (_, Bank::Xmm) => 3.0,
+            _ => -5.0,
+        }));
+        assert_eq!(homes(&found), [(1, Bank::Xmm), (2, Bank::Xmm)], "{:?}", found.trials);
+    }
+
+    #[test]
+    fn what_is_not_proved_never_moves() {
+        let mut judge = planted(|_, _| 1.0);
+        judge.aliased.insert((0, 1));
+        assert_eq!(homes(&searched(judge)).iter().map(|h| h.0).collect::<Vec<_>>(), [0, 2]);
+        let mut judge = planted(|_, _| 1.0);
+        judge.aliased.extend([(0, 0), (0, 1), (0, 2)]);
+        let found = searched(judge);
+        assert!(found.plan.homes.is_empty());
+        assert!(matches!(&found.trials[0].outcome, Tried::Refused(why) if why == "touched by another"));
+    }
+
+    #[test]
+    fn luck_is_not_kept() {
+        let mut judge = planted(|_, _| 0.0);
+        judge.lucky = 1;
+        let found = searched(judge);
+        assert!(found.plan.homes.is_empty(), "{:?}", found.trials);
+        assert!(found.trials.iter().any(|t| matches!(t.outcome, Tried::NotAgain(_))));
+    }
+}
