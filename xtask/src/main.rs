@@ -1,6 +1,7 @@
 //! Repository chores: what cargo alone does not do. Run as `cargo xtask VERB`.
 #![forbid(unsafe_code)]
 
+mod cuda;
 mod peers;
 
 use std::process::ExitCode;
@@ -17,12 +18,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Compile the kernels for CUDA devices, judge their machine code, and check that what ships is of its sources.
+    Cuda(cuda::Options),
     /// Build other people's implementations as shared libraries, outside the source tree.
     Peers(peers::Options),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().verb {
+        Verb::Cuda(options) => cuda::run(&options),
         Verb::Peers(options) => peers::run(&options),
     }
 }

@@ -1,0 +1,289 @@
+//! `cargo xtask cuda`: compiles the kernels for CUDA devices, judges their machine code, and keeps what ships in step with its
+//! sources.
+//!
+//! Every `kernels.toml` below `crates/` names programs. Their fat binaries ship in the repository, so that nobody
+//! needs the compiler to build; `kernels.lock` says what each was made of and by which compiler. The lint runs over every kernel
+//! that meets secrets, and before that over planted faults, all of which it must refuse.
+#![forbid(unsafe_code)]
+
+mod compile;
+mod lint;
+mod manifest;
+mod sass;
+
+use core::fmt;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use compile::{NVCC, Toolchain};
+use manifest::{Lock, Locked, Program};
+
+/// Options of `cargo xtask cuda`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Change nothing: compile anew, and fail where the result is not what ships.
+    #[arg(long)]
+    check: bool,
+    /// Compare hashes only, which needs no compiler.
+    #[arg(long, conflicts_with = "check")]
+    hashes: bool,
+    /// Print the refusals of every kernel, not the first few.
+    #[arg(long)]
+    all: bool,
+    /// Only programs whose source's path contains this.
+    #[arg(long, value_name = "PART")]
+    only: Option<String>,
+    /// Where the compiler is kept. [default: target/nvcc in the workspace]
+    #[arg(long, value_name = "DIR", env = "LANEWORK_NVCC")]
+    toolchain: Option<PathBuf>,
+}
+
+/// Why it did not work.
+pub(crate) enum Problem {
+    /// Something is wrong with the kernels or their compilation.
+    Failed(String),
+    /// There is no compiler to be had here.
+    Missing(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Failed(why) | Problem::Missing(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Refusals of a kernel that are printed without `--all`.
+const SHOWN: usize = 3;
+
+/// Does it, and says in the exit code what became of it: 0 all well, 1 something is wrong, 3 there is no compiler here.
+pub(crate) fn run(options: &Options) -> ExitCode {
+    match work(options) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(failed) => {
+            eprintln!("{failed} failed");
+            ExitCode::from(1)
+        }
+        Err(problem) => {
+            eprintln!("{problem}");
+            ExitCode::from(if matches!(problem, Problem::Missing(_)) { 3 } else { 1 })
+        }
+    }
+}
+
+fn work(options: &Options) -> Result<usize, Problem> {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let root = package.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
+    let manifests = manifest::find(&root);
+    let mut failed = 0;
+    if options.hashes {
+        for path in &manifests {
+            for why in manifest::stale(&root, path).map_err(Problem::Failed)? {
+                println!("FAILED {why}");
+                failed += 1;
+            }
+        }
+        return Ok(failed);
+    }
+    let folder = options.toolchain.clone().unwrap_or_else(|| root.join("target").join("nvcc"));
+    let folder =
+        std::path::absolute(&folder).map_err(|e| Problem::Failed(format!("{}: {e}", folder.display())))?;
+    let toolchain = Toolchain::get(&folder)?;
+    let scratch = folder.with_extension("work");
+    fs::create_dir_all(&scratch).map_err(|e| Problem::Failed(format!("{}: {e}", scratch.display())))?;
+    plants(&toolchain, &root, &scratch)?;
+    for path in &manifests {
+        failed += one(options, &toolchain, &root, path, &scratch)?;
+    }
+    Ok(failed)
+}
+
+/// Compiles the planted faults and judges them. A lint that lets one pass judges nothing.
+fn plants(toolchain: &Toolchain, root: &Path, scratch: &Path) -> Result<(), Problem> {
+    let program = Program {
+        source: "plants.cu".to_owned(),
+        code: String::new(),
+        include: vec![root.join("crates/cuda/shim").display().to_string()],
+        options: Vec::new(),
+        secret: Vec::new(),
+        exempt: BTreeMap::new(),
+        declassified: BTreeMap::new(),
+    };
+    let code = scratch.join("plants.fatbin");
+    toolchain.compile(&root.join("xtask/src/cuda/plants"), &program, &code)?;
+    let functions = sass::parse(&toolchain.listing(&code)?).map_err(Problem::Failed)?;
+    let (mut refused, mut passed) = (0, 0);
+    for function in &functions {
+        let findings = lint::judge(function);
+        let passes = findings.refusals.is_empty();
+        if passes != function.name.starts_with("pass_") {
+            let what = if passes { "lets the planted" } else { "refuses the clean" };
+            return Err(Problem::Failed(format!(
+                "the lint {what} {} ({}): {:?}",
+                function.name, function.architecture, findings.refusals
+            )));
+        }
+        if passes { passed += 1 } else { refused += 1 }
+    }
+    if refused == 0 || passed == 0 {
+        return Err(Problem::Failed("the planted kernels were not found in their program".to_owned()));
+    }
+    println!("lint: {refused} planted kernels refused, {passed} clean ones passed");
+    Ok(())
+}
+
+/// The programs of one manifest. How many checks failed.
+fn one(
+    options: &Options,
+    toolchain: &Toolchain,
+    root: &Path,
+    path: &Path,
+    scratch: &Path,
+) -> Result<usize, Problem> {
+    let folder = path.parent().unwrap_or(root);
+    let manifest = manifest::read(path).map_err(Problem::Failed)?;
+    let lock_path = manifest::lock_path(path);
+    let old = manifest::read_lock(&lock_path).ok();
+    let mut lock = Lock { nvcc: NVCC.to_owned(), program: Vec::new() };
+    let mut failed = 0;
+    for program in &manifest.program {
+        let source = folder.join(&program.source).display().to_string();
+        let before = old.iter().flat_map(|old| &old.program).find(|locked| locked.code == program.code);
+        if options.only.as_ref().is_some_and(|part| !source.contains(part.as_str())) {
+            // Left as it is; a lock that cannot say what it was made of must be made anew.
+            if let Some(before) = before {
+                lock.program.push(clone(before));
+            }
+            continue;
+        }
+        let fresh = scratch.join("fresh.fatbin");
+        toolchain.compile(folder, program, &fresh)?;
+        let bytes = fs::read(&fresh).map_err(|e| Problem::Failed(format!("{}: {e}", fresh.display())))?;
+        let (wrong, kernels) = judge(options, toolchain, program, &fresh)?;
+        failed += wrong;
+        let locked = Locked {
+            code: program.code.clone(),
+            sha256: manifest::sha256(&bytes),
+            options: compile::options(program),
+            sources: manifest::sources(root, folder, program).map_err(Problem::Failed)?,
+            kernels,
+        };
+        let ships = folder.join(&program.code);
+        if options.check {
+            if fs::read(&ships).ok().as_deref() != Some(&bytes[..]) {
+                println!("FAILED {} is not what {} compiles to", program.code, program.source);
+                failed += 1;
+            }
+            if before != Some(&locked) {
+                println!("FAILED {} is not what kernels.lock says", program.code);
+                failed += 1;
+            }
+        } else if wrong == 0 {
+            fs::write(&ships, &bytes).map_err(|e| Problem::Failed(format!("{}: {e}", ships.display())))?;
+        }
+        lock.program.push(locked);
+    }
+    if !options.check && failed == 0 {
+        let text = toml::to_string(&lock).map_err(|e| Problem::Failed(e.to_string()))?;
+        let text = format!("# Written by `cargo xtask cuda`: what ships and what it was made of.\n{text}");
+        fs::write(&lock_path, text).map_err(|e| Problem::Failed(format!("{}: {e}", lock_path.display())))?;
+    }
+    Ok(failed)
+}
+
+fn clone(locked: &Locked) -> Locked {
+    Locked {
+        code: locked.code.clone(),
+        sha256: locked.sha256.clone(),
+        options: locked.options.clone(),
+        sources: locked.sources.clone(),
+        kernels: locked.kernels.clone(),
+    }
+}
+
+/// Judges a program's kernels. How many are refused, and what the compiler made of each.
+fn judge(
+    options: &Options,
+    toolchain: &Toolchain,
+    program: &Program,
+    code: &Path,
+) -> Result<(usize, BTreeMap<String, String>), Problem> {
+    let functions = sass::parse(&toolchain.listing(code)?).map_err(Problem::Failed)?;
+    let resources = usage(&toolchain.resources(code)?);
+    let mut failed = 0;
+    let mut kernels = BTreeMap::new();
+    for function in &functions {
+        let name = format!("{}/{}", function.architecture, function.name);
+        let used = resources.get(&(function.name.clone(), function.architecture.clone()));
+        let used = used.map_or("", String::as_str);
+        let secret = program.secret.iter().any(|pattern| manifest::matches(pattern, &function.name));
+        let exempt = program.exempt.iter().find(|(pattern, _)| manifest::matches(pattern, &function.name));
+        let mut why = Vec::new();
+        match (secret, exempt) {
+            (true, None) => {
+                let findings = lint::judge(function);
+                let allowed = program
+                    .declassified
+                    .iter()
+                    .find(|(pattern, _)| manifest::matches(pattern, &function.name))
+                    .map_or(0, |(_, most)| *most);
+                why = findings.refusals;
+                if findings.declassified > allowed {
+                    why.push(format!(
+                        "{} values are made public where kernels.toml allows {allowed}",
+                        findings.declassified
+                    ));
+                }
+                if ["STACK", "LOCAL"].iter().any(|part| value(used, part) != Some(0)) {
+                    why.push(format!("local memory: {used}"));
+                }
+            }
+            (false, Some(_)) => {}
+            (true, Some(_)) => why.push("kernels.toml calls it secret and exempt".to_owned()),
+            (false, None) => why.push("kernels.toml calls it neither secret nor exempt".to_owned()),
+        }
+        let kind = if secret { "secret" } else { "exempt" };
+        println!("{name:48} {kind} {used}{}", if why.is_empty() { "" } else { "  REFUSED" });
+        failed += usize::from(!why.is_empty());
+        let shown = if options.all { why.len() } else { why.len().min(SHOWN) };
+        for line in &why[..shown] {
+            println!("    {line}");
+        }
+        if shown < why.len() {
+            println!("    and {} more", why.len() - shown);
+        }
+        kernels.insert(name, used.to_owned());
+    }
+    if functions.is_empty() {
+        println!("FAILED {} has no machine code", program.source);
+        failed += 1;
+    }
+    Ok((failed, kernels))
+}
+
+/// The line of resources of each kernel and architecture.
+fn usage(text: &str) -> BTreeMap<(String, String), String> {
+    let (mut found, mut name, mut architecture) = (BTreeMap::new(), String::new(), String::new());
+    for line in text.lines() {
+        let line = line.trim();
+        if let Some(rest) = line.strip_prefix("arch = ") {
+            architecture = rest.to_owned();
+        } else if let Some(rest) = line.strip_prefix("Function ") {
+            name = rest.trim_end_matches(':').to_owned();
+        } else if line.starts_with("REG:") {
+            let kept = line.split_whitespace().filter(|part| {
+                ["REG:", "STACK:", "SHARED:", "LOCAL:"].iter().any(|kept| part.starts_with(kept))
+            });
+            found.insert((name.clone(), architecture.clone()), kept.collect::<Vec<_>>().join(" "));
+        }
+    }
+    found
+}
+
+/// A part of such a line.
+fn value(used: &str, part: &str) -> Option<u64> {
+    used.split_whitespace().find_map(|word| word.strip_prefix(part)?.strip_prefix(':')?.parse().ok())
+}
