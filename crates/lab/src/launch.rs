@@ -139,12 +139,25 @@ impl Worker {
     /// # Errors
     /// When the system will not tell where the current executable lies.
     pub fn new<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> io::Result<Self> {
-        Ok(Self {
-            program: env::current_exe()?,
+        Ok(Self::at(env::current_exe()?, args))
+    }
+
+    /// A worker that is another executable: an older build of this one, say, which must understand the same orders.
+    pub fn at<A: Into<OsString>>(program: impl Into<PathBuf>, args: impl IntoIterator<Item = A>) -> Self {
+        Self {
+            program: program.into(),
             args: args.into_iter().map(Into::into).collect(),
             limit: None,
             passed: Vec::new(),
-        })
+        }
+    }
+
+    /// What one process measures under `plan`, of which it gets the whole budget if the plan has one launch.
+    ///
+    /// # Errors
+    /// [`LaunchError`].
+    pub fn sample(&self, plan: &Plan, launch: u32, gate_passed: bool) -> Result<LaunchSamples, LaunchError> {
+        self.launch(&Orders { launch, gate_passed, plan: plan.clone() }, launch as usize * 97 % 4096)
     }
 
     /// Sets how long one launch may take before it is killed. Otherwise that is ten times its budget and ten minutes

@@ -2,15 +2,18 @@
 #![deny(unsafe_code)]
 
 pub mod affinity;
+pub mod binaries;
 pub mod clock;
 pub mod gate;
 pub mod histogram;
+pub mod history;
 pub mod launch;
 pub mod machine;
 pub mod pairing;
 pub mod process;
 pub mod race;
 pub mod record;
+pub mod report;
 pub mod stats;
 pub mod study;
 pub mod subject;

@@ -215,6 +215,74 @@ pub struct ProcessOutcome {
     pub baseline: Usage,
     /// All runs of each variant, in the order given.
     pub variants: Vec<Usage>,
+    /// The same pairs by processor time (user and system together), user time, system time and peak memory, with a
+    /// control each. A figure that is 0 in some run (the kernel counts coarsely) is left out, and a remark says so.
+    pub others: Vec<Outcome>,
+}
+
+/// A figure of a run.
+struct Figure {
+    name: &'static str,
+    unit: &'static str,
+    of: fn(&Run) -> u64,
+}
+
+/// What else than wall time two commands are compared by.
+const OTHERS: [Figure; 4] = [
+    Figure { name: "processor", unit: "ns", of: |r| r.user_ns + r.system_ns },
+    Figure { name: "user", unit: "ns", of: |r| r.user_ns },
+    Figure { name: "system", unit: "ns", of: |r| r.system_ns },
+    Figure { name: "peak", unit: "KiB", of: |r| r.peak_kib },
+];
+
+/// The pair of one figure out of four runs in the order A B B A.
+fn pair_of(four: &[Run; 4], of: fn(&Run) -> u64) -> Pair {
+    let [a, b, c, d] = four.map(|r| of(&r) as f64);
+    Pair { baseline: [a, d], variant: [b, c] }
+}
+
+/// The comparisons by a figure other than wall time.
+fn by_figure(
+    figure: &Figure,
+    programs: &[&Program],
+    fours: &[Vec<[Run; 4]>],
+    like: &LaunchSamples,
+    plan: &Plan,
+) -> Result<Outcome, MergeError> {
+    let mut samples = like.clone();
+    samples.subject = format!("{}/{}", like.subject, figure.name);
+    samples.gate.clear();
+    let mut remarks = Vec::new();
+    let series = |i: usize| Series {
+        pairs: fours[i].iter().map(|four| pair_of(four, figure.of)).collect(),
+        ..if i == 0 { like.control.clone() } else { like.series[i - 1].clone() }
+    };
+    let countable = |i: usize| fours[i].iter().flatten().all(|run| (figure.of)(run) > 0);
+    if !countable(0) {
+        remarks.push(format!(
+            "{}: no {} was counted in some runs: it is not compared",
+            programs[0].name, figure.name
+        ));
+        return Ok(Outcome { remarks, ..Outcome::default() });
+    }
+    samples.control = series(0);
+    samples.series.clear();
+    for i in 1..programs.len() {
+        if countable(i) {
+            samples.series.push(series(i));
+        } else {
+            remarks.push(format!(
+                "{}: no {} was counted in some runs: it is not compared",
+                programs[i].name, figure.name
+            ));
+        }
+    }
+    let mut outcome = analyse(&[samples], plan)?;
+    for row in &mut outcome.results {
+        row.unit = figure.unit.into();
+    }
+    outcome.remarks.extend(remarks);
+    Ok(outcome)
 }
 
 /// Races commands against a baseline by wall time, A B B A, with an A/A control beside, for `pairs` rounds (in each,
@@ -242,7 +310,7 @@ pub fn race(
         run(program, clock)?;
     }
     let mut runs: Vec<Vec<Run>> = vec![Vec::new(); programs.len()];
-    let mut taken: Vec<Vec<Pair>> = vec![Vec::new(); programs.len()];
+    let mut fours: Vec<Vec<[Run; 4]>> = vec![Vec::new(); programs.len()];
     let mut order: Vec<usize> = (0..programs.len()).collect();
     let mut rng = Rng::new(plan.seed);
     for _ in 0..pairs {
@@ -254,20 +322,19 @@ pub fn race(
                 run(programs[i], clock)?,
                 run(baseline, clock)?,
             ];
-            let [a, b, c, d] = four.map(|r| r.wall_ns as f64);
             base_runs.extend([four[0], four[3]]);
             runs[i].extend([four[1], four[2]]);
-            taken[i].push(Pair { baseline: [a, d], variant: [b, c] });
+            fours[i].push(four);
         }
     }
     let facts = |p: &Program| Facts { backend: p.name.clone(), notes: Vec::new() };
-    let mut all = programs.iter().zip(taken).map(|(p, pairs)| Series {
+    let mut all = programs.iter().zip(&fours).map(|(p, fours)| Series {
         variant: p.name.clone(),
         facts: facts(p),
         cores: p.cores,
         iterations: [1, 1],
         ticks: None,
-        pairs,
+        pairs: fours.iter().map(|four| pair_of(four, |r| r.wall_ns)).collect(),
     });
     let control = all.next().ok_or(ProcessError::NoRuns)?;
     let samples = LaunchSamples {
@@ -285,10 +352,15 @@ pub fn race(
         clock_step_ns: clock.step_ns(),
         remarks: Vec::new(),
     };
+    let others = OTHERS
+        .iter()
+        .map(|figure| by_figure(figure, &programs, &fours, &samples, plan))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(ProcessError::Merge)?;
     let outcome = analyse(&[samples], plan).map_err(ProcessError::Merge)?;
     let mut runs = runs.into_iter();
     base_runs.extend(runs.next().unwrap_or_default());
     let variants =
         variants.iter().zip(runs).map(|(p, runs)| usage(&p.name, runs)).collect::<Result<Vec<_>, _>>()?;
-    Ok(ProcessOutcome { outcome, baseline: usage(&baseline.name, base_runs)?, variants })
+    Ok(ProcessOutcome { outcome, baseline: usage(&baseline.name, base_runs)?, variants, others })
 }

@@ -116,6 +116,11 @@ impl Study {
 /// # Errors
 /// [`StudyError::Template`] when the template is faulty or names what `context` does not have.
 pub fn render(template: &str, context: impl Serialize) -> Result<String, StudyError> {
+    render_as("study.md", template, context)
+}
+
+/// The same under a name whose ending says what is escaped: everything in `.html`, nothing in `.md`.
+pub(crate) fn render_as(name: &str, template: &str, context: impl Serialize) -> Result<String, StudyError> {
     let mut engine = minijinja::Environment::new();
     engine.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
     let syntax = minijinja::syntax::SyntaxConfig::builder()
@@ -128,7 +133,7 @@ pub fn render(template: &str, context: impl Serialize) -> Result<String, StudyEr
     engine.add_filter("percent", |x: f64| crate::table::percent(x));
     engine.add_filter("times", |x: f64| crate::table::times(x));
     engine.add_filter("time", |x: f64| crate::table::time(x));
-    engine.render_str(template, minijinja::value::Serde(context)).map_err(StudyError::Template)
+    engine.render_named_str(name, template, minijinja::value::Serde(context)).map_err(StudyError::Template)
 }
 
 #[cfg(test)]

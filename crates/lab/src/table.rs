@@ -34,6 +34,23 @@ pub fn time(ns: f64) -> String {
     format!("{} {unit}", three(x))
 }
 
+/// A median or a mean in its result's own unit.
+#[must_use]
+pub fn amount(row: &ResultRow, x: f64) -> String {
+    if row.unit == "ns" { time(x) } else { format!("{x:.0} {}", row.unit) }
+}
+
+/// A verdict as its result's unit has it: what is not a time is not faster, but less.
+#[must_use]
+pub fn verdict(row: &ResultRow) -> &'static str {
+    match (row.unit.as_str(), row.verdict) {
+        ("ns", verdict) => verdict.word(),
+        (_, Verdict::Faster) => "less",
+        (_, Verdict::Slower) => "more",
+        (_, verdict) => verdict.word(),
+    }
+}
+
 /// A fraction as a percentage.
 #[must_use]
 pub fn percent(fraction: f64) -> String {
@@ -41,7 +58,7 @@ pub fn percent(fraction: f64) -> String {
 }
 
 /// A noise floor. Beyond tenfold the figure says only that there was no measuring.
-fn floor(fraction: f64) -> String {
+pub(crate) fn floor(fraction: f64) -> String {
     if fraction > 10.0 { ">1000 %".to_owned() } else { percent(fraction) }
 }
 
@@ -53,7 +70,7 @@ pub fn times(ratio: f64) -> String {
 
 /// A ratio with its interval. Ends that are a thousandfold off say only that there was no measuring; the record keeps
 /// their figures.
-fn interval(r: &ResultRow) -> String {
+pub(crate) fn interval(r: &ResultRow) -> String {
     let low = if r.low < r.ratio / 1e3 { "?".to_owned() } else { times(r.low) };
     let high = if r.high > r.ratio * 1e3 { "?".to_owned() } else { times(r.high) };
     format!("{low} … {high}")
@@ -84,7 +101,7 @@ pub fn count_rate(number: f64, of: &str) -> String {
 }
 
 /// What the result says about speed in other words than time: bytes or counted units in a second.
-fn shown_rate(row: &ResultRow, ns: f64) -> String {
+pub(crate) fn shown_rate(row: &ResultRow, ns: f64) -> String {
     match (row.rate(ns), &row.counted) {
         (Some(bytes), _) => rate(bytes),
         (None, Some(of)) => count_rate(1e9 / ns, of),
@@ -93,7 +110,7 @@ fn shown_rate(row: &ResultRow, ns: f64) -> String {
 }
 
 /// Core cycles for each byte, at the frequency that the calibration found.
-fn cycles(record: &Record, row: &ResultRow, ns: f64) -> String {
+pub(crate) fn cycles(record: &Record, row: &ResultRow, ns: f64) -> String {
     let before = record.machine.calibration_before.known();
     match (row.bytes, before) {
         (Some(bytes), Some(chain)) => three(ns * chain.median_ghz / bytes as f64),
@@ -124,9 +141,9 @@ fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-fn word(verdict: Verdict, style: Style) -> Cell {
-    let cell = Cell::new(verdict.word());
-    match (style, verdict) {
+fn word(row: &ResultRow, style: Style) -> Cell {
+    let cell = Cell::new(verdict(row));
+    match (style, row.verdict) {
         (Style::Plain, _) => cell,
         (_, Verdict::Faster) => cell.fg(Color::Green).add_attribute(Attribute::Bold),
         (_, Verdict::Slower) => cell.fg(Color::Red),
@@ -170,7 +187,7 @@ pub fn render(record: &Record, style: Style) -> String {
         header.extend(["ratio", "interval", "verdict", "noise floor", "seen above"]);
         table.set_header(header);
         let timed = |r: &ResultRow, median: f64, mean: f64| {
-            let mut cells = vec![right(time(median)), right(time(mean))];
+            let mut cells = vec![right(amount(r, median)), right(amount(r, mean))];
             if rates {
                 cells.push(right(shown_rate(r, median)));
             }
@@ -200,7 +217,7 @@ pub fn render(record: &Record, style: Style) -> String {
             cells.extend([
                 right(times(r.ratio)),
                 Cell::new(interval(r)),
-                word(r.verdict, style),
+                word(r, style),
                 right(floor(r.noise)),
                 right(floor(r.detectable)),
             ]);
@@ -231,7 +248,7 @@ pub fn render(record: &Record, style: Style) -> String {
 
 /// Lines about (subject, variant, text), in order of first appearance; what is said of one variant in the same words for
 /// several subjects is said once.
-fn folded<'a>(said: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> Vec<String> {
+pub(crate) fn folded<'a>(said: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> Vec<String> {
     let mut groups: Vec<(&str, &str, Vec<&str>)> = Vec::new();
     for (subject, variant, text) in said {
         match groups.iter_mut().find(|(v, t, _)| (*v, *t) == (variant, text)) {
@@ -249,7 +266,7 @@ fn folded<'a>(said: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> Vec<St
         .collect()
 }
 
-fn field(text: &str) -> String {
+pub(crate) fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
@@ -284,6 +301,7 @@ const COLUMNS: &[Column] = &[
     ("launches", |r| r.launch_pairs.len().to_string()),
     ("bytes", |r| r.bytes.map_or_else(String::new, |b| b.to_string())),
     ("bytes_per_second", |r| r.rate(r.median).map_or_else(String::new, |b| format!("{b:.0}"))),
+    ("floor", |r| r.floor.map_or_else(String::new, |f| f.to_string())),
     ("counted", |r| field(r.counted.as_deref().unwrap_or_default())),
     ("counted_per_second", |r| {
         r.counted.as_ref().map_or_else(String::new, |_| format!("{:.1}", 1e9 / r.median))

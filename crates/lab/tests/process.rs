@@ -138,3 +138,28 @@ impl Clock for ByLog {
 fn passed() -> lanework_lab::gate::Passed {
     open_gate().pass().expect("the gate is open")
 }
+
+/// Memory and processor time are compared in the same pairs: the kernel's figures, whatever the clock says.
+#[test]
+fn a_command_that_needs_more_memory_is_told_by_it() {
+    let clock = Script::new(&[1_000_000]);
+    let small = sh("small", "exit 0");
+    let large = sh("large", "head -c 80000000 /dev/zero | tail -c 80000000 > /dev/null");
+    let plan = plan();
+    let found = race("two", &passed(), &small, &[large, small.clone()], 8, &plan, &clock).expect("races");
+    assert_eq!(found.outcome.results[0].verdict, Verdict::Same);
+    let peak = found
+        .others
+        .iter()
+        .flat_map(|o| &o.results)
+        .find(|r| r.subject == "two/peak" && r.variant == "large");
+    let peak = peak.expect("memory is compared");
+    assert_eq!((peak.verdict, peak.unit.as_str()), (Verdict::Slower, "KiB"));
+    assert!(peak.ratio < 0.5 && peak.median > 80_000_000.0 / 1024.0, "{} {}", peak.ratio, peak.median);
+    for outcome in &found.others {
+        // What is not compared is said to be so.
+        let told = outcome.results.len() + outcome.remarks.len();
+        assert!(told >= 1, "{outcome:?}");
+        assert!(outcome.results.iter().all(|r| r.samples.len() == 16));
+    }
+}

@@ -1,0 +1,405 @@
+//! Records over time and beside each other: what changed, and what only seems to have.
+//!
+//! Two records were not taken in pairs. What they say of a time is therefore a suspicion at best: medians of sessions one after
+//! the other err by percents ([`UNPAIRED`]). What they say of a ratio, each against its own baseline, is better founded, but
+//! rests on two noise floors and on the baseline's not having changed. Hence a regression is called one only when a paired run
+//! made afterwards bears it out. The records themselves are the store; there is no index beside them until they are so many
+//! that reading them takes long.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::machine::{Fact, Machine};
+use crate::record::{Record, RecordError, ResultRow};
+use crate::stats::{Interval, interval};
+use crate::verdict::{Rules, Verdict, judge};
+
+/// How far medians that were not taken in pairs may err, as a fraction. Blocks of one function one after the other differed by up
+/// to 4.3 % on the machine where the method was chosen (`METHODOLOGY.md`).
+pub const UNPAIRED: f64 = 0.05;
+
+/// A record and where it lies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its file.
+    pub path: PathBuf,
+    /// What is in it.
+    pub record: Record,
+}
+
+/// A file of the history cannot be used.
+#[derive(Debug)]
+pub enum HistoryError {
+    /// A folder cannot be listed.
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file is no record.
+    Record {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: RecordError,
+    },
+}
+
+impl fmt::Display for HistoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder { path, source } => write!(f, "{}: {source}", path.display()),
+            // It names the file itself.
+            Self::Record { source: source @ RecordError::Io { .. }, .. } => source.fmt(f),
+            Self::Record { path, source } => write!(f, "{}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for HistoryError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Folder { source, .. } => Some(source),
+            Self::Record { source, .. } => Some(source),
+        }
+    }
+}
+
+/// Reads one record.
+///
+/// # Errors
+/// [`HistoryError::Record`], naming the file.
+pub fn load(path: &Path) -> Result<Entry, HistoryError> {
+    let record =
+        Record::load(path).map_err(|source| HistoryError::Record { path: path.to_owned(), source })?;
+    Ok(Entry { path: path.to_owned(), record })
+}
+
+/// Reads every `<root>/<machine>/*.json`, the oldest first. A root that does not exist holds none.
+///
+/// # Errors
+/// [`HistoryError`] for the first folder or file that cannot be used: a history with holes is none.
+pub fn load_all(root: &Path) -> Result<Vec<Entry>, HistoryError> {
+    let mut entries = Vec::new();
+    if !root.exists() {
+        return Ok(entries);
+    }
+    for machine in listed(root)?.into_iter().filter(|p| p.is_dir()) {
+        for path in listed(&machine)? {
+            if path.extension().is_some_and(|e| e == "json") {
+                entries.push(load(&path)?);
+            }
+        }
+    }
+    entries.sort_by(|a, b| (&a.record.date, &a.path).cmp(&(&b.record.date, &b.path)));
+    Ok(entries)
+}
+
+fn listed(folder: &Path) -> Result<Vec<PathBuf>, HistoryError> {
+    let failed = |source| HistoryError::Folder { path: folder.to_owned(), source };
+    let mut paths = fs::read_dir(folder)
+        .map_err(failed)?
+        .map(|e| Ok(e?.path()))
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(failed)?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// Of entries from the oldest on, the newest of every study on every machine, from the oldest on.
+#[must_use]
+pub fn newest_of_each(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut kept: Vec<Entry> = Vec::new();
+    for entry in entries.into_iter().rev() {
+        let known = kept.iter().any(|k| {
+            k.record.study == entry.record.study
+                && differences(&k.record.machine, &entry.record.machine).is_empty()
+        });
+        if !known {
+            kept.push(entry);
+        }
+    }
+    kept.reverse();
+    kept
+}
+
+/// In what two machine cards differ that makes their times incomparable: the hardware, what the kernel shows of it, and the
+/// power settings. The kernel's version, the compiler and the commit may differ: those are what a history is about.
+#[must_use]
+pub fn differences(a: &Machine, b: &Machine) -> Vec<String> {
+    fn fact<T: fmt::Display + PartialEq>(what: &str, a: &Fact<T>, b: &Fact<T>, into: &mut Vec<String>) {
+        // What is missing for different reasons is missing in both.
+        if a.known() != b.known() {
+            into.push(format!("{what}: {a}, {b}"));
+        }
+    }
+    let mut found = Vec::new();
+    fact("CPU", &a.cpu, &b.cpu, &mut found);
+    fact("vendor", &a.vendor, &b.vendor, &mut found);
+    fact("family", &a.family, &b.family, &mut found);
+    fact("model", &a.model, &b.model, &mut found);
+    fact("stepping", &a.stepping, &b.stepping, &mut found);
+    fact("hypervisor", &a.hypervisor, &b.hypervisor, &mut found);
+    fact("cores", &a.cores, &b.cores, &mut found);
+    fact("governor", &a.governor, &b.governor, &mut found);
+    fact("boost", &a.boost, &b.boost, &mut found);
+    if a.features.known() != b.features.known() {
+        found.push("CPU features".to_owned());
+    }
+    if a.caches.known() != b.caches.known() {
+        found.push("caches".to_owned());
+    }
+    found
+}
+
+/// One figure in two records.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// The subject's path.
+    pub subject: String,
+    /// The variant.
+    pub variant: String,
+    /// The baseline.
+    pub baseline: String,
+    /// Median times: the older, the newer.
+    pub medians: [f64; 2],
+    /// Ratios against the baseline: the older, the newer.
+    pub ratios: [f64; 2],
+    /// The older time / the newer, above 1 faster than before, with an interval and what it may err by for not being paired.
+    pub time: Step,
+    /// The newer ratio / the older, above 1 better than before.
+    pub against_baseline: Step,
+}
+
+/// How far something moved.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Step {
+    /// The factor.
+    pub factor: f64,
+    /// The lower end of its interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// Below this fraction nothing could have been seen.
+    pub noise: f64,
+    /// The word.
+    pub verdict: Verdict,
+}
+
+impl Step {
+    /// From two figures with intervals whose quotient is asked for, better where larger.
+    #[must_use]
+    pub fn between(old: Interval, new: Interval, noise: f64, rules: &Rules) -> Self {
+        // The intervals' far ends: wider than need be, since the two are independent.
+        let quotient = Interval {
+            estimate: new.estimate / old.estimate,
+            low: new.low / old.high,
+            high: new.high / old.low,
+        };
+        let judged = judge(quotient, noise, rules);
+        Self {
+            factor: quotient.estimate,
+            low: quotient.low,
+            high: quotient.high,
+            noise,
+            verdict: judged.verdict,
+        }
+    }
+}
+
+/// Two records compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// In what the machines differ; nothing on the same one.
+    pub machines: Vec<String>,
+    /// Every figure that both have.
+    pub changes: Vec<Change>,
+    /// `subject variant` of those that only the older has.
+    pub gone: Vec<String>,
+    /// `subject variant` of those that only the newer has.
+    pub new: Vec<String>,
+}
+
+fn key(row: &ResultRow) -> (&str, &str, &str) {
+    (&row.subject, &row.variant, &row.baseline)
+}
+
+fn name(row: &ResultRow) -> String {
+    format!("{} {} (against {})", row.subject, row.variant, row.baseline)
+}
+
+/// The median time with an interval from the samples, launch by launch; where they are too few, the range of the quartiles.
+fn speed(row: &ResultRow, rules: &Rules) -> Interval {
+    let mut launches = Vec::new();
+    let mut rest = row.samples.as_slice();
+    for pairs in &row.launch_pairs {
+        let (launch, after) = rest.split_at((2 * pairs).min(rest.len()));
+        // As a speed, so that larger is better.
+        launches.push(launch.iter().map(|t| -t.ln()).collect());
+        rest = after;
+    }
+    let found = interval(&launches, rules.alpha, 1000, 7).ok().map(Interval::exp);
+    found.unwrap_or(Interval { estimate: 1.0 / row.median, low: 1.0 / row.q3, high: 1.0 / row.q1 })
+}
+
+fn ratio(row: &ResultRow) -> Interval {
+    Interval { estimate: row.ratio, low: row.low, high: row.high }
+}
+
+fn change(old: &ResultRow, new: &ResultRow, rules: &Rules) -> Change {
+    let noise = (1.0 + old.noise) * (1.0 + new.noise) - 1.0;
+    Change {
+        subject: new.subject.clone(),
+        variant: new.variant.clone(),
+        baseline: new.baseline.clone(),
+        medians: [old.median, new.median],
+        ratios: [old.ratio, new.ratio],
+        time: Step::between(speed(old, rules), speed(new, rules), noise.max(UNPAIRED), rules),
+        against_baseline: Step::between(ratio(old), ratio(new), noise, rules),
+    }
+}
+
+/// What moved between two records. On different machines the same words say which machine is faster at what, and *cannot
+/// tell* wherever noise could have done it.
+#[must_use]
+pub fn compare(old: &Record, new: &Record) -> Comparison {
+    let rules = new.plan.as_ref().map_or_else(Rules::default, |p| p.rules);
+    let mut found = Comparison {
+        machines: differences(&old.machine, &new.machine),
+        changes: Vec::new(),
+        gone: Vec::new(),
+        new: Vec::new(),
+    };
+    for row in &new.results {
+        match old.results.iter().find(|o| key(o) == key(row) && o.unit == row.unit) {
+            Some(before) => found.changes.push(change(before, row, &rules)),
+            None => found.new.push(name(row)),
+        }
+    }
+    let left = |o: &&ResultRow| !new.results.iter().any(|r| key(r) == key(o) && r.unit == o.unit);
+    found.gone = old.results.iter().filter(left).map(name).collect();
+    found
+}
+
+impl Change {
+    /// Whether something about it looks worse than before, which a paired run must bear out.
+    #[must_use]
+    pub fn is_suspect(&self) -> bool {
+        self.time.verdict == Verdict::Slower || self.against_baseline.verdict == Verdict::Slower
+    }
+
+    /// What a run of the same race, made now, says to a suspicion about the ratio: the ratio has fallen in it too, beyond both
+    /// noise floors.
+    #[must_use]
+    pub fn borne_out_by(old: &ResultRow, again: &ResultRow, rules: &Rules) -> Step {
+        let noise = (1.0 + old.noise) * (1.0 + again.noise) - 1.0;
+        Step::between(ratio(old), ratio(again), noise, rules)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Monotonic;
+    use crate::stats::Rng;
+
+    fn row(variant: &str, ns: f64, ratio: f64, seed: u64) -> ResultRow {
+        let mut rng = Rng::new(seed);
+        let mut samples = || -> Vec<f64> { (0..80).map(|_| ns * (1.0 + 0.004 * rng.unit())).collect() };
+        serde_json::from_value(serde_json::json!({
+            "subject": "s/op", "variant": variant, "baseline": "portable", "ratio": ratio, "low": ratio * 0.999,
+            "high": ratio * 1.001, "noise": 0.002, "verdict": if ratio > 1.01 { "faster" } else { "slower" }, "unit": "ns",
+            "median": ns, "mean": ns, "min": ns, "q1": ns, "q3": ns, "ticks": null, "baseline_median": ns * ratio,
+            "baseline_mean": ns * ratio, "baseline_min": ns * ratio, "margin": 0.005, "detectable": 0.003, "backend": variant,
+            "baseline_backend": "portable", "cores": 1, "iterations": [1, 1], "launch_pairs": [8, 8, 8, 8, 8],
+            "samples": samples(), "baseline_samples": samples(),
+        }))
+        .expect("a row")
+    }
+
+    fn record(rows: Vec<ResultRow>) -> Record {
+        let mut record =
+            Record::new("s", "lanework bench s", Machine::inspect(&Monotonic::new(), Vec::new()));
+        record.results = rows;
+        record.validate().expect("consistent");
+        record
+    }
+
+    #[test]
+    fn what_did_not_change_is_not_suspected() {
+        let (old, mut new) =
+            (record(vec![row("avx2", 100.0, 4.0, 1)]), record(vec![row("avx2", 103.0, 4.01, 2)]));
+        new.machine = old.machine.clone();
+        let found = compare(&old, &new);
+        assert_eq!(found.machines, Vec::<String>::new());
+        // Three percent between sessions is what sessions do.
+        assert!(!found.changes[0].is_suspect(), "{:?}", found.changes[0]);
+        assert_eq!(found.changes[0].time.verdict, Verdict::CannotTell);
+        assert_eq!(found.changes[0].against_baseline.verdict, Verdict::Same);
+    }
+
+    #[test]
+    fn planted_regressions_are_suspected() {
+        let old = record(vec![row("avx2", 100.0, 4.0, 1), row("avx512", 50.0, 8.0, 2)]);
+        // The first lost 3 % against its baseline, the second a tenth together with its baseline.
+        let mut new = record(vec![row("avx2", 103.0, 3.88, 3), row("avx512", 55.0, 8.0, 4)]);
+        new.machine = old.machine.clone();
+        let found = compare(&old, &new);
+        let [a, b] = &found.changes[..] else { panic!("two changes") };
+        assert!(a.is_suspect() && a.against_baseline.verdict == Verdict::Slower, "{a:?}");
+        assert!(a.time.verdict != Verdict::Slower, "{a:?}");
+        assert!(b.is_suspect() && b.time.verdict == Verdict::Slower, "{b:?}");
+        assert!(b.against_baseline.verdict == Verdict::Same, "{b:?}");
+        // Better is not worse.
+        assert!(!compare(&new, &old).changes.iter().any(Change::is_suspect));
+        // The race again: once it bears the first out, once it does not.
+        let rules = Rules::default();
+        let of = |ratio| Change::borne_out_by(&old.results[0], &row("avx2", 103.0, ratio, 5), &rules).verdict;
+        assert_eq!(of(3.87), Verdict::Slower);
+        assert_eq!(of(4.0), Verdict::Same);
+    }
+
+    #[test]
+    fn two_machines_win_by_more_than_noise_only() {
+        let old = record(vec![row("avx2", 100.0, 4.0, 1), row("avx512", 50.0, 8.0, 2)]);
+        let mut new =
+            record(vec![row("avx2", 96.0, 4.0, 3), row("avx512", 40.0, 8.0, 4), row("gpu", 1.0, 400.0, 5)]);
+        new.machine.cpu = Fact::Known("another".into());
+        let found = compare(&old, &new);
+        assert_eq!(found.machines.len(), 1);
+        assert_eq!(found.changes[0].time.verdict, Verdict::CannotTell);
+        assert_eq!(found.changes[1].time.verdict, Verdict::Faster);
+        assert_eq!((found.new.len(), found.gone.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_history_is_read_in_order_and_strictly() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(load_all(&folder.path().join("nowhere")).expect("empty").is_empty());
+        let mut first = record(vec![row("avx2", 100.0, 4.0, 1)]);
+        first.date = "2026-01-02T00:00:00Z".into();
+        let mut second = first.clone();
+        second.date = "2026-01-01T00:00:00Z".into();
+        let mut other = first.clone();
+        other.study = "other".into();
+        for r in [&first, &second, &other] {
+            r.save(folder.path()).expect("saved");
+        }
+        let all = load_all(folder.path()).expect("reads");
+        assert_eq!(all.iter().map(|e| e.record.date.as_str()).collect::<Vec<_>>()[0], second.date);
+        assert_eq!(all.len(), 3);
+        let newest = newest_of_each(all);
+        assert_eq!(newest.len(), 2);
+        assert!(newest.iter().all(|e| e.record.date == first.date));
+        let bad = newest[0].path.with_file_name("zzz.json");
+        fs::write(&bad, "{}").expect("written");
+        let e = load_all(folder.path()).expect_err("refused").to_string();
+        assert!(e.contains("zzz.json") && e.contains("schema"), "{e}");
+    }
+}

@@ -1,0 +1,322 @@
+//! `lanework report`: records as one HTML page that people look at.
+//!
+//! The page is one file without scripts: it asks nothing of any network, works from a disk, on a phone, in the light and in the
+//! dark. Its tables can be taken away as CSV and JSON from links that hold them.
+#![forbid(unsafe_code)]
+
+mod axis;
+pub mod chart;
+mod figures;
+
+use std::fmt;
+
+use base64ct::{Base64, Encoding};
+use serde::Serialize;
+
+use crate::machine::{Calibration, Fact, Machine};
+use crate::record::{Record, RecordError, ResultRow, slug};
+use crate::study::StudyError;
+use crate::table;
+use chart::ChartError;
+use figures::Figure;
+
+/// Why there is no page.
+#[derive(Debug)]
+pub enum ReportError {
+    /// There are no records to show.
+    Nothing,
+    /// A chart could not be drawn.
+    Chart(ChartError),
+    /// A record could not be written into the page.
+    Record(RecordError),
+    /// The page's template is faulty.
+    Page(StudyError),
+}
+
+impl fmt::Display for ReportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("there are no records to show"),
+            Self::Chart(e) => e.fmt(f),
+            Self::Record(e) => e.fmt(f),
+            Self::Page(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ReportError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Nothing => None,
+            Self::Chart(e) => Some(e),
+            Self::Record(e) => Some(e),
+            Self::Page(e) => Some(e),
+        }
+    }
+}
+
+/// A table with what it can be taken away as.
+#[derive(Debug, Serialize)]
+struct Sheet {
+    header: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+    /// The word in a row that a colour goes with, as a class name.
+    classes: Vec<&'static str>,
+    file: String,
+    csv: String,
+    json: String,
+}
+
+/// What one primitive's races found.
+#[derive(Debug, Serialize)]
+struct Section {
+    id: String,
+    name: String,
+    figures: Vec<Figure>,
+    /// Left folded: what only some readers want.
+    folded: Vec<Figure>,
+    sheet: Sheet,
+}
+
+#[derive(Debug, Serialize)]
+struct Chapter {
+    id: String,
+    title: String,
+    date: String,
+    cpu: String,
+    command: String,
+    machine: Sheet,
+    gates: Sheet,
+    gates_line: String,
+    verdicts: Vec<(String, usize)>,
+    sections: Vec<Section>,
+    not_here: Vec<String>,
+    remarks: Vec<String>,
+    whole: String,
+    file: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Page<'a> {
+    version: &'a str,
+    style: &'a str,
+    chapters: Vec<Chapter>,
+}
+
+/// A link that holds what it leads to.
+fn link(kind: &str, text: &str) -> String {
+    format!("data:{kind};charset=utf-8;base64,{}", Base64::encode_string(text.as_bytes()))
+}
+
+/// A table of texts as CSV and JSON of its own cells.
+fn plain_sheet(file: String, header: Vec<&'static str>, rows: Vec<Vec<String>>) -> Sheet {
+    let line =
+        |cells: &mut dyn Iterator<Item = &str>| cells.map(table::field).collect::<Vec<_>>().join(",") + "\n";
+    let mut csv = line(&mut header.iter().copied());
+    for row in &rows {
+        csv += &line(&mut row.iter().map(String::as_str));
+    }
+    let objects: Vec<serde_json::Map<String, serde_json::Value>> = rows
+        .iter()
+        .map(|row| {
+            header.iter().zip(row).map(|(key, cell)| ((*key).to_owned(), cell.as_str().into())).collect()
+        })
+        .collect();
+    let json =
+        serde_json::Value::from(objects.into_iter().map(Into::into).collect::<Vec<serde_json::Value>>());
+    Sheet {
+        classes: vec![""; rows.len()],
+        csv: link("text/csv", &csv),
+        json: link("application/json", &json.to_string()),
+        header,
+        rows,
+        file,
+    }
+}
+
+fn ghz(calibration: &Fact<Calibration>) -> String {
+    match calibration {
+        Fact::Known(c) => format!("{:.3} GHz ({:.3} to {:.3})", c.median_ghz, c.worst_ghz, c.best_ghz),
+        Fact::Missing { missing } => format!("unknown ({missing})"),
+    }
+}
+
+fn machine_rows(m: &Machine) -> Vec<Vec<String>> {
+    let caches = match &m.caches {
+        Fact::Known(list) => list
+            .iter()
+            .map(|c| format!("L{} {} {} KiB", c.level, c.kind, c.kib))
+            .collect::<Vec<_>>()
+            .join(", "),
+        Fact::Missing { missing } => format!("unknown ({missing})"),
+    };
+    let features = match &m.features {
+        Fact::Known(list) => list.join(" "),
+        Fact::Missing { missing } => format!("unknown ({missing})"),
+    };
+    let b = &m.build;
+    let mut rows = vec![
+        ("CPU", m.cpu.to_string()),
+        (
+            "vendor, family, model, stepping",
+            format!("{}, {}, {}, {}", m.vendor, m.family, m.model, m.stepping),
+        ),
+        ("cores usable", m.cores.to_string()),
+        ("hypervisor", m.hypervisor.to_string()),
+        ("caches", caches),
+        ("core ran before the races at", ghz(&m.calibration_before)),
+        ("core ran after them at", ghz(&m.calibration_after)),
+        ("clock", format!("{}, step {} ns", m.clock_source, m.clock_step_ns)),
+        ("time-stamp counter", format!("{} GHz, invariant: {}", m.tsc_ghz, m.tsc_invariant)),
+        ("hardware counters", m.counters.to_string()),
+        ("governor", m.governor.to_string()),
+        ("boost", m.boost.to_string()),
+        ("kernel", m.kernel.to_string()),
+        ("compiler", format!("{}, profile {}, opt-level {}, {}", b.rustc, b.profile, b.opt_level, b.target)),
+        ("compiler's flags", if b.rustflags.is_empty() { "none".to_owned() } else { b.rustflags.clone() }),
+        ("commit", format!("{} ({})", b.commit, b.tree)),
+    ];
+    rows.extend(m.more.iter().map(|(k, v)| (k.as_str(), v.clone())));
+    let mut rows: Vec<Vec<String>> = rows.into_iter().map(|(k, v)| vec![k.to_owned(), v]).collect();
+    for p in &m.peers {
+        rows.push(vec![format!("peer {}", p.name), format!("{}; {}; {}", p.version, p.compiler, p.flags)]);
+    }
+    rows.push(vec!["CPU features".to_owned(), features]);
+    rows
+}
+
+/// The results of a section: the cells for people, the links with every figure.
+fn results_sheet(record: &Record, rows: &[&ResultRow], file: String) -> Result<Sheet, ReportError> {
+    let owned: Vec<ResultRow> = rows.iter().map(|r| (*r).clone()).collect();
+    let csv = table::csv(&owned);
+    let mut json =
+        serde_json::to_value(&owned).map_err(|e| ReportError::Record(RecordError::Malformed(e)))?;
+    // The samples are in the whole record, which has a link of its own.
+    for row in json.as_array_mut().into_iter().flatten().filter_map(serde_json::Value::as_object_mut) {
+        row.remove("samples");
+        row.remove("baseline_samples");
+    }
+    let cells = |r: &&ResultRow| {
+        vec![
+            r.subject.clone(),
+            r.variant.clone(),
+            r.baseline.clone(),
+            table::amount(r, r.median),
+            table::shown_rate(r, r.median),
+            table::cycles(record, r, r.median),
+            table::times(r.ratio),
+            table::interval(r),
+            table::verdict(r).to_owned(),
+            table::floor(r.noise),
+            r.floor.map_or_else(String::new, |f| table::percent(f / r.median)),
+        ]
+    };
+    Ok(Sheet {
+        header: vec![
+            "subject",
+            "variant",
+            "baseline",
+            "median",
+            "rate",
+            "cycles/B",
+            "ratio",
+            "interval",
+            "verdict",
+            "noise floor",
+            "of the computed floor's speed",
+        ],
+        rows: rows.iter().map(cells).collect(),
+        classes: rows.iter().map(|r| figures::class(r.verdict)).collect(),
+        file,
+        csv: link("text/csv", &csv),
+        json: link("application/json", &json.to_string()),
+    })
+}
+
+fn chapter(index: usize, record: &Record) -> Result<Chapter, ReportError> {
+    let id = format!("r{index}");
+    let date = record.date.get(..10).unwrap_or("undated").to_owned();
+    let file = format!("{}-{}", slug(&date), slug(&record.study));
+    let mut names: Vec<&str> = Vec::new();
+    for r in &record.results {
+        let name = r.subject.split('/').next().unwrap_or_default();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let mut sections = Vec::new();
+    for name in names {
+        let rows: Vec<&ResultRow> =
+            record.results.iter().filter(|r| r.subject.split('/').next() == Some(name)).collect();
+        let (figures, folded) = figures::of(record, &rows).map_err(ReportError::Chart)?;
+        sections.push(Section {
+            id: format!("{id}-{}", slug(name)),
+            name: name.to_owned(),
+            figures,
+            folded,
+            sheet: results_sheet(record, &rows, format!("{file}-{}", slug(name)))?,
+        });
+    }
+    let (passed, failed, skipped) = record
+        .gate
+        .iter()
+        .fold((0, 0, 0), |(p, f, s), row| (p + row.passed, f + row.failed, s + row.skipped));
+    let gates_line = if record.gate.is_empty() {
+        "The record names no check.".to_owned()
+    } else {
+        format!("{passed} cases passed, {failed} failed, {skipped} could not run, before anything was timed.")
+    };
+    let gates = record
+        .gate
+        .iter()
+        .map(|g| {
+            let [p, f, s] = [g.passed, g.failed, g.skipped].map(|n| n.to_string());
+            vec![g.what.clone(), g.backend.clone(), p, f, s, g.why.clone()]
+        })
+        .collect();
+    let mut verdicts: Vec<(String, usize)> = Vec::new();
+    for word in ["faster", "slower", "same", "cannot tell"] {
+        let count = record.results.iter().filter(|r| r.verdict.word() == word).count();
+        verdicts.push((word.to_owned(), count));
+    }
+    let whole = record.to_packed_json().map_err(ReportError::Record)?;
+    Ok(Chapter {
+        title: record.study.clone(),
+        date,
+        cpu: record.machine.cpu.to_string(),
+        command: record.command.clone(),
+        machine: plain_sheet(format!("{file}-machine"), vec!["what", "value"], machine_rows(&record.machine)),
+        gates: plain_sheet(
+            format!("{file}-gates"),
+            vec!["what", "backend", "passed", "failed", "skipped", "why"],
+            gates,
+        ),
+        gates_line,
+        verdicts,
+        sections,
+        not_here: table::folded(
+            record.not_here.iter().map(|n| (n.subject.as_str(), n.variant.as_str(), n.why.as_str())),
+        ),
+        remarks: record.remarks.clone(),
+        whole: link("application/json", &whole),
+        file,
+        id,
+    })
+}
+
+/// The page for these records, a chapter each, in the order given.
+///
+/// # Errors
+/// [`ReportError`] where there are none, or one cannot be shown.
+pub fn html(records: &[Record]) -> Result<String, ReportError> {
+    if records.is_empty() {
+        return Err(ReportError::Nothing);
+    }
+    let chapters = records
+        .iter()
+        .enumerate()
+        .map(|(i, record)| chapter(i + 1, record))
+        .collect::<Result<Vec<_>, _>>()?;
+    let page = Page { version: env!("CARGO_PKG_VERSION"), style: include_str!("report/page.css"), chapters };
+    crate::study::render_as("page.html", include_str!("report/page.html"), page).map_err(ReportError::Page)
+}

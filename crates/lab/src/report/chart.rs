@@ -1,0 +1,496 @@
+//! Charts as SVG, drawn by `plotters`.
+//!
+//! A chart is narrow enough for a phone, and its colours are the light page's: the page's style sheet turns each of them into the dark
+//! one's by name, so that one drawing serves both. Text has the page's own fonts.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::fmt::Write as _;
+
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::Ranged;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::axis::Axis;
+use crate::stats::{Summary, quantile_of_sorted};
+use crate::verdict::Verdict;
+
+/// A chart could not be drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChartError(String);
+
+impl fmt::Display for ChartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a chart could not be drawn: {}", self.0)
+    }
+}
+
+impl std::error::Error for ChartError {}
+
+fn failed(e: impl fmt::Display) -> ChartError {
+    ChartError(e.to_string())
+}
+
+/// What a chart paints with. `page.css` names each of these again for the dark page.
+pub(super) mod paint {
+    use plotters::style::RGBColor;
+
+    pub(in super::super) const INK: RGBColor = RGBColor(0x1f, 0x24, 0x30);
+    pub(in super::super) const QUIET: RGBColor = RGBColor(0x5b, 0x64, 0x72);
+    pub(in super::super) const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xeb);
+    pub(in super::super) const NOISE: RGBColor = RGBColor(0xf0, 0xe6, 0xcc);
+    pub(in super::super) const FASTER: RGBColor = RGBColor(0x1a, 0x7f, 0x4b);
+    pub(in super::super) const SLOWER: RGBColor = RGBColor(0xb4, 0x23, 0x3a);
+    pub(in super::super) const SAME: RGBColor = RGBColor(0x3d, 0x56, 0x8c);
+    pub(in super::super) const UNTOLD: RGBColor = RGBColor(0x9a, 0x67, 0x00);
+    /// For series: told apart by people who see colours differently too (Okabe and Ito's, in another order).
+    pub(in super::super) const SERIES: [RGBColor; 8] = [
+        RGBColor(0x00, 0x72, 0xb2),
+        RGBColor(0xd5, 0x5e, 0x00),
+        RGBColor(0x00, 0x9e, 0x73),
+        RGBColor(0xcc, 0x79, 0xa7),
+        RGBColor(0xc7, 0x8a, 0x00),
+        RGBColor(0x56, 0xb4, 0xe9),
+        RGBColor(0x7a, 0x5f, 0xa8),
+        RGBColor(0x7c, 0x7c, 0x00),
+    ];
+}
+use paint::{FASTER, GRID, INK, NOISE, QUIET, SAME, SERIES, SLOWER, UNTOLD};
+
+/// Every chart's width, in pixels before the page scales it.
+const WIDTH: u32 = 460;
+/// plotters writes a font's size divided by 1.24.
+const FONT: f64 = 13.5 * 1.24;
+const SMALL: f64 = 11.5 * 1.24;
+/// A row of a chart: its name, and its mark below.
+const ROW: u32 = 42;
+/// Names are cut beyond this; the table has them whole.
+const NAME: usize = 46;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+fn label(size: f64, colour: RGBColor, h: HPos, v: VPos) -> TextStyle<'static> {
+    ("sans-serif", size).into_font().color(&colour).pos(Pos::new(h, v))
+}
+
+fn short(name: &str) -> String {
+    if name.chars().count() <= NAME {
+        return name.to_owned();
+    }
+    name.chars().take(NAME - 1).chain(['…']).collect()
+}
+
+/// Draws into an SVG of this height, which says in words what it shows.
+fn svg(
+    height: u32,
+    words: &str,
+    draw: impl FnOnce(&Area<'_>) -> Result<(), ChartError>,
+) -> Result<String, ChartError> {
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
+        draw(&area)?;
+        area.present().map_err(failed)?;
+    }
+    // For those who do not see it. The text is escaped, and plotters' own first tag has no such attribute.
+    let mut escaped = String::new();
+    for c in words.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '"' => escaped.push_str("&quot;"),
+            c => escaped.push(c),
+        }
+    }
+    let mut tag = String::from("<svg ");
+    let _ = write!(tag, "role=\"img\" aria-label=\"{escaped}\" ");
+    Ok(text.replacen("<svg ", &tag, 1))
+}
+
+fn verdict_colour(verdict: Verdict) -> RGBColor {
+    match verdict {
+        Verdict::Faster => FASTER,
+        Verdict::Slower => SLOWER,
+        Verdict::Same => SAME,
+        Verdict::CannotTell => UNTOLD,
+    }
+}
+
+/// A row of a chart of ratios.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ratio {
+    /// What it is about.
+    pub name: String,
+    /// The ratio.
+    pub ratio: f64,
+    /// The lower end of its interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// The noise floor beside it, as a fraction.
+    pub noise: f64,
+    /// The verdict, which the mark's colour and the text say.
+    pub verdict: Verdict,
+}
+
+/// Ratios against a baseline with their intervals, the noise floor shaded about 1.
+///
+/// # Errors
+/// [`ChartError`] where there are no rows or the drawing fails.
+pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
+    // Ends that are far off say only that there was no measuring: they leave the chart at its edge.
+    let within = |r: &Ratio, x: f64| x.clamp(r.ratio / 4.0, r.ratio * 4.0);
+    let ends = rows.iter().flat_map(|r| [within(r, r.low), within(r, r.high), r.ratio]);
+    let axis = Axis::about(1.0, ends).ok_or_else(|| failed("no ratios"))?;
+    let height = 44 + ROW * rows.len() as u32;
+    svg(height, words, |area| {
+        let plane = ChartBuilder::on(area)
+            .margin_left(14)
+            .margin_right(14)
+            .margin_top(4)
+            .x_label_area_size(38)
+            .build_cartesian_2d(axis.clone(), 0.0..rows.len() as f64);
+        let mut plane = plane.map_err(failed)?;
+        let noise = rows.iter().map(|r| r.noise).fold(0.0, f64::max);
+        let (left, right) = axis.clamped(1.0 / (1.0 + noise), 1.0 + noise);
+        let band = Rectangle::new([(left, 0.0), (right, rows.len() as f64)], NOISE.filled());
+        plane.draw_series([band]).map_err(failed)?;
+        plane
+            .configure_mesh()
+            .disable_y_mesh()
+            .disable_y_axis()
+            .axis_style(GRID)
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .x_label_formatter(&|x| Axis::text(*x, "×"))
+            .x_label_style(label(SMALL, QUIET, HPos::Center, VPos::Top))
+            .x_desc("times as fast as the baseline")
+            .axis_desc_style(label(SMALL, QUIET, HPos::Center, VPos::Bottom))
+            .draw()
+            .map_err(failed)?;
+        let one = 1.0;
+        plane
+            .draw_series([PathElement::new(
+                vec![(one, 0.0), (one, rows.len() as f64)],
+                QUIET.stroke_width(1),
+            )])
+            .map_err(failed)?;
+        for (i, row) in rows.iter().enumerate() {
+            // From the top down.
+            let y = (rows.len() - i) as f64;
+            let colour = verdict_colour(row.verdict);
+            let (low, high) = axis.clamped(row.low, row.high);
+            let mark = y - 0.70;
+            plane
+                .draw_series([PathElement::new(vec![(low, mark), (high, mark)], colour.stroke_width(5))])
+                .map_err(failed)?;
+            let (at, _) = axis.clamped(row.ratio, row.ratio);
+            plane.draw_series([Circle::new((at, mark), 5, colour.filled())]).map_err(failed)?;
+            let edge = axis.range().start;
+            let name = Text::new(short(&row.name), (edge, y - 0.10), label(FONT, INK, HPos::Left, VPos::Top));
+            let told = format!("{} {}", crate::table::times(row.ratio), row.verdict.word());
+            let told =
+                Text::new(told, (axis.range().end, y - 0.10), label(FONT, colour, HPos::Right, VPos::Top));
+            plane.draw_series([name, told]).map_err(failed)?;
+        }
+        Ok(())
+    })
+}
+
+/// Bars of a histogram.
+const BINS: usize = 60;
+
+/// How the samples of each series lie about its own median: histograms, each of a height of its own, with the
+/// quartiles marked. `series` are names and times in nanoseconds.
+///
+/// # Errors
+/// [`ChartError`] where there are no samples or the drawing fails.
+pub fn distributions(series: &[(String, Vec<f64>)], words: &str) -> Result<String, ChartError> {
+    struct Shape<'a> {
+        name: &'a str,
+        median: f64,
+        deviations: Vec<f64>,
+    }
+    let shapes: Vec<Shape<'_>> = series
+        .iter()
+        .filter_map(|(name, samples)| {
+            let median = Summary::of(samples)?.median;
+            let mut deviations: Vec<f64> = samples.iter().map(|t| t / median - 1.0).collect();
+            deviations.sort_unstable_by(f64::total_cmp);
+            Some(Shape { name, median, deviations })
+        })
+        .collect();
+    // The outermost hundredths are not shown, and are said to be missing by the text under the chart.
+    let quantiles = |q: f64| shapes.iter().filter_map(move |s| quantile_of_sorted(&s.deviations, q));
+    let low = quantiles(0.01).fold(f64::INFINITY, f64::min).clamp(-0.5, -0.001);
+    let high = quantiles(0.99).fold(f64::NEG_INFINITY, f64::max).clamp(0.001, 1.0);
+    if shapes.is_empty() {
+        return Err(failed("no samples"));
+    }
+    let axis = Axis::linear(low * 100.0, high * 100.0);
+    let height = 44 + 62 * shapes.len() as u32;
+    svg(height, words, |area| {
+        let mut plane = ChartBuilder::on(area)
+            .margin_left(14)
+            .margin_right(14)
+            .margin_top(4)
+            .x_label_area_size(38)
+            .build_cartesian_2d(axis.clone(), 0.0..shapes.len() as f64)
+            .map_err(failed)?;
+        plane
+            .configure_mesh()
+            .disable_y_mesh()
+            .disable_y_axis()
+            .axis_style(GRID)
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .x_label_formatter(&|x| Axis::text(*x, "%"))
+            .x_label_style(label(SMALL, QUIET, HPos::Center, VPos::Top))
+            .x_desc("from the median")
+            .axis_desc_style(label(SMALL, QUIET, HPos::Center, VPos::Bottom))
+            .draw()
+            .map_err(failed)?;
+        for (i, shape) in shapes.iter().enumerate() {
+            let foot = (shapes.len() - i - 1) as f64;
+            let colour = SERIES[i % SERIES.len()];
+            let (start, end) = (axis.range().start, axis.range().end);
+            let mut bins = [0_usize; BINS];
+            for d in &shape.deviations {
+                let at = (d * 100.0 - start) / (end - start) * BINS as f64;
+                if (0.0..BINS as f64).contains(&at) {
+                    bins[at as usize] += 1;
+                }
+            }
+            let most = bins.iter().copied().max().unwrap_or(0).max(1) as f64;
+            let x = |b: usize| start + (end - start) * b as f64 / BINS as f64;
+            let mut outline = vec![(start, foot)];
+            for (b, count) in bins.iter().enumerate() {
+                let y = foot + 0.62 * *count as f64 / most;
+                outline.extend([(x(b), y), (x(b + 1), y)]);
+            }
+            outline.push((end, foot));
+            plane.draw_series([Polygon::new(outline, colour.mix(0.55).filled())]).map_err(failed)?;
+            for (q, width) in [(0.25, 1), (0.5, 2), (0.75, 1)] {
+                let Some(d) = quantile_of_sorted(&shape.deviations, q) else { continue };
+                let (d, _) = axis.clamped(d * 100.0, d * 100.0);
+                let line = PathElement::new(vec![(d, foot), (d, foot + 0.62)], INK.stroke_width(width));
+                plane.draw_series([line]).map_err(failed)?;
+            }
+            let name =
+                Text::new(short(shape.name), (start, foot + 0.97), label(FONT, INK, HPos::Left, VPos::Top));
+            let median = crate::table::time(shape.median);
+            let median = Text::new(median, (end, foot + 0.97), label(FONT, QUIET, HPos::Right, VPos::Top));
+            plane.draw_series([name, median]).map_err(failed)?;
+        }
+        Ok(())
+    })
+}
+
+/// Shares of what the silicon allows: a bar each, of 100 % at most where the computing was right.
+///
+/// # Errors
+/// [`ChartError`] where there are no rows or the drawing fails.
+pub fn shares(rows: &[(String, f64)], words: &str) -> Result<String, ChartError> {
+    if rows.is_empty() {
+        return Err(failed("no shares"));
+    }
+    let most = rows.iter().map(|r| r.1).fold(1.0, f64::max);
+    let axis = Axis::linear(0.0, 100.0 * most);
+    let height = 44 + ROW * rows.len() as u32;
+    svg(height, words, |area| {
+        let mut plane = ChartBuilder::on(area)
+            .margin_left(14)
+            .margin_right(14)
+            .margin_top(4)
+            .x_label_area_size(38)
+            .build_cartesian_2d(axis.clone(), 0.0..rows.len() as f64)
+            .map_err(failed)?;
+        plane
+            .configure_mesh()
+            .disable_y_mesh()
+            .disable_y_axis()
+            .axis_style(GRID)
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .x_label_formatter(&|x| format!("{x:.0} %"))
+            .x_label_style(label(SMALL, QUIET, HPos::Center, VPos::Top))
+            .x_desc("of the speed that the silicon allows, as computed")
+            .axis_desc_style(label(SMALL, QUIET, HPos::Center, VPos::Bottom))
+            .draw()
+            .map_err(failed)?;
+        for (i, (name, share)) in rows.iter().enumerate() {
+            let y = (rows.len() - i) as f64;
+            let bar = Rectangle::new([(0.0, y - 0.85), (100.0 * share, y - 0.52)], SERIES[0].filled());
+            plane.draw_series([bar]).map_err(failed)?;
+            let name = Text::new(short(name), (0.0, y - 0.10), label(FONT, INK, HPos::Left, VPos::Top));
+            let told = format!("{:.0} %", 100.0 * share);
+            let told = Text::new(told, (100.0 * most, y - 0.10), label(FONT, QUIET, HPos::Right, VPos::Top));
+            plane.draw_series([name, told]).map_err(failed)?;
+        }
+        Ok(())
+    })
+}
+
+/// A line of a chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// What it is about.
+    pub name: String,
+    /// Its points, by ascending x. All are positive.
+    pub points: Vec<(f64, f64)>,
+    /// Computed and not measured: drawn dashed and without marks.
+    pub computed: bool,
+}
+
+/// Lines over something that grows by factors (sizes, threads).
+///
+/// # Errors
+/// [`ChartError`] where there are no points or the drawing fails.
+pub fn lines(lines: &[Line], x_words: &str, y_words: &str, words: &str) -> Result<String, ChartError> {
+    let points = || lines.iter().flat_map(|l| l.points.iter().copied());
+    let mut xs: Vec<f64> = points().map(|p| p.0).collect();
+    xs.sort_unstable_by(f64::total_cmp);
+    xs.dedup();
+    let across = Axis::through(&xs).ok_or_else(|| failed("no points"))?;
+    let up = Axis::around(points().map(|p| p.1)).ok_or_else(|| failed("no points"))?;
+    let legend = 20 * lines.len() as u32 + 8;
+    svg(300 + legend, words, |area| {
+        let (top, bottom) = area.split_vertically(300);
+        let mut plane = ChartBuilder::on(&top)
+            .margin_left(6)
+            .margin_right(20)
+            .margin_top(26)
+            .x_label_area_size(40)
+            .y_label_area_size(54)
+            .build_cartesian_2d(across.clone(), up.clone())
+            .map_err(failed)?;
+        plane
+            .configure_mesh()
+            .axis_style(GRID)
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .x_label_formatter(&|x| Axis::text(*x, ""))
+            .y_label_formatter(&|y| Axis::text(*y, ""))
+            .x_label_style(label(SMALL, QUIET, HPos::Center, VPos::Top))
+            .y_label_style(label(SMALL, QUIET, HPos::Right, VPos::Center))
+            .x_desc(x_words)
+            .axis_desc_style(label(SMALL, QUIET, HPos::Center, VPos::Bottom))
+            .draw()
+            .map_err(failed)?;
+        top.draw(&Text::new(y_words.to_owned(), (8, 4), label(SMALL, QUIET, HPos::Left, VPos::Top)))
+            .map_err(failed)?;
+        for (i, line) in lines.iter().enumerate() {
+            let colour = SERIES[i % SERIES.len()];
+            let at = line.points.clone();
+            let style = colour.stroke_width(2);
+            let y = 4 + 20 * i as i32;
+            if line.computed {
+                plane.draw_series(DashedLineSeries::new(at, 5, 4, style)).map_err(failed)?;
+                let key = vec![(14, y + 8), (20, y + 8)];
+                let more = vec![(26, y + 8), (32, y + 8)];
+                bottom.draw(&PathElement::new(key, style)).map_err(failed)?;
+                bottom.draw(&PathElement::new(more, style)).map_err(failed)?;
+            } else {
+                plane.draw_series([PathElement::new(at.clone(), style)]).map_err(failed)?;
+                plane
+                    .draw_series(at.into_iter().map(|p| Circle::new(p, 3, colour.filled())))
+                    .map_err(failed)?;
+                bottom.draw(&PathElement::new(vec![(14, y + 8), (32, y + 8)], style)).map_err(failed)?;
+                bottom.draw(&Circle::new((23, y + 8), 3, colour.filled())).map_err(failed)?;
+            }
+            let name = Text::new(short(&line.name), (42, y), label(FONT, INK, HPos::Left, VPos::Top));
+            bottom.draw(&name).map_err(failed)?;
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str, ratio: f64, low: f64, high: f64, verdict: Verdict) -> Ratio {
+        Ratio { name: name.into(), ratio, low, high, noise: 0.01, verdict }
+    }
+
+    /// Circles of this colour, as (x, y).
+    fn circles(svg: &str, colour: &str) -> Vec<(f64, f64)> {
+        let number = |tag: &str, name: &str| -> f64 {
+            let from = tag.find(&format!(" {name}=\"")).expect("the attribute") + name.len() + 3;
+            tag[from..].split('"').next().expect("a value").parse().expect("a number")
+        };
+        svg.split("<circle")
+            .skip(1)
+            .filter(|tag| tag.split('>').next().is_some_and(|t| t.contains(colour)))
+            .map(|tag| (number(tag, "cx"), number(tag, "cy")))
+            .collect()
+    }
+
+    #[test]
+    fn marks_lie_where_their_ratios_say() {
+        let rows = [
+            row("a", 1.0, 0.999, 1.001, Verdict::Same),
+            row("b", 2.0, 1.9, 2.1, Verdict::Faster),
+            row("c", 4.0, 3.9, 4.1, Verdict::Faster),
+            row("d", 0.5, 0.4, 0.6, Verdict::Slower),
+        ];
+        let svg = ratios(&rows, "four & \"more\"").expect("draws");
+        let (same, fast, slow) =
+            (circles(&svg, "#3D568C"), circles(&svg, "#1A7F4B"), circles(&svg, "#B4233A"));
+        assert_eq!((same.len(), fast.len(), slow.len()), (1, 2, 1), "{svg}");
+        // Equal factors are equal distances, and rows go down.
+        let step = fast[1].0 - fast[0].0;
+        assert!((fast[0].0 - same[0].0 - step).abs() <= 2.0 && (same[0].0 - slow[0].0 - step).abs() <= 2.0);
+        assert!(same[0].1 < fast[0].1 && fast[0].1 < fast[1].1 && fast[1].1 < slow[0].1);
+        assert!(svg.contains("aria-label=\"four &amp; &quot;more&quot;\""));
+        assert!(svg.contains("×2.00 faster") && svg.contains("#F0E6CC"), "no band or no words");
+    }
+
+    #[test]
+    fn an_interval_without_end_does_not_squeeze_the_rest() {
+        let rows =
+            [row("a", 1.1, 1.05, 1.15, Verdict::Faster), row("lost", 1.0, 1e-12, 1e12, Verdict::CannotTell)];
+        let svg = ratios(&rows, "").expect("draws");
+        let (a, lost) = (circles(&svg, "#1A7F4B")[0], circles(&svg, "#9A6700")[0]);
+        assert!(a.0 - lost.0 > 5.0, "{a:?} {lost:?}");
+    }
+
+    #[test]
+    fn nothing_is_an_error_and_not_an_empty_chart() {
+        assert!(ratios(&[], "").is_err());
+        assert!(distributions(&[], "").is_err());
+        assert!(distributions(&[("a".into(), vec![])], "").is_err());
+        assert!(lines(&[], "", "", "").is_err());
+        assert!(shares(&[], "").is_err());
+    }
+
+    #[test]
+    fn names_are_escaped_and_cut() {
+        let long = "x".repeat(80);
+        let svg = ratios(
+            &[row("<b>&", 1.0, 0.9, 1.1, Verdict::Same), row(&long, 1.0, 0.9, 1.1, Verdict::Same)],
+            "",
+        )
+        .expect("draws");
+        assert!(!svg.contains("<b>") && !svg.contains(&long) && svg.contains('…'));
+    }
+
+    #[test]
+    fn distributions_and_lines_have_every_series() {
+        let samples: Vec<f64> = (0..500).map(|i| 1000.0 + f64::from(i % 37)).collect();
+        let svg =
+            distributions(&[("one".into(), samples.clone()), ("two".into(), samples)], "").expect("draws");
+        assert_eq!(svg.matches("<polygon").count(), 2, "{svg}");
+        let line = |name: &str, computed| Line {
+            name: name.into(),
+            points: vec![(16.0, 40.0), (64.0, 20.0), (1024.0, 10.0)],
+            computed,
+        };
+        let svg =
+            lines(&[line("measured", false), line("floor", true)], "bytes", "cycles", "").expect("draws");
+        assert_eq!(circles(&svg, "#0072B2").len(), 4, "three points and the key");
+        assert_eq!(circles(&svg, "#D55E00").len(), 0);
+        assert!(svg.contains("measured") && svg.contains("floor"));
+    }
+}

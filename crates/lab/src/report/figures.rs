@@ -1,0 +1,259 @@
+//! Which figures a record's results make.
+#![forbid(unsafe_code)]
+
+use serde::Serialize;
+
+use super::chart::{self, ChartError, Line, Ratio};
+use crate::record::{Record, ResultRow};
+use crate::table;
+use crate::verdict::Verdict;
+
+/// A chart with what stands about it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Figure {
+    pub(super) title: String,
+    pub(super) svg: String,
+    pub(super) caption: String,
+}
+
+/// The style sheet's name of a verdict.
+pub(super) fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "faster",
+        Verdict::Slower => "slower",
+        Verdict::Same => "same",
+        Verdict::CannotTell => "untold",
+    }
+}
+
+/// The clock that the core ran at: the mean of the calibration chain before and after.
+fn ghz(record: &Record) -> Option<f64> {
+    let before = record.machine.calibration_before.known()?.median_ghz;
+    Some(record.machine.calibration_after.known().map_or(before, |a| f64::midpoint(before, a.median_ghz)))
+}
+
+/// Everything that the rows of one primitive give: what is shown at once, and what is folded away.
+pub(super) fn of(record: &Record, rows: &[&ResultRow]) -> Result<(Vec<Figure>, Vec<Figure>), ChartError> {
+    let mut races: Vec<(&str, &str, Vec<&ResultRow>)> = Vec::new();
+    for row in rows {
+        match races.iter_mut().find(|(s, b, _)| *s == row.subject && *b == row.baseline) {
+            Some((_, _, of)) => of.push(row),
+            None => races.push((&row.subject, &row.baseline, vec![row])),
+        }
+    }
+    let mut shown = Vec::new();
+    let mut folded = Vec::new();
+    shown.extend(sizes(record, rows)?);
+    shown.extend(threads(rows)?);
+    shown.extend(floors(rows)?);
+    for (subject, baseline, rows) in &races {
+        shown.push(against(subject, baseline, rows)?);
+        folded.extend(spread(subject, baseline, rows)?);
+    }
+    Ok((shown, folded))
+}
+
+fn against(subject: &str, baseline: &str, rows: &[&ResultRow]) -> Result<Figure, ChartError> {
+    let ratios: Vec<Ratio> = rows
+        .iter()
+        .map(|r| Ratio {
+            name: r.variant.clone(),
+            ratio: r.ratio,
+            low: r.low,
+            high: r.high,
+            noise: r.noise,
+            verdict: r.verdict,
+        })
+        .collect();
+    let first = rows
+        .first()
+        .map_or(String::new(), |r| format!("{baseline} takes {}. ", table::amount(r, r.baseline_median)));
+    let noise = rows.iter().map(|r| r.noise).fold(0.0, f64::max);
+    let words: Vec<String> = rows
+        .iter()
+        .map(|r| format!("{} {} {}", r.variant, table::times(r.ratio), table::verdict(r)))
+        .collect();
+    Ok(Figure {
+        title: subject.to_owned(),
+        svg: chart::ratios(&ratios, &format!("{subject} against {baseline}: {}", words.join("; ")))?,
+        caption: format!(
+            "Against {baseline}. {first}Bars are intervals at an error rate of 1 %; the shaded band is the noise floor of {}.",
+            table::floor(noise)
+        ),
+    })
+}
+
+fn spread(subject: &str, baseline: &str, rows: &[&ResultRow]) -> Result<Option<Figure>, ChartError> {
+    let mut series: Vec<(String, Vec<f64>)> = rows
+        .iter()
+        .filter(|r| r.unit == "ns" && !r.samples.is_empty())
+        .map(|r| (r.variant.clone(), r.samples.clone()))
+        .collect();
+    // The baseline has samples in every one of its comparisons.
+    let of_baseline: Vec<f64> =
+        rows.iter().filter(|r| r.unit == "ns").flat_map(|r| r.baseline_samples.iter().copied()).collect();
+    if series.is_empty() {
+        return Ok(None);
+    }
+    series.insert(0, (format!("{baseline} (baseline)"), of_baseline));
+    Ok(Some(Figure {
+        title: subject.to_owned(),
+        svg: chart::distributions(&series, &format!("{subject}: how the samples of each variant are spread"))?,
+        caption: "How single samples lie about their own median; lines mark the median and the quartiles, the outermost \
+                  hundredths are cut off."
+            .to_owned(),
+    }))
+}
+
+/// Where the same operation was raced on several sizes.
+fn sizes(record: &Record, rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError> {
+    let ghz = ghz(record);
+    let mut groups: Vec<(&str, Vec<&ResultRow>)> = Vec::new();
+    for row in rows.iter().filter(|r| r.bytes.is_some()) {
+        let Some((family, _)) = row.subject.rsplit_once('/') else { continue };
+        match groups.iter_mut().find(|(f, _)| *f == family) {
+            Some((_, of)) => of.push(row),
+            None => groups.push((family, vec![row])),
+        }
+    }
+    let mut figures = Vec::new();
+    for (family, rows) in groups {
+        let mut lines: Vec<Line> = Vec::new();
+        let mut add = |name: &str, computed: bool, bytes: u64, ns: f64| {
+            let point = (bytes as f64, ns * ghz.unwrap_or(1.0) / bytes as f64);
+            match lines.iter_mut().find(|l| l.name == name) {
+                // A baseline stands in several races of one size: the first is kept.
+                Some(l) if l.points.iter().any(|p| p.0 == point.0) => {}
+                Some(l) => l.points.push(point),
+                None => lines.push(Line { name: name.to_owned(), points: vec![point], computed }),
+            }
+        };
+        for r in &rows {
+            let bytes = r.bytes.unwrap_or(1);
+            add(&r.baseline, false, bytes, r.baseline_median);
+            add(&r.variant, false, bytes, r.median);
+        }
+        for r in &rows {
+            if let (Some(floor), Some(bytes)) = (r.floor, r.bytes) {
+                add(&format!("{}: computed floor", r.variant), true, bytes, floor);
+            }
+        }
+        lines.retain(|l| l.points.len() > 1);
+        for l in &mut lines {
+            l.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        }
+        if lines.is_empty() {
+            continue;
+        }
+        let unit = if ghz.is_some() { "cycles per byte" } else { "ns per byte" };
+        let words = format!("{family}: {unit} against buffer size, for {} series", lines.len());
+        figures.push(Figure {
+            title: format!("{family}: by size"),
+            svg: chart::lines(&lines, "bytes in a buffer", unit, &words)?,
+            caption: match ghz {
+                Some(ghz) => format!(
+                    "Medians; cycles at the {ghz:.3} GHz of the calibration chain, since ticks of the time-stamp counter are none. \
+                     Lower is faster."
+                ),
+                None => "Medians; the core's frequency is not known here. Lower is faster.".to_owned(),
+            },
+        });
+    }
+    Ok(figures)
+}
+
+/// `avx512+threads=2` is what, on how many threads? A batch on one thread is where the counting begins.
+fn threaded(name: &str) -> Option<(String, f64)> {
+    let (stem, tail) = name.split_once('+')?;
+    let mut threads = None;
+    let mut kept = vec![stem];
+    for part in tail.split('+') {
+        if part == "batch" {
+            threads = threads.or(Some(1.0));
+        } else if let Some(n) = part.strip_prefix("threads=") {
+            threads = n.parse().ok();
+        } else {
+            kept.push(part);
+        }
+    }
+    Some((kept.join("+"), threads.filter(|n| *n >= 1.0)?))
+}
+
+fn threads(rows: &[&ResultRow]) -> Result<Option<Figure>, ChartError> {
+    let mut found: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+    let mut add = |subject: &str, name: &str, ns: f64| {
+        let Some((stem, n)) = threaded(name) else { return };
+        let name = format!("{subject} {stem}");
+        match found.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, points)) if points.iter().any(|p| p.0 == n) => {}
+            Some((_, points)) => points.push((n, ns)),
+            None => found.push((name, vec![(n, ns)])),
+        }
+    };
+    for r in rows {
+        add(&r.subject, &r.baseline, r.baseline_median);
+        add(&r.subject, &r.variant, r.median);
+    }
+    let mut lines: Vec<Line> = Vec::new();
+    for (name, mut points) in found {
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if let [(n, first), _, ..] = points[..] {
+            let points = points.iter().map(|&(x, ns)| (x, n * first / ns)).collect();
+            lines.push(Line { name, points, computed: false });
+        }
+    }
+    let most = lines.iter().flat_map(|l| &l.points).map(|p| p.0).fold(1.0, f64::max);
+    if lines.is_empty() {
+        return Ok(None);
+    }
+    lines.push(Line {
+        name: "as many times as threads".to_owned(),
+        points: vec![(1.0, 1.0), (most, most)],
+        computed: true,
+    });
+    Ok(Some(Figure {
+        title: "By threads".to_owned(),
+        svg: chart::lines(&lines, "threads", "times as fast as one", "speed against the number of threads")?,
+        caption: "Medians of the same batch on one thread and on more. Where a line stays below the dashed one, threads share \
+                  something."
+            .to_owned(),
+    }))
+}
+
+fn floors(rows: &[&ResultRow]) -> Result<Option<Figure>, ChartError> {
+    let mut shares: Vec<(String, f64)> = Vec::new();
+    for r in rows {
+        if let Some(floor) = r.floor {
+            let name = format!("{} {}", r.subject, r.variant);
+            if !shares.iter().any(|(known, _)| *known == name) {
+                shares.push((name, floor / r.median));
+            }
+        }
+    }
+    if shares.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Figure {
+        title: "Distance to the floor".to_owned(),
+        svg: chart::shares(&shares, "speed as a share of what the silicon allows")?,
+        caption: "The floor counts the operations of a design against what a core can start in a cycle, and nothing else: no load, \
+                  no store, no call. It is computed and was never measured."
+            .to_owned(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_read_from_names() {
+        let of = |name| threaded(name).map(|(stem, n)| (stem, n as u32));
+        assert_eq!(of("avx512"), None);
+        assert_eq!(of("avx512+batch"), Some(("avx512".into(), 1)));
+        assert_eq!(of("avx512+threads=8"), Some(("avx512".into(), 8)));
+        assert_eq!(of("avx512+ctr-package"), None);
+        assert_eq!(of("avx2+aligned+threads=2"), Some(("avx2+aligned".into(), 2)));
+        assert_eq!(of("avx512+threads=0"), None);
+    }
+}

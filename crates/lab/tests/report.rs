@@ -1,0 +1,235 @@
+//! The page of `lanework report`: what is in it, that nothing leads out of it, and that a real browser shows it.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{World, plan, row};
+use lanework_lab::clock::Monotonic;
+use lanework_lab::gate::Gate;
+use lanework_lab::machine::Machine;
+use lanework_lab::race::in_process;
+use lanework_lab::record::Record;
+use lanework_lab::report::{ReportError, html};
+use lanework_lab::subject::Subject;
+
+/// A record with everything that a page can show: sizes, threads, floors, something absent, names that would break markup.
+fn record() -> Record {
+    let world = World::new(21);
+    let mut record = Record::new(
+        "planted <b>study</b>",
+        "lanework bench 'planted & more' --save",
+        Machine::inspect(&Monotonic::new(), vec![]),
+    );
+    for (i, size) in [16_u64, 1024, 65536].into_iter().enumerate() {
+        let ns = 10.0 * size as f64;
+        let gate = Gate::new(|| Ok(vec![row(10, 0)]));
+        let subject = Subject::new(format!("planted/copy/{size}"), gate, world.variant("portable", ns))
+            .bytes(size)
+            .with(world.variant("avx512", ns / (3.0 + i as f64)))
+            .with(world.variant("slow <i>", ns * 1.5))
+            .with(world.variant("avx512+batch", ns / 4.0))
+            .with(world.variant("avx512+threads=2", ns / 7.0))
+            .with(world.absent("gpu", "no \"device\" <here>"));
+        record.add(in_process(&subject, &plan(), &world.clock).expect("races"));
+    }
+    for r in record.results.iter_mut().filter(|r| r.variant == "avx512") {
+        r.floor = Some(r.median / 2.0);
+    }
+    record
+}
+
+/// Cut to where it matters: a failing comparison of pages is unreadable.
+fn has(page: &str, what: &str) {
+    assert!(page.contains(what), "the page lacks {what:?}");
+}
+
+#[test]
+fn everything_of_a_record_is_on_the_page() {
+    let record = record();
+    // The template's engine escapes slashes too.
+    let page = html(&[record]).expect("a page").replace("&#x2f;", "/");
+    for what in [
+        "planted/copy/16",
+        "planted/copy: by size",
+        "By threads",
+        "Distance to the floor",
+        "avx512: computed floor",
+        "cycles per byte",
+        "lanework bench &#x27;planted &amp; more&#x27; --save",
+        "slow &lt;i&gt;",
+        "no &quot;device&quot; &lt;here&gt;",
+        "planted &lt;b&gt;study",
+        "30 cases passed",
+        "hardware counters",
+        "one process: effects of memory layout",
+        "CPU features",
+    ] {
+        has(&page, what);
+    }
+    assert!(!page.contains("<b>study") && !page.contains("slow <i>"), "markup of the record's got through");
+    // A chart of ratios and one of spreads for each race, and one each by size, threads and floor.
+    assert_eq!(page.matches("<svg ").count(), 3 * 2 + 3);
+    assert_eq!(page.matches("</svg>").count(), 9);
+    assert!(matches!(html(&[]), Err(ReportError::Nothing)));
+}
+
+#[test]
+fn nothing_leads_out_of_the_page() {
+    let page = html(&[record(), record()]).expect("a page");
+    for what in ["<script", "src=", "@import", "url(", "https:"] {
+        assert!(!page.contains(what), "the page has {what}");
+    }
+    // The names of XML's own languages are no addresses.
+    let addresses = page.matches("http:").count();
+    assert_eq!(addresses, page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count());
+    for link in page.split("href=\"").skip(1) {
+        let link = link.split('"').next().expect("a link");
+        assert!(link.starts_with("data:") || link.starts_with('#'), "{}", &link[..link.len().min(60)]);
+    }
+    let mut ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|t| t.split('"').next()).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert!(count >= 4 && ids.len() == count, "ids repeat");
+}
+
+fn decoded(page: &str, file: &str) -> String {
+    use base64ct::{Base64, Encoding};
+    let at = page.find(&format!("download=\"{file}\"")).unwrap_or_else(|| panic!("no link to {file}"));
+    let link = page[at..].split("href=\"").nth(1).and_then(|t| t.split('"').next()).expect("a link");
+    let (_, data) = link.split_once(";base64,").expect("base64");
+    String::from_utf8(Base64::decode_vec(data).expect("base64")).expect("text")
+}
+
+#[test]
+fn tables_can_be_taken_away() {
+    let record = record();
+    let page = html(std::slice::from_ref(&record)).expect("a page");
+    let file = format!("{}-planted-b-study-b", &record.date[..10]);
+    let csv = decoded(&page, &format!("{file}-planted.csv"));
+    assert_eq!(csv.lines().count(), 1 + record.results.len());
+    assert!(csv.lines().next().is_some_and(|h| h.contains("ratio,low,high,noise,verdict")));
+    let json: serde_json::Value =
+        serde_json::from_str(&decoded(&page, &format!("{file}-planted.json"))).expect("JSON");
+    assert_eq!(json.as_array().map(Vec::len), Some(record.results.len()));
+    assert_eq!(json[0]["ratio"].as_f64(), Some(record.results[0].ratio));
+    let machine = decoded(&page, &format!("{file}-machine.csv"));
+    assert!(machine.starts_with("what,value\nCPU,"), "{}", &machine[..40]);
+    assert!(decoded(&page, &format!("{file}-gates.csv")).contains("planted,planted,10,0,0,"));
+    // The whole record, samples included, is a record.
+    let whole = Record::from_json(&decoded(&page, &format!("{file}.json"))).expect("a record");
+    assert!(
+        whole.results == record.results && whole.controls == record.controls,
+        "the record came out another"
+    );
+}
+
+/// The style sheet turns each colour of a chart into the dark page's by its name; one that it does not know would stay.
+#[test]
+fn every_colour_of_a_chart_has_a_dark_one() {
+    let page = html(&[record()]).expect("a page");
+    let dark = page.split("prefers-color-scheme: dark").nth(1).and_then(|t| t.split("</style>").next());
+    let dark = dark.expect("a dark half");
+    let mut seen = Vec::new();
+    for attribute in ["fill=\"#", "stroke=\"#"] {
+        for colour in page.split("</style>").nth(1).expect("a body").split(attribute).skip(1) {
+            let name = format!("{attribute}{}", colour.split('"').next().expect("a colour"));
+            if !seen.contains(&name) {
+                assert!(dark.contains(&format!("{name}\"")), "{name} has no dark colour");
+                seen.push(name);
+            }
+        }
+    }
+    // Marks of a verdict, ink and noise at least.
+    assert!(seen.len() >= 8, "{seen:?}");
+}
+
+/// The browser, or `None` where there is none, said loudly; a failure where `LANEWORK_REQUIRE_BROWSER` is 1.
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .flat_map(|dir| ["chromium", "chromium-browser", "google-chrome"].map(|name| dir.join(name)))
+        .find(|p| p.is_file());
+    if found.is_none() {
+        let why = "SKIPPED: the report in a browser, since there is no chromium";
+        assert!(std::env::var("LANEWORK_REQUIRE_BROWSER").as_deref() != Ok("1"), "{why}");
+        // Past the test harness's capture.
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), "{why}");
+    }
+    found
+}
+
+/// A browser's view of a file: the document after scripts ran, and what the console got.
+fn look(browser: &Path, file: &Path, options: &[&str]) -> (String, Vec<String>) {
+    let profile = tempfile::tempdir().expect("a folder");
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
+        .args(["--enable-logging=stderr", "--hide-scrollbars", "--virtual-time-budget=3000"])
+        .args(["--allow-file-access-from-files", "--window-size=1100,1600"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(options)
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .expect("the browser runs");
+    assert!(output.status.success(), "{}", output.status);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let console = said.lines().filter(|l| l.contains("CONSOLE")).map(str::to_owned).collect();
+    (String::from_utf8_lossy(&output.stdout).into_owned(), console)
+}
+
+/// A page that shows the report in a frame as wide as a phone, and writes down how far what is in it goes beyond.
+fn framed(folder: &Path, report: &str, width: u32) -> PathBuf {
+    let probe = format!(
+        "<body style=\"margin:0\"><iframe id=f src=\"{report}\" width={width} height=1600 style=\"border:0\"></iframe><script>\
+         f.onload = () => {{ const d = f.contentDocument, r = d.documentElement;\
+         document.title = 'beyond ' + (r.scrollWidth - r.clientWidth) + ' charts ' +\
+         [...d.querySelectorAll('figure svg')].filter(s => s.getBoundingClientRect().width > 200 || s.closest('details')).length +\
+         ' paper ' + getComputedStyle(d.body).backgroundColor + ' ink ' +\
+         getComputedStyle(d.querySelector('svg text')).fill; }}</script>"
+    );
+    let path = folder.join(format!("probe-{width}.html"));
+    std::fs::write(&path, probe).expect("written");
+    path
+}
+
+#[test]
+fn a_real_browser_shows_it() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("report.html");
+    std::fs::write(&file, html(&[record()]).expect("a page")).expect("written");
+    let (light, dark) =
+        ("--blink-settings=preferredColorScheme=1", "--blink-settings=preferredColorScheme=0");
+
+    let (document, console) = look(&browser, &file, &["--dump-dom", light]);
+    assert_eq!(console, Vec::<String>::new());
+    assert!(document.contains("The machine") && document.trim_end().ends_with("</html>"));
+
+    // On a desk and on a phone, in the light and in the dark: nothing wider than the page, every chart there.
+    for width in [390, 1100] {
+        let probe = framed(folder.path(), "report.html", width);
+        for (scheme, paper, ink) in [
+            (light, "paper rgb(255, 255, 255)", "ink rgb(91, 100, 114)"),
+            (dark, "paper rgb(20, 23, 29)", "ink rgb(163, 171, 186)"),
+        ] {
+            let (document, console) = look(&browser, &probe, &["--dump-dom", scheme]);
+            assert_eq!(console, Vec::<String>::new());
+            let title = document.split("<title>").nth(1).and_then(|t| t.split("</title>").next());
+            let title = title.unwrap_or("nothing").to_owned();
+            assert!(title.starts_with("beyond 0 charts 9 "), "{width}: {title}");
+            assert!(title.contains(paper) && title.contains(ink), "{width}: {title}");
+        }
+    }
+
+    // The same eyes see what is wrong with a page where something is.
+    let planted = folder.path().join("planted.html");
+    std::fs::write(&planted, "<body><svg></svg><script>console.error('planted')</script>").expect("written");
+    assert_eq!(look(&browser, &planted, &["--dump-dom"]).1.len(), 1);
+    let wide = html(&[record()]).expect("a page").replace("<h1>", "<h1 style=\"width:2000px\">");
+    std::fs::write(folder.path().join("report.html"), wide).expect("written");
+    let (document, _) = look(&browser, &framed(folder.path(), "report.html", 390), &["--dump-dom", light]);
+    assert!(document.contains("beyond ") && !document.contains("beyond 0"), "a page too wide was not seen");
+}
