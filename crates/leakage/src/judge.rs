@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lanework_trace::iced_x86::{InstructionInfoFactory, OpAccess, Register};
+use lanework_trace::iced_x86::{InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use lanework_trace::{Advance, Ending, Failure, Operation, Options, Snapshot, Step, Symbols};
 
 use crate::evidence::{Finding, Job, Means, PlantedRow, Row, Subject};
@@ -100,10 +100,9 @@ fn failed(failure: &Failure, steps: u64) -> Finding {
 /// Plants that can stand behind an operation of this backend: a way and memory, of the widest tier that it has and this CPU
 /// can run.
 fn twins(backend: &str) -> Vec<&'static Plant> {
-    let tier = [backend, "avx2", "portable"].into_iter().find(|tier| {
-        plants::runs(tier) && (*tier == "portable" || plants::ALL.iter().any(|p| p.tier == *tier))
-    });
-    let of = |gives| PLANTS.iter().find(|p| Some(p.tier) == tier && p.gives == gives);
+    let widest = ["avx512", "avx2"].into_iter().find(|tier| backend.starts_with(tier) && plants::runs(tier));
+    let tier = widest.unwrap_or("portable");
+    let of = |gives| PLANTS.iter().find(|p| p.tier == tier && p.gives == gives);
     [of(Gives::Way), of(Gives::Memory)].into_iter().flatten().collect()
 }
 
@@ -167,7 +166,9 @@ struct Executed {
 /// recorded, so that an instruction that reads them counts as working on something else.
 fn works_on_the_same(one: &Step<'_>, two: &Step<'_>, factory: &mut InstructionInfoFactory) -> bool {
     let i = &one.site.instruction;
-    let string = i.is_string_instruction();
+    // A string's bytes pass through; its length and its places are in registers. And what an exchange compares memory with is
+    // in one.
+    let by_registers = i.is_string_instruction() || i.mnemonic() == Mnemonic::Cmpxchg;
     let info = factory.info(i);
     let reads = |access| {
         matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
@@ -182,8 +183,7 @@ fn works_on_the_same(one: &Step<'_>, two: &Step<'_>, factory: &mut InstructionIn
             whole.is_segment_register() || whole == Register::RIP
         };
     }
-    // A string's bytes pass through; its length and its places are in registers.
-    same && (string || !info.used_memory().iter().any(|m| reads(m.access())))
+    same && (by_registers || !info.used_memory().iter().any(|m| reads(m.access())))
 }
 
 fn execute(operation: &impl Operation, cases: usize, extent: Extent) -> Result<(Executed, Symbols), Failure> {

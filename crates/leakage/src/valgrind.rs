@@ -10,6 +10,7 @@ use std::io::{ErrorKind, Write as _, stderr};
 use std::path::Path;
 use std::process::Command;
 
+use crate::evidence::Finding;
 use crate::memcheck::complaints;
 
 /// Set to 1 where a machine without valgrind is to count as a failure.
@@ -159,5 +160,20 @@ impl<'a> Section<'a> {
             }
         }
         lines + self.verdict
+    }
+}
+
+/// What memcheck said to the operation of a headline, as a finding; `path` as for [`Section::shortened`].
+#[must_use]
+pub fn finding(said: Result<&str, &NotRun>, headline: &str, path: &str) -> Finding {
+    let said = match said {
+        Ok(said) => said,
+        Err(NotRun::NoValgrind) => return Finding::NotApplicable("there is no valgrind here".into()),
+        Err(NotRun::Failed(why)) => return Finding::Broken(why.clone()),
+    };
+    match Section::find(said, headline) {
+        None => Finding::Broken("it was not run under valgrind".into()),
+        Some(section) if section.is_silent() => Finding::Clean,
+        Some(section) => Finding::Leak(section.shortened(path)),
     }
 }

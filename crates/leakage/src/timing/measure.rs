@@ -87,8 +87,9 @@ impl Watched<'_> {
         let mut series = Series::new(FIRST);
         let until = Instant::now() + effort.time;
         while series.samples() < samples {
-            let random = dice.next() & 1 == 1;
-            let case = if random { 1 + (dice.next() % (self.cases as u64 - 1)) as usize } else { 0 };
+            // What stands before the operation is the same for both classes.
+            let (random, other) = (dice.next() & 1, 1 + dice.next() % (self.cases as u64 - 1));
+            let (random, case) = (random == 1, (random * other) as usize);
             series.push(random, self.time(case) as f64);
             if series.samples().is_multiple_of(64) && Instant::now() > until {
                 break;
@@ -219,11 +220,10 @@ pub fn plants(effort: Effort, seed: u64) -> Vec<PlantedRow> {
     let runs = TIMED.iter().filter(|(tier, ..)| plants::runs(tier));
     let judge = |&(tier, plant, sound, run): &(&'static str, &'static str, bool, fn(&[u8]))| {
         let subject = Subject::new(plant, tier, 256, move |case| {
-            let mut secret = [0; 16];
-            if case > 0 {
-                let mut dice = Dice(case as u64);
-                secret = core::array::from_fn(|_| dice.next() as u8);
-            }
+            // The fixed secret is made by the same instructions as the others.
+            let mut dice = Dice(case as u64);
+            let mask = [0, 255][case.min(1)];
+            let secret = core::array::from_fn(|_| dice.next() as u8 & mask);
             Bare { secret, run }
         });
         let samples = effort.samples.min(200_000);
