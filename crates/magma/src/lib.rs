@@ -12,8 +12,8 @@ pub mod kdf;
 pub mod kexp15;
 pub mod key;
 pub mod known;
-#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
-mod leaks;
+#[cfg(all(any(test, feature = "leaks"), target_os = "linux", target_arch = "x86_64"))]
+pub mod leaks;
 pub mod limits;
 pub mod mgm;
 pub mod modes;

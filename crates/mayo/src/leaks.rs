@@ -15,13 +15,18 @@
 #![forbid(unsafe_code)]
 
 mod instrument;
+#[cfg(test)]
 mod plants;
+mod subjects;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
 mod traced;
 
-use lanework_cpu::Settings;
-use lanework_leakage::memcheck::{make_secret, release, running, secret_bytes};
-use lanework_leakage::valgrind::{Section, judged};
-use lanework_leakage::{plants as leaking, valgrind};
+use lanework_cpu::Cpu;
+use lanework_leakage::evidence::{Finding, Means, Row};
+use lanework_leakage::memcheck::{make_secret, release, secret_bytes};
+use lanework_leakage::valgrind::{self, NotRun};
 
 use crate::expanded::SigningKey;
 use crate::hazmat::{Signer, sign_with_randomizer};
@@ -29,7 +34,9 @@ use crate::keys::{SecretKey, SignOptions};
 use crate::params::{Params, Round, Set};
 use crate::scheme::Engine;
 use instrument::{Seen, instrument};
-use plants::Plant;
+use subjects::path;
+
+pub use subjects::subjects;
 
 /// Backends whose every instruction valgrind knows.
 const TIERS: [&str; 2] = ["portable", "avx2"];
@@ -152,94 +159,42 @@ fn operate(plain: Engine, engine: Engine, params: &'static Params, operations: &
     }
 }
 
-/// The tiers that this process can run; under valgrind, those that valgrind lets it.
-fn engines() -> Vec<Engine> {
-    let settings = Settings::from_env().unwrap();
-    let mut engines = Vec::new();
-    for engine in Engine::all(&settings.cpu()) {
-        match engine {
-            Ok(engine) if TIERS.contains(&engine.name()) => engines.push(engine),
-            Ok(_) => {}
-            Err(reason) => assert!(
-                !TIERS.contains(&reason.what.as_str()) || !settings.requires(&reason.what),
-                "LANEWORK_REQUIRE names {reason}"
-            ),
-        }
-    }
-    engines
-}
-
-#[test]
-fn no_branch_and_no_address_depends_on_a_secret() {
-    const THIS: &str = "leaks::no_branch_and_no_address_depends_on_a_secret";
-    if running() {
-        for plain in engines() {
-            for params in Params::all() {
-                let engine = instrument(plain.name(), plain.kernels, params);
-                operate(plain, engine, params, operations(params));
-            }
-        }
-        return;
-    }
-    let Some(said) = judged(THIS) else { return };
-    let (mut silent, mut leaking) = (0, Vec::new());
-    for engine in engines() {
+/// What the child does under valgrind: every operation that `wanted` says of its path, on the backends that it has there.
+pub fn under_memcheck(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) {
+    for plain in Engine::all(cpu).filter_map(Result::ok).filter(|engine| TIERS.contains(&engine.name())) {
         for params in Params::all() {
-            for operation in operations(params) {
-                let headline = headline(engine.name(), params, operation);
-                let section = Section::of(&said, &headline);
-                if section.is_silent() {
-                    silent += 1;
-                } else {
-                    // The rest is the schedule.
-                    leaking.push(format!("{headline}\n{}", section.shortened("::backend::")));
-                }
+            let operations: Vec<&str> =
+                operations(params).iter().copied().filter(|what| wanted(&path(params, what))).collect();
+            if !operations.is_empty() {
+                operate(plain, instrument(plain.name(), plain.kernels, params), params, &operations);
             }
         }
     }
-    println!("{silent} operations on secrets, no complaint");
-    assert!(leaking.is_empty(), "secrets decide on branches or addresses:\n{}", leaking.join("\n"));
-    assert!(!said.contains("=="), "memcheck complains outside of the operations:\n{said}");
 }
 
-/// What shows a leak in a kernel.
-fn showing(plant: &Plant) -> &'static [&'static str] {
-    match plant.kernel {
-        "shake256" | "keygen" => &["keygen"],
-        "expand_secret" => &["expand"],
-        "sign_expanded" => &["sign expanded"],
-        _ => &["sign"],
-    }
-}
-
-fn planted(plant: &Plant) -> String {
-    format!("{} with {} in {}", plant.tier, plant.function, plant.kernel)
-}
-
-#[test]
-fn planted_leaks_are_found_and_named() {
-    const THIS: &str = "leaks::planted_leaks_are_found_and_named";
-    let plants = || engines().into_iter().flat_map(|engine| plants::of(engine.name()));
-    let params = plants::params();
-    if running() {
-        for plant in plants() {
-            let plain = Engine { name: plant.tier, kernels: plant.kernels };
-            let engine = instrument(Box::leak(planted(&plant).into_boxed_str()), plant.kernels, params);
-            operate(plain, engine, params, showing(&plant));
+/// What memcheck said to [`under_memcheck`], as rows: of every backend of `cpu`, those among them that valgrind cannot run.
+pub fn memcheck_rows(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool, said: Result<&str, &NotRun>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (params, operation) in Params::all().flat_map(|p| operations(p).iter().map(move |what| (p, *what))) {
+        let what = path(params, operation);
+        if !wanted(&what) {
+            continue;
         }
-        return;
-    }
-    let Some(said) = judged(THIS) else { return };
-    for plant in plants() {
-        for operation in showing(&plant) {
-            let headline = headline(&planted(&plant), params, operation);
-            let section = Section::of(&said, &headline);
-            assert!(!section.is_silent(), "nothing is said to {headline}");
-            assert!(
-                section.names(plant.complaint, plant.function, leaking::FILE),
-                "{headline}\nis called otherwise:\n{}",
-                section.words
-            );
+        for engine in Engine::all(cpu) {
+            let (backend, finding) = match &engine {
+                Err(why) => (why.what.clone(), Finding::NotApplicable(why.why.clone())),
+                Ok(engine) => (engine.name().to_owned(), finding(*engine, params, operation, said)),
+            };
+            let extent = "every bit followed".to_owned();
+            rows.push(Row { what: what.clone(), backend, means: Means::Valgrind, finding, extent });
         }
     }
+    rows
+}
+
+fn finding(engine: Engine, params: &Params, operation: &str, said: Result<&str, &NotRun>) -> Finding {
+    if !TIERS.contains(&engine.name()) {
+        return Finding::NotApplicable("valgrind does not know its instructions".into());
+    }
+    valgrind::finding(said, &headline(engine.name(), params, operation), "::backend::")
 }

@@ -14,8 +14,8 @@ pub mod field;
 pub mod hazmat;
 mod keys;
 pub mod known;
-#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
-mod leaks;
+#[cfg(all(any(test, feature = "leaks"), target_os = "linux", target_arch = "x86_64"))]
+pub mod leaks;
 pub mod params;
 mod scheme;
 pub mod spec;

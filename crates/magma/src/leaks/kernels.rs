@@ -55,6 +55,7 @@ fn blocks(kernels: &Kernels) {
 }
 
 /// The same for Magma alone on secret blocks: what a kernel made for that can do.
+#[cfg(test)]
 pub(super) fn magma_blocks(kernels: &Kernels) {
     blocks_under(kernels, &[Sbox::Z], &[ByteOrder::Big], &[true]);
 }

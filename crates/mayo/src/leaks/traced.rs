@@ -1,117 +1,35 @@
 //! The same ways and the same memory for different secrets, on the processor itself and on every backend that it has: each
 //! operation is run for several seeds, messages' randomizers included, and compared instruction by instruction.
-//!
-//! The public seed and the salt differ from case to case like the secrets: nothing may depend on them either. Released is
-//! alone the number of restarts, so that cases are taken which need none.
 #![forbid(unsafe_code)]
 
-use std::cell::Cell;
-
 use lanework_cpu::Settings;
+use lanework_leakage::evidence::Job as _;
 use lanework_leakage::plants::BRANCH;
 use lanework_leakage::traced::{Kind, Report, Tally, compared, to_be_judged};
 use lanework_leakage::valgrind::say;
 
 use super::plants::{self, Plant};
-use super::{MESSAGE, showing};
-use crate::backend::{BACKENDS, Kernels, SetKernels, portable};
-use crate::expanded::SigningKey;
-use crate::hazmat::sign_with_randomizer;
-use crate::keys::{SecretKey, SignOptions};
+use super::subjects::{OPERATIONS, Work, cases};
+use super::tests::showing;
+use crate::backend::BACKENDS;
 use crate::params::{Params, Round, Set};
 use crate::scheme::Engine;
-use crate::sys::Block;
-
-const OPERATIONS: [&str; 4] = ["keygen", "expand", "sign", "sign expanded"];
 
 /// Secrets that each operation is compared for.
 const SECRETS: usize = 6;
 
-/// A case's secret seed and randomizer. The first two are as unlike as bytes can be.
-fn secrets(params: &Params, number: usize) -> (Vec<u8>, Vec<u8>) {
-    let mut x = number as u64;
-    let mut bytes = |length: usize| -> Vec<u8> {
-        // Memory is asked for alike in all cases, so that addresses are the same.
-        let mut bytes = vec![0; length];
-        for byte in &mut bytes {
-            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            *byte = [0, 255, (x >> 56) as u8][number.min(2)];
-        }
-        bytes
-    };
-    (bytes(params.secret_key_bytes()), bytes(params.salt_bytes))
-}
-
-fn sign(engine: Engine, secret: &SecretKey, randomizer: &[u8]) -> Vec<u8> {
-    let options = SignOptions { verify: false };
-    sign_with_randomizer(&(engine, secret), MESSAGE, randomizer, options).unwrap().into_bytes()
-}
-
-thread_local! {
-    static ATTEMPTS: Cell<usize> = const { Cell::new(0) };
-    static SOLVING: Cell<usize> = const { Cell::new(0) };
-}
-
-fn counted(m: &[Block], u: &[Block], t: &[u8], r: &[u8], x: &mut [u8], scratch: &mut [Block]) -> bool {
-    ATTEMPTS.set(ATTEMPTS.get() + 1);
-    portable::KERNELS.sets[SOLVING.get()].solve(m, u, t, r, x, scratch)
-}
-
-/// The first numbers whose secrets sign without a restart.
-fn cases(params: &'static Params, count: usize) -> Vec<usize> {
-    let sets = portable::KERNELS.sets.map(|set| SetKernels { solve: counted, ..set });
-    let kernels = Box::leak(Box::new(Kernels { expand: portable::KERNELS.expand, sets }));
-    let counting = Engine { name: "portable", kernels };
-    SOLVING.set(params.index());
-    let attempts = |number: &usize| {
-        let (seed, randomizer) = secrets(params, *number);
-        ATTEMPTS.set(0);
-        sign(counting, &SecretKey::from_seed(params, &seed).unwrap(), &randomizer);
-        ATTEMPTS.get()
-    };
-    (0..1000).filter(|number| attempts(number) == 1).take(count).collect()
-}
-
-/// What an operation works on and makes.
-struct Work {
-    secret: SecretKey,
-    randomizer: Vec<u8>,
-    expanded: Option<SigningKey>,
-    made: Vec<u8>,
-}
-
-fn prepare(engine: Engine, params: &'static Params, number: usize, what: &str) -> Work {
-    let (seed, randomizer) = secrets(params, number);
-    let secret = SecretKey::from_seed(params, &seed).unwrap();
-    let expanded = (what == "sign expanded").then(|| SigningKey::new(engine, &secret));
-    Work { secret, randomizer, expanded, made: Vec::new() }
-}
-
-fn operate(engine: Engine, work: &mut Work, what: &str) {
-    let options = SignOptions { verify: false };
-    match (what, &work.expanded) {
-        ("keygen", _) => work.made = work.secret.public_key(engine).as_bytes().to_vec(),
-        ("expand", _) => work.expanded = Some(SigningKey::new(engine, &work.secret)),
-        (_, Some(key)) => {
-            let signature = sign_with_randomizer(key, MESSAGE, &work.randomizer, options);
-            work.made = signature.unwrap().into_bytes();
-        }
-        (_, None) => work.made = sign(engine, &work.secret, &work.randomizer),
-    }
-}
-
-fn compare(engine: Engine, params: &'static Params, what: &str, cases: &[usize]) -> Option<Report> {
+fn compare(engine: Engine, params: &'static Params, what: &'static str, cases: &[usize]) -> Option<Report> {
     let report = compared(
         &format!("{}, {}, {what}", engine.name(), params.name()),
         cases.len(),
-        |case| prepare(engine, params, cases[case], what),
-        |work| operate(engine, work, what),
+        |case| Work::new(engine, params, cases[case], what),
+        Work::run,
         |work| work.made.clone(),
     )?;
     // The trace is of what it seems to be of: what came out is right.
     for (case, answer) in &report.answers {
-        let mut work = prepare(engine, params, cases[*case], what);
-        operate(engine, &mut work, what);
+        let mut work = Work::new(engine, params, cases[*case], what);
+        work.run();
         assert!(*answer == work.made, "{what} gives something else when it is traced");
     }
     Some(report)
@@ -138,7 +56,7 @@ fn every_secret_takes_the_same_way() {
         return;
     }
     let params = Params::of(Round::Three, Set::Mayo1);
-    let cases = cases(params, SECRETS);
+    let cases = cases(Engine::portable(), params, SECRETS);
     assert_eq!(cases.len(), SECRETS);
     let (tally, mut leaking, mut covered) = (Tally::default(), Vec::new(), Vec::new());
     for engine in engines() {
@@ -182,7 +100,7 @@ fn planted_leaks_are_found_on_the_processor() {
         return;
     }
     let params = plants::params();
-    let cases = cases(params, 3);
+    let cases = cases(Engine::portable(), params, 3);
     let mut found = 0;
     // The tier that valgrind cannot judge; the others have their plants there.
     for engine in engines().into_iter().filter(|engine| engine.name() == "avx512") {

@@ -1,0 +1,152 @@
+//! The tests that run themselves under valgrind.
+#![forbid(unsafe_code)]
+
+use lanework_cpu::Settings;
+use lanework_leakage::memcheck::running;
+use lanework_leakage::plants::{self, BRANCH};
+use lanework_leakage::valgrind::{judged, say};
+
+use super::secrets::{both, done, secret};
+use super::*;
+use crate::backend::Kernels;
+use crate::backend::leaky::{self, Plant};
+use crate::check::Numbers;
+use crate::key::Magma;
+use crate::modes::Omac;
+
+/// All backends that this process has; one that is required must be among them, unless valgrind is in between.
+pub(super) fn choices() -> Vec<Result<Choice, lanework_cpu::Unavailable>> {
+    let settings = Settings::from_env().expect("the environment can be read");
+    let cpu: Cpu = settings.cpu();
+    let choose = |row: &lanework_cpu::Backend<Kernels>| {
+        let choice = Choice::new(&cpu, lanework_cpu::Select::Named(row.name()));
+        if let Err(why) = &choice {
+            let needed = if running() { TIERS.contains(&row.name()) } else { true };
+            assert!(!needed || !settings.requires(row.name()), "LANEWORK_REQUIRE names {why}");
+        }
+        choice
+    };
+    BACKENDS.iter().map(choose).collect()
+}
+
+#[test]
+fn no_branch_and_no_address_depends_on_a_secret() {
+    if running() {
+        for choice in choices().into_iter().flatten() {
+            eprintln!("{}", ran(choice.name()));
+            operate(choice);
+        }
+        observe(&headline("any", DERIVATIONS), derivations::derivations);
+        return;
+    }
+    let Some(said) = judged("leaks::tests::no_branch_and_no_address_depends_on_a_secret") else { return };
+    let (mut silent, mut leaking) = (Vec::new(), Vec::new());
+    let mut judge = |tier: &str, operation: &str, streebog: bool| {
+        let headline = headline(tier, operation);
+        let section = Section::of(&said, &headline);
+        if section.is_silent() && !streebog {
+            silent.push(headline);
+        } else if !(streebog && only_streebog(&section)) {
+            leaking.push(format!("{headline}\n{}", section.shortened("lanework_magma::")));
+        } else {
+            assert!(!section.is_silent(), "{headline}: Streebog leaks no longer; judge it like the others");
+        }
+    };
+    let mut covered = Vec::new();
+    for (row, choice) in BACKENDS.iter().zip(choices()) {
+        let tier = row.name();
+        match choice {
+            Err(why) => say(&format!("skipped {tier} under valgrind: {why}")),
+            Ok(_) if !TIERS.contains(&tier) && !said.contains(&ran(tier)) => say(&format!(
+                "skipped {tier} under valgrind, which does not know all of its instructions: {:?}",
+                row.needs()
+            )),
+            Ok(_) => {
+                covered.push(tier);
+                let kernels = kernels::OPERATIONS.iter().map(|(what, _)| what);
+                for what in kernels.chain(OPERATIONS.iter().map(|(what, _)| what)) {
+                    judge(tier, what, false);
+                }
+                judge(tier, CONTAINER_KEYS, true);
+                judge(tier, CONTAINER_CHUNKS, false);
+            }
+        }
+    }
+    judge("any", DERIVATIONS, true);
+    assert!(leaking.is_empty(), "secrets decide on branches or addresses:\n{}", leaking.join("\n"));
+    say(&format!(
+        "under valgrind: {} groups of operations of lanework-magma without a complaint, on {}; derived keys and keys of \
+         containers with complaints of the crate streebog, which looks up tables, and no other",
+        silent.len(),
+        covered.join(" and ")
+    ));
+}
+
+fn planted(plant: &Plant) -> String {
+    format!("{} with {} in {}", plant.tier, plant.function, plant.kernel)
+}
+
+/// A comparison of tags that ends early, as a tier would make it: its name, what memcheck says, and what runs it.
+fn comparisons(tier: &str) -> (&'static str, fn(&[u8], &[u8]) -> bool) {
+    match tier {
+        "portable" => ("plants::compare_until_different", plants::compare_until_different),
+        _ => ("plants::compare_lanes_until_different", leaky::compare_lanes),
+    }
+}
+
+/// A MAC that is looked at by such a comparison before it is released.
+fn compared_early(choice: Choice) {
+    let (hidden, open) = both(&mut Numbers(81));
+    let mac = |key| {
+        let mut mac = done("OMAC", Omac::new(Magma::with(key, choice), 8));
+        done("OMAC", mac.update(b"a message"));
+        mac.finish()
+    };
+    let right = mac(&open);
+    let (_, equal) = comparisons(choice.name());
+    assert!(equal(mac(&hidden).as_ref(), right.as_ref()));
+    // So does one that meets a received tag.
+    assert!(!equal(&secret(&[1; 8]), right.as_ref()));
+}
+
+#[test]
+fn planted_leaks_are_found_and_named() {
+    let settings = Settings::from_env().expect("the environment can be read");
+    let tiers: Vec<(&str, Choice)> =
+        choices().into_iter().flatten().map(|c| (c.name(), c)).filter(|(t, _)| TIERS.contains(t)).collect();
+    assert!(TIERS.iter().all(|t| !settings.requires(t) || tiers.iter().any(|(have, _)| have == t)));
+    let early = |tier: &str| headline(tier, "tags compared until they differ");
+    if running() {
+        for (tier, choice) in tiers {
+            for plant in leaky::of(tier) {
+                let operation = kernels::OPERATIONS.iter().find(|(what, _)| *what == plant.kernel);
+                let (what, operation) = operation.expect("an operation for every kernel");
+                observe(&headline(&planted(&plant), what), || operation(plant.kernels));
+            }
+            let plant = leaky::by_tables(tier);
+            observe(&headline(&planted(&plant), plant.kernel), || kernels::magma_blocks(plant.kernels));
+            observe(&early(tier), || compared_early(choice));
+        }
+        return;
+    }
+    let Some(said) = judged("leaks::tests::planted_leaks_are_found_and_named") else { return };
+    let mut found = 0;
+    let mut named = |headline: &str, complaint: &str, function: &str, file: &str| {
+        let section = Section::of(&said, headline);
+        assert!(!section.is_silent(), "nothing is said to {headline}");
+        assert!(
+            section.names(complaint, function, file),
+            "{headline}\nis called otherwise:\n{}",
+            section.words
+        );
+        found += 1;
+    };
+    for (tier, _) in &tiers {
+        for plant in leaky::of(tier).iter().chain([&leaky::by_tables(tier)]) {
+            let headline = headline(&planted(plant), plant.kernel);
+            named(&headline, plant.complaint, plant.function, plant.file);
+        }
+        named(&early(tier), BRANCH, comparisons(tier).0, plants::FILE);
+    }
+    say(&format!("under valgrind: {found} planted leaks of lanework-magma found, and named"));
+}
