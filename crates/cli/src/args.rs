@@ -72,6 +72,9 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+    /// The inner half of `check --leaks`, run under valgrind.
+    #[command(name = "__memcheck", hide = true)]
+    Memcheck(MemcheckArgs),
     /// The inner half of a race, started by bench.
     #[command(name = "__race", hide = true)]
     Race(RaceArgs),
@@ -93,6 +96,37 @@ pub(crate) struct CheckArgs {
     /// Only the known answers, all records of them.
     #[arg(long, conflicts_with = "quick")]
     pub(crate) known_answers: bool,
+    /// Instead, whether anything that can be seen from outside depends on secrets. WHAT may also be "planted": the leaks alone
+    /// that the checks have to find. Without WHAT: magma, and mayo/round3/mayo1.
+    #[arg(long, conflicts_with_all = ["quick", "known_answers"])]
+    pub(crate) leaks: bool,
+    /// Only these means.
+    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',', requires = "leaks")]
+    pub(crate) means: Vec<MeansName>,
+    /// Seconds for each series of timings: 60, or a million samples where the operation is shorter than 50 us.
+    #[arg(long, value_name = "N", value_parser = seconds, requires = "leaks")]
+    pub(crate) seconds: Option<f64>,
+}
+
+/// A way to look for leaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MeansName {
+    /// Runs on several secrets, compared instruction by instruction on this processor.
+    Traced,
+    /// Every instruction that ran, against a list of those whose time does not depend on data.
+    Instructions,
+    /// Valgrind's memcheck, with secrets undefined.
+    Valgrind,
+    /// Fixed secrets against random ones, by the clock.
+    Timing,
+}
+
+/// `__memcheck`.
+#[derive(Debug, Args)]
+pub(crate) struct MemcheckArgs {
+    /// As for check.
+    #[arg(default_value = "")]
+    pub(crate) what: String,
 }
 
 /// How long and how often races run.

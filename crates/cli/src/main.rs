@@ -7,6 +7,7 @@ mod check;
 mod choice;
 mod doctor;
 mod files;
+mod leaks;
 mod magma;
 mod mayo;
 mod outcome;
@@ -62,6 +63,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     match cli.command {
         None => tour::run(&session),
         Some(Command::Doctor) => doctor::run(&session),
+        Some(Command::Check(a)) if a.leaks => leaks::run(&session, &a),
         Some(Command::Check(a)) => check::run(&session, &a),
         Some(Command::Bench(a)) => bench::run(&session, &a),
         Some(Command::Compare(a)) => bench::compare(&session, &a),
@@ -80,6 +82,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
             Ok(Outcome::Yes)
         }
         Some(Command::Man { out }) => files::man_pages(&Cli::command(), out.as_deref()),
+        Some(Command::Memcheck(a)) => leaks::under_memcheck(&session, &a),
         Some(Command::Race(a)) => bench::worker(&session, &a),
         #[cfg(feature = "study")]
         Some(Command::Workload(a)) => study::workload(&session, &a),

@@ -12,6 +12,8 @@ use lanework_lab::subject::Subject;
 
 pub mod integer;
 pub mod lanes;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod leaks;
 pub mod magma;
 pub mod mayo;
 #[cfg(feature = "study")]

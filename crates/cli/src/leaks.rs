@@ -1,0 +1,214 @@
+//! `lanework check --leaks`.
+#![forbid(unsafe_code)]
+
+use crate::args::{CheckArgs, MemcheckArgs};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub(crate) use here::{run, under_memcheck};
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+pub(crate) fn run(_: &Session, _: &CheckArgs) -> Result<Outcome, Failure> {
+    Err(Failure::unavailable("leaks are looked for on Linux on x86-64 only"))
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+pub(crate) fn under_memcheck(_: &Session, _: &MemcheckArgs) -> Result<Outcome, Failure> {
+    Err(Failure::unavailable("leaks are looked for on Linux on x86-64 only"))
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod here {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use lanework_subjects::leaks::evidence::{Means, PlantedRow, Row};
+    use lanework_subjects::leaks::{self, Evidence, Request};
+
+    use super::{CheckArgs, Failure, MemcheckArgs, Outcome, Session};
+    use crate::args::MeansName;
+
+    pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failure> {
+        if cfg!(debug_assertions) {
+            return Err(Failure::unavailable(
+                "debug assertions branch on secrets: leaks are judged in an optimised build, `cargo run --release`",
+            ));
+        }
+        let means = |name: &MeansName| match name {
+            MeansName::Traced => Means::Traced,
+            MeansName::Instructions => Means::Instructions,
+            MeansName::Valgrind => Means::Valgrind,
+            MeansName::Timing => Means::Timing,
+        };
+        let means = match &args.means[..] {
+            [] => Means::ALL.to_vec(),
+            some => some.iter().map(means).collect(),
+        };
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed).map_err(|e| Failure::unavailable(format!("no random numbers: {e}")))?;
+        let request = Request {
+            what: args.what.clone(),
+            means,
+            time: args.seconds.map(Duration::from_secs_f64),
+            seed: u64::from_le_bytes(seed),
+        };
+        let child = ["__memcheck".to_owned(), args.what.clone()];
+        let valgrind = || leaks::run_under_valgrind(&child);
+        let all = leaks::gather(&session.context, &request, &valgrind, &mut |piece| match piece {
+            Evidence::Operation(row) => session.say(line(row)),
+            Evidence::Planted(row) => session.say(planted(row)),
+        });
+        let (rows, planted): (Vec<&Row>, Vec<&PlantedRow>) = parts(&all);
+        if rows.is_empty() && args.what != "planted" {
+            return Err(Failure::input(format!(
+                "no operation on secrets under '{}'; try magma, magma/ctr, mayo, mayo/round2, mayo/*/mayo1/sign or planted",
+                args.what
+            )));
+        }
+        let failed = rows.iter().filter(|row| row.finding.fails()).count()
+            + planted.iter().filter(|row| !row.right).count();
+        if session.json {
+            println!("{}", json(&rows, &planted));
+        } else {
+            println!("\n{}", table(&rows, &request.means));
+            println!("{}", summary(&rows, &planted));
+        }
+        Ok(Outcome::from_bool(failed == 0))
+    }
+
+    pub(crate) fn under_memcheck(session: &Session, args: &MemcheckArgs) -> Result<Outcome, Failure> {
+        leaks::under_memcheck(&session.context, &args.what);
+        Ok(Outcome::Yes)
+    }
+
+    fn parts(all: &[Evidence]) -> (Vec<&Row>, Vec<&PlantedRow>) {
+        let (mut rows, mut planted) = (Vec::new(), Vec::new());
+        for piece in all {
+            match piece {
+                Evidence::Operation(row) => rows.push(row),
+                Evidence::Planted(row) => planted.push(row),
+            }
+        }
+        (rows, planted)
+    }
+
+    /// A row for people.
+    fn line(row: &Row) -> String {
+        let Row { what, backend, means, finding, extent } = row;
+        let parts = [extent.as_str(), finding.detail()];
+        let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        format!("{:7} {means:12} {backend:10} {what}: {}", finding.word(), said.join("; "))
+    }
+
+    fn planted(row: &PlantedRow) -> String {
+        let word = match (row.sound, row.right) {
+            (false, true) => "found",
+            (true, true) => "sound",
+            (false, false) => "MISSED",
+            (true, false) => "ACCUSED",
+        };
+        format!("{word:7} {:12} {:10} planted {}: {}", row.means, row.tier, row.plant, row.said)
+    }
+
+    /// One line for each operation and backend, one column for each means.
+    fn table(rows: &[&Row], means: &[Means]) -> String {
+        let mut lines: BTreeMap<(&str, usize), (&str, BTreeMap<Means, &str>)> = BTreeMap::new();
+        let mut backends: Vec<&str> = Vec::new();
+        for row in rows {
+            let order = backends.iter().position(|b| *b == row.backend).unwrap_or_else(|| {
+                backends.push(&row.backend);
+                backends.len() - 1
+            });
+            let entry = lines.entry((&row.what, order)).or_insert((&row.backend, BTreeMap::new()));
+            entry.1.insert(row.means, row.finding.word());
+        }
+        let mut text = format!("{:44} {:10}", "operation", "backend");
+        for one in means {
+            text += &format!(" {one:12}");
+        }
+        for ((what, _), (backend, found)) in lines {
+            text += &format!("\n{what:44} {backend:10}");
+            for one in means {
+                text += &format!(" {:12}", found.get(one).unwrap_or(&"-"));
+            }
+        }
+        text
+    }
+
+    fn summary(rows: &[&Row], planted: &[&PlantedRow]) -> String {
+        let count = |word: &str| rows.iter().filter(|row| row.finding.word() == word).count();
+        let leaks: Vec<&&PlantedRow> = planted.iter().filter(|row| !row.sound).collect();
+        format!(
+            "{} clean, {} leaks, {} known, {} broken, {} not applicable; {} of {} planted leaks found",
+            count("clean"),
+            count("LEAK"),
+            count("known"),
+            count("BROKEN"),
+            count("n/a"),
+            leaks.iter().filter(|row| row.right).count(),
+            leaks.len(),
+        )
+    }
+
+    fn json(rows: &[&Row], planted: &[&PlantedRow]) -> serde_json::Value {
+        let row = |row: &&Row| {
+            serde_json::json!({
+                "what": row.what, "backend": row.backend, "means": row.means.name(),
+                "finding": row.finding.word().to_lowercase(), "detail": row.finding.detail(),
+                "extent": row.extent,
+            })
+        };
+        let plant = |row: &&PlantedRow| {
+            serde_json::json!({
+                "tier": row.tier, "plant": row.plant, "means": row.means.name(), "sound": row.sound,
+                "right": row.right, "said": row.said,
+            })
+        };
+        serde_json::json!({
+            "results": rows.iter().map(row).collect::<Vec<_>>(),
+            "planted": planted.iter().map(plant).collect::<Vec<_>>(),
+        })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use lanework_subjects::leaks::evidence::Finding;
+
+        fn row(what: &str, backend: &str, means: Means, finding: Finding) -> Row {
+            Row { what: what.into(), backend: backend.into(), means, finding, extent: "5 secrets".into() }
+        }
+
+        #[test]
+        fn a_leak_stands_in_its_line_its_column_and_the_count() {
+            let rows = [
+                row("magma/ctr", "portable", Means::Traced, Finding::Clean),
+                row("magma/ctr", "avx2", Means::Traced, Finding::Leak("`je` in f".into())),
+                row("magma/ctr", "avx2", Means::Timing, Finding::NotApplicable("why".into())),
+            ];
+            let rows: Vec<&Row> = rows.iter().collect();
+            assert_eq!(line(rows[1]), "LEAK    traced       avx2       magma/ctr: 5 secrets; `je` in f");
+            let table = table(&rows, &[Means::Traced, Means::Timing]);
+            let lines: Vec<Vec<&str>> = table.lines().map(|l| l.split_whitespace().collect()).collect();
+            assert_eq!(lines[1], ["magma/ctr", "portable", "clean", "-"]);
+            assert_eq!(lines[2], ["magma/ctr", "avx2", "LEAK", "n/a"]);
+            let missed = PlantedRow {
+                tier: "avx2",
+                plant: "load_by_lanes",
+                means: Means::Traced,
+                sound: false,
+                right: false,
+                said: "no difference".into(),
+            };
+            assert!(planted(&missed).starts_with("MISSED"));
+            assert_eq!(
+                summary(&rows, &[&missed]),
+                "1 clean, 1 leaks, 0 known, 0 broken, 1 not applicable; 0 of 1 planted leaks found"
+            );
+            let json = json(&rows, &[&missed]);
+            assert_eq!(json["results"][1]["finding"], "leak");
+            assert_eq!(json["planted"][0]["right"], false);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Leak evidence of every primitive that has secrets, and of the leaks that are planted so that the checks are seen working.
+//!
+//! The delay function and its integers work on public numbers alone; they have a row that says so.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use lanework_leakage::evidence::{Finding, Means, PlantedRow, Row, Subject};
+use lanework_leakage::judge::{self, Extent};
+use lanework_leakage::memcheck::make_secret;
+use lanework_leakage::plants::{self, ADDRESS, BRANCH, Gives, Plant};
+use lanework_leakage::timing::{self, Effort};
+use lanework_leakage::valgrind::{self, NotRun, Section, observe};
+
+use crate::{Context, selects};
+
+pub use lanework_leakage::evidence;
+
+/// What is judged where nothing is named: all of Magma, and MAYO's first set.
+pub const USUAL: [&str; 2] = ["mayo/round3/mayo1", "magma"];
+
+/// What to judge, and how long.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// A path's first components; the usual for "".
+    pub what: String,
+    /// The means.
+    pub means: Vec<Means>,
+    /// Time of one series of timings; the default if left out.
+    pub time: Option<Duration>,
+    /// What classes and cases of timings are drawn with.
+    pub seed: u64,
+}
+
+impl Request {
+    fn wants(&self, path: &str) -> bool {
+        match self.what.as_str() {
+            "" => USUAL.iter().any(|usual| selects(usual, path)),
+            "planted" => false,
+            what => selects(what, path),
+        }
+    }
+
+    fn effort(&self) -> Effort {
+        Effort { time: self.time.unwrap_or(Effort::default().time), ..Effort::default() }
+    }
+}
+
+/// One piece of evidence.
+#[derive(Clone, Debug)]
+pub enum Evidence {
+    /// About an operation.
+    Operation(Row),
+    /// About a planted leak.
+    Planted(PlantedRow),
+}
+
+/// Gathers the evidence that was asked for, telling `progress` of each piece. `under_valgrind` runs [`under_memcheck`] in a
+/// child, and gives its standard error.
+pub fn gather(
+    context: &Context,
+    request: &Request,
+    under_valgrind: &dyn Fn() -> Result<String, NotRun>,
+    progress: &mut dyn FnMut(&Evidence),
+) -> Vec<Evidence> {
+    let mut all = Vec::new();
+    let mut tell = |piece: Evidence| {
+        progress(&piece);
+        all.push(piece);
+    };
+    let has = |means| request.means.contains(&means);
+    let extent = Extent::default();
+    let said = has(Means::Valgrind).then(under_valgrind);
+    if has(Means::Traced) {
+        judge::traced_plants(extent).into_iter().for_each(|row| tell(Evidence::Planted(row)));
+    }
+    if has(Means::Instructions) {
+        judge::instruction_plants(extent).into_iter().for_each(|row| tell(Evidence::Planted(row)));
+    }
+    if let Some(Ok(said)) = &said {
+        planted_under_memcheck(said).into_iter().for_each(|row| tell(Evidence::Planted(row)));
+    }
+    if has(Means::Timing) {
+        let effort = request.effort();
+        timing::plants(effort, request.seed).into_iter().for_each(|row| tell(Evidence::Planted(row)));
+    }
+    for (what, why) in
+        [("vdf", "all numbers of the delay function are public"), ("integer", "so are its integers")]
+    {
+        if request.what.is_empty() || selects(&request.what, what) {
+            for means in &request.means {
+                let finding = Finding::NotApplicable(why.into());
+                tell(Evidence::Operation(row(what.into(), "any", *means, finding)));
+            }
+        }
+    }
+    let wanted = |path: &str| request.wants(path);
+    if let Some(said) = &said {
+        let said = said.as_ref().map(String::as_str);
+        let rows = lanework_mayo::leaks::memcheck_rows(&context.cpu, &wanted, said);
+        rows.into_iter().for_each(|row| tell(Evidence::Operation(required(context, row))));
+        let rows = lanework_magma::leaks::memcheck_rows(&context.cpu, &wanted, said);
+        rows.into_iter().for_each(|row| tell(Evidence::Operation(required(context, row))));
+    }
+    let mut subjects = lanework_mayo::leaks::subjects(&context.cpu, &wanted);
+    subjects.extend(lanework_magma::leaks::subjects(&context.cpu, &wanted));
+    for (path, subject) in subjects {
+        for means in &request.means {
+            let found = match (&subject, means) {
+                (_, Means::Valgrind) => continue,
+                (Err(why), _) => {
+                    let finding = Finding::NotApplicable(why.why.clone());
+                    required(context, row(path.clone(), &why.what, *means, finding))
+                }
+                (Ok(subject), Means::Traced) => judge::traced(subject, extent),
+                (Ok(subject), Means::Instructions) => judge::instructions(subject, extent),
+                (Ok(subject), Means::Timing) => timed(subject, request),
+            };
+            tell(Evidence::Operation(found));
+        }
+    }
+    all
+}
+
+fn timed(subject: &Subject, request: &Request) -> Row {
+    timing::judge(subject, request.effort(), request.seed)
+}
+
+fn row(what: String, backend: &str, means: Means, finding: Finding) -> Row {
+    Row { what, backend: backend.to_owned(), means, finding, extent: String::new() }
+}
+
+/// A required backend that is not there must not pass unseen.
+fn required(context: &Context, mut row: Row) -> Row {
+    let mayo = lanework_mayo::backend::BACKENDS.iter().map(|b| (b.name(), b.get(&context.cpu).is_ok()));
+    let magma = lanework_magma::backend::BACKENDS.iter().map(|b| (b.name(), b.get(&context.cpu).is_ok()));
+    let there = mayo.chain(magma).filter(|(name, _)| *name == row.backend).all(|(_, there)| there);
+    if let Finding::NotApplicable(why) = &row.finding
+        && !there
+        && context.settings.requires(&row.backend)
+    {
+        row.finding = Finding::Broken(format!("required, but {why}"));
+    }
+    row
+}
+
+/// Plants that the child runs: of the tiers that valgrind can run.
+fn for_memcheck() -> impl Iterator<Item = Plant> {
+    plants::ALL.into_iter().filter(|plant| plant.tier != "avx512")
+}
+
+fn headline(plant: &Plant) -> String {
+    format!("## planted: {} on {}", plant.function, plant.tier)
+}
+
+/// What the child does under valgrind: the plants, and whatever of the operations is wanted.
+pub fn under_memcheck(context: &Context, what: &str) {
+    let request = Request { what: what.to_owned(), means: Vec::new(), time: None, seed: 0 };
+    for plant in for_memcheck() {
+        // Of the heap, so that the compiler does not know what is in there.
+        let secret = std::hint::black_box(vec![0x5a; 16]);
+        make_secret(&secret);
+        observe(&headline(&plant), || (plant.run)(std::hint::black_box(&secret)));
+    }
+    let wanted = |path: &str| request.wants(path);
+    lanework_mayo::leaks::under_memcheck(&context.cpu, &wanted);
+    lanework_magma::leaks::under_memcheck(&context.cpu, &wanted);
+}
+
+/// Whether memcheck found each planted leak and named it.
+fn planted_under_memcheck(said: &str) -> Vec<PlantedRow> {
+    // Divisions are none of memcheck's business.
+    let judged = for_memcheck().filter(|plant| plant.gives != Gives::Division && plants::runs(plant.tier));
+    let judge = |plant: Plant| {
+        let sound = plant.gives == Gives::Nothing;
+        let words = if plant.gives == Gives::Memory { ADDRESS } else { BRANCH };
+        let (right, said) = match Section::find(said, &headline(&plant)) {
+            None => (false, "it was not run".to_owned()),
+            Some(section) if section.is_silent() => (sound, "no complaint".to_owned()),
+            Some(section) => {
+                let named = section.names(words, plant.function, plants::FILE);
+                (named && !sound, section.shortened(plants::FILE).replace('\n', ";"))
+            }
+        };
+        PlantedRow { tier: plant.tier, plant: plant.function, means: Means::Valgrind, sound, right, said }
+    };
+    judged.map(judge).collect()
+}
+
+/// Runs this program's hidden command under valgrind.
+///
+/// # Errors
+/// [`NotRun`]; where this program's own file cannot be found too.
+pub fn run_under_valgrind(arguments: &[String]) -> Result<String, NotRun> {
+    let this =
+        std::env::current_exe().map_err(|e| NotRun::Failed(format!("this program has no file: {e}")))?;
+    valgrind::run(&this, arguments).map(|(said, _)| said)
+}
