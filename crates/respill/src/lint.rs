@@ -144,6 +144,9 @@ pub fn lint(analysis: &Analysis) -> Vec<Finding> {
         })
         .collect();
     out.sort_by_key(|finding| (finding.at.line, finding.fault));
+    // Once floating point has met MMX in use, whatever it does next only follows from that.
+    let mut told = BTreeSet::new();
+    out.retain(|finding| finding.fault != Fault::Float || told.insert((finding.unit, finding.since.clone())));
     out
 }
 

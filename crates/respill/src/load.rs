@@ -137,8 +137,8 @@ impl Loaded {
         Loaded::beside(program, externals, None)
     }
 
-    /// Places a version of a program: constants that it has in common with the one that was loaded before are that one's, so that
-    /// both compute with the same addresses. The other must outlive this one.
+    /// Places a version of a program: constants and variables that it has in common with the one that was loaded before are that
+    /// one's, so that both compute with the same addresses. The other must outlive this one.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -221,6 +221,12 @@ impl Loaded {
         for (number, bytes) in &filled {
             if !room.shared.contains(number) {
                 mapping.write((placed[number].address - base) as usize, bytes);
+            }
+        }
+        for (number, bytes) in filled {
+            // Whether two sections are equal is a matter of what stands in the file.
+            if let Some(piece) = placed.get_mut(&number).filter(|piece| !piece.plain) {
+                piece.bytes = bytes;
             }
         }
         mapping.write((room.stubs_at - base) as usize, &room.stub_bytes());
@@ -307,10 +313,39 @@ impl Loaded {
         }
     }
 
+    /// What its variables hold now.
+    #[must_use]
+    pub fn variables(&self) -> Vec<(u64, Vec<u8>)> {
+        let own = self.pieces.iter().filter(|piece| piece.kind == Group::Data && !piece.bytes.is_empty());
+        own.map(|piece| (piece.address, sys::kept(piece.address, piece.bytes.len()))).collect()
+    }
+
+    /// Puts its variables back to what they held when [`Loaded::variables`] was asked.
+    ///
+    /// # Panics
+    /// If they are another program's.
+    pub fn put_back(&self, variables: &[(u64, Vec<u8>)]) {
+        for (address, bytes) in variables {
+            let own = |piece: &&Piece| piece.address == *address && piece.bytes.len() == bytes.len();
+            assert!(
+                self.pieces.iter().any(|piece| own(&piece) && piece.kind == Group::Data),
+                "its own variables"
+            );
+            sys::restore(*address, bytes);
+        }
+    }
+
+    /// Puts its variables back to what they were when it was loaded.
+    pub fn reset(&self) {
+        for piece in self.pieces.iter().filter(|piece| piece.kind == Group::Data) {
+            sys::restore(piece.address, &piece.bytes);
+        }
+    }
+
     /// Where an equal section of this one lies that is the same in every place.
     fn same(&self, piece: &Piece) -> Option<u64> {
         let equal = |mine: &&Piece| mine.name == piece.name && mine.plain && mine.bytes == piece.bytes;
-        (piece.kind == Group::Constant && piece.plain)
+        (piece.kind != Group::Code && piece.plain)
             .then(|| self.pieces.iter().find(equal).map(|mine| mine.address))
             .flatten()
     }

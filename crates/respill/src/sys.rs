@@ -81,6 +81,19 @@ impl Drop for Mapping {
     }
 }
 
+/// A copy of a loaded program's variables.
+pub(crate) fn kept(address: u64, count: usize) -> Vec<u8> {
+    // SAFETY: as for `restore`; the pages are readable.
+    unsafe { std::slice::from_raw_parts(address as *const u8, count) }.to_vec()
+}
+
+/// Puts bytes to an address of a loaded program's variables.
+pub(crate) fn restore(address: u64, bytes: &[u8]) {
+    // SAFETY: `load` hands in sections that it has placed in a mapping of its own, which is writable there and lives as long as the
+    // program; foreign code is not running meanwhile, and no reference to that memory exists.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) }
+}
+
 /// A function of this process, by its name.
 pub(crate) fn function(name: &str) -> Option<u64> {
     let name = CString::new(name).ok()?;

@@ -305,3 +305,91 @@ f:      movq %rdi, -8(%rsp)
     assert!(all.has("diverged"), "{all}");
     assert!(all.to_string().contains("borrowed on the way"), "{all}");
 }
+
+/// A decapsulation in small: what was hashed into an array on the stack is compared by a helper with what is expected; the array's
+/// words were written one by one, like spilled values. Where it does not fit, an answer comes from the secret alone.
+const DECAPSULATES: &str = "
+        .globl dec
+dec:    subq $88, %rsp
+        movq %rdi, 72(%rsp)             # where the answer goes
+        movq 8(%rdx), %rax              # a copy of the key's hash, word by word
+        movq %rax, 16(%rsp)
+        movq 16(%rdx), %rax
+        movq %rax, 24(%rsp)
+        movq (%rdx), %r8                # the secret
+        movq %rsi, %r9                  # the ciphertext
+        leaq 16(%rsp), %rdi
+        call L_hash                     # reads the copy through a pointer
+        movq 72(%rsp), %rdi
+        xorq 8(%r9), %rax               # 0 if the ciphertext is one that was made with this key
+        negq %rax
+        sbbq %rax, %rax                 # all ones if not
+        movq (%r9), %rcx
+        xorq %r8, %rcx                  # what a valid one gives
+        leaq 12345(%r8), %rdx           # what another one gives
+        xorq %rcx, %rdx
+        andq %rax, %rdx
+        xorq %rdx, %rcx
+        movq %rcx, (%rdi)
+        movq 16(%rsp), %rax
+        movq 24(%rsp), %rax
+        xorl %eax, %eax
+        addq $88, %rsp
+        ret
+L_hash: movq (%rdi), %rax
+        rolq $9, %rax
+        addq 8(%rdi), %rax
+        imulq $0x61c88647, %rax, %rax
+        ret
+        .globl enc
+enc:    movq 8(%rsi), %rax              # (ciphertext, key, message)
+        rolq $9, %rax
+        addq 16(%rsi), %rax
+        imulq $0x61c88647, %rax, %rax
+        movq %rdx, (%rdi)
+        movq %rax, 8(%rdi)
+        ret
+";
+
+#[test]
+fn what_plain_random_testing_lets_pass_is_refused() {
+    use lanework_respill::validate::Versions;
+    use lanework_respill::validate::differ::{Stack, differential};
+    let original = analysed(DECAPSULATES);
+    let plan = plan::plan(&original, &wish(Bank::Mm));
+    assert!(plan.homes.len() >= 3, "{:?}", plan.stays);
+    let text = rewrite::rewrite(&original, &plan, Rewriting::default()).unwrap().text;
+    let other = program(&text);
+    let versions = Versions::new(&original.program, &other, &Options::default().externals).unwrap();
+    let limit = Options::default().time;
+    let plain = |case: &str, stack| {
+        let case = Case::parse(case).unwrap();
+        differential(&case, &versions, 1000, stack, limit).unwrap()
+    };
+    // Random inputs never fit the key, and with those that do the call before has left the right bytes where nothing is put now.
+    let random = "measure dec(ss: out 8, ct: random 16, key: random 24)";
+    let valid = "key = random 24; call enc(ct: out 16, key, 77); measure dec(ss: out 8, ct, key)";
+    for case in [random, valid] {
+        let found = plain(case, Stack::AsLeft);
+        assert_eq!((found.inputs, found.reason), (1000, None), "{case}");
+    }
+    // Even noise on the stack shows nothing with random inputs: the answer is the one for a ciphertext that does not fit.
+    assert_eq!(plain(random, Stack::Poisoned).reason, None);
+    assert!(plain(valid, Stack::Poisoned).reason.is_some());
+    // Every one of these is refused, whatever the input, with the instruction at fault.
+    for case in [random, valid] {
+        let Some(refused) = refused(DECAPSULATES, &text, case, "aliased") else { return };
+        assert!(refused.has("diverged"), "{refused}");
+        assert!(
+            refused.to_string().contains("`movq (%rdi), %rax`: reads the bytes of the slot at -72 of dec"),
+            "{refused}"
+        );
+        let stay = refused.stay();
+        assert_eq!(stay.len(), 2, "{refused}");
+        let plan = plan::plan(&original, &Wish { stay, ..wish(Bank::Mm) });
+        assert!(!plan.homes.is_empty());
+        let text = rewrite::rewrite(&original, &plan, Rewriting::default()).unwrap().text;
+        let certificate = judged(&original, &text, case, &few()).unwrap().unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(certificate.alone().1, 1, "{certificate}");
+    }
+}

@@ -111,6 +111,7 @@ fn talk(case: &Case, versions: &Versions, inputs: u64, stack: Stack, voice: &mut
     let pool: Vec<Vec<u64>> = (0..8).map(poison).collect();
     for input in 0..inputs {
         voice.say(&[INPUT, ORIGINAL]);
+        versions.original.reset();
         let ready = case
             .prepare(&versions.original, &mut arena, input)
             .and_then(|one| Ok([one, case.ready_in(&versions.rewritten, &mut arena)?]));
@@ -122,10 +123,12 @@ fn talk(case: &Case, versions: &Versions, inputs: u64, stack: Stack, voice: &mut
                 return;
             }
         };
-        let before = arena.contents().to_vec();
+        let (before, variables) = (arena.contents().to_vec(), versions.original.variables());
         let mut turn = 2 * input as usize;
         let mut once = |ready: &Ready, arena: &mut Arena| {
             arena.restore(&before);
+            versions.rewritten.reset();
+            versions.original.put_back(&variables);
             sys::seed_random_bytes(Stream::new(input).word());
             turn += 1;
             match stack {

@@ -28,7 +28,7 @@ pub(super) struct Writers {
     pub(super) counts: HashMap<usize, u64>,
     /// What is wrong.
     pub(super) reasons: Vec<Reason>,
-    told: BTreeSet<(Key, u64, bool)>,
+    told: BTreeSet<(Key, u8)>,
 }
 
 /// A byte's last writer: an instruction of the program (its number and one), or other code (from this on).
@@ -63,8 +63,9 @@ impl Walk<'_> {
         (1..OTHER).contains(&writer).then(|| self.slot_of.get(&(writer as usize - 1)).copied()).flatten()
     }
 
-    fn tell(&mut self, key: Key, writer: u32, kind: bool, reason: impl FnOnce(SlotName, Place) -> Reason) {
-        if self.out.told.insert((key, u64::from(writer), kind)) {
+    fn tell(&mut self, key: Key, writer: u32, kind: u8, reason: impl FnOnce(SlotName, Place) -> Reason) {
+        // The first of each kind tells enough: an array that a slot is part of is touched everywhere.
+        if self.out.told.insert((key, kind)) {
             let place = if writer == 0 { Place::outside(0) } else { self.place(writer) };
             self.out.reasons.push(reason(SlotName::of(self.analysis, key), place));
         }
@@ -96,15 +97,15 @@ impl Walk<'_> {
                 match own {
                     Some(key) if owner == Some(key) && call == now => (),
                     Some(key) if writer == 0 || owner == Some(key) => {
-                        self.tell(key, me, false, Reason::LoadBeforeStore);
+                        self.tell(key, me, 0, Reason::LoadBeforeStore);
                     }
                     Some(key) => {
-                        self.tell(key, writer, true, |slot, by| Reason::Aliased { slot, by, writes: true });
+                        self.tell(key, writer, 1, |slot, by| Reason::Aliased { slot, by, writes: true });
                     }
                     None => {
                         if let Some(key) = owner {
                             let aliased = |slot, by| Reason::Aliased { slot, by, writes: false };
-                            self.tell(key, me, false, aliased);
+                            self.tell(key, me, 2, aliased);
                         }
                     }
                 }
