@@ -1,2 +1,3 @@
-// The self-test's kernels as C++.
+// The self-test and its counterpart as C++.
 #include "../src/backend/selftest.cu"
+#include "faults.cu"

@@ -82,7 +82,7 @@ impl Machine for Emulated {
     fn free(&self, address: u64, bytes: usize, wipe: bool) {
         let mut state = self.state();
         self.settle(&mut state);
-        if wipe && self.grave.cause().is_none() {
+        if wipe && !self.grave.is_lost() {
             let number = usize::MAX;
             state.push(number, Work::Zero { at: address as usize, bytes });
             let _ = state.drain(number);
