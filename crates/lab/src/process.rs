@@ -257,6 +257,9 @@ fn by_figure(
         pairs: fours[i].iter().map(|four| pair_of(four, figure.of)).collect(),
         ..if i == 0 { like.control.clone() } else { like.series[i - 1].clone() }
     };
+    // Linux starts a child's peak at its parent's: where neither of two needed more than we do, the figure is ours.
+    let ours = own_peak_kib().filter(|_| figure.name == "peak");
+    let theirs = |i: usize| fours[i].iter().flatten().any(|run| ours.is_none_or(|own| run.peak_kib > own));
     let countable = |i: usize| fours[i].iter().flatten().all(|run| (figure.of)(run) > 0);
     if !countable(0) {
         remarks.push(format!(
@@ -268,7 +271,12 @@ fn by_figure(
     samples.control = series(0);
     samples.series.clear();
     for i in 1..programs.len() {
-        if countable(i) {
+        if !theirs(i) {
+            remarks.push(format!(
+                "{}: neither it nor {} needs more memory than this command",
+                programs[i].name, programs[0].name
+            ));
+        } else if countable(i) {
             samples.series.push(series(i));
         } else {
             remarks.push(format!(

@@ -154,8 +154,13 @@ pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
         let mut plane = plane.map_err(failed)?;
         let noise = rows.iter().map(|r| r.noise).fold(0.0, f64::max);
         let (left, right) = axis.clamped(1.0 / (1.0 + noise), 1.0 + noise);
-        let band = Rectangle::new([(left, 0.0), (right, rows.len() as f64)], NOISE.filled());
-        plane.draw_series([band]).map_err(failed)?;
+        // The band and the line of 1 stand beside the marks only: names and words would be struck through.
+        let beside = |i: usize| (i as f64 + 0.04, i as f64 + 0.54);
+        for i in 0..rows.len() {
+            let (foot, top) = beside(i);
+            let band = Rectangle::new([(left, foot), (right, top)], NOISE.filled());
+            plane.draw_series([band]).map_err(failed)?;
+        }
         plane
             .configure_mesh()
             .disable_y_mesh()
@@ -169,13 +174,11 @@ pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
             .axis_desc_style(label(SMALL, QUIET, HPos::Center, VPos::Bottom))
             .draw()
             .map_err(failed)?;
-        let one = 1.0;
-        plane
-            .draw_series([PathElement::new(
-                vec![(one, 0.0), (one, rows.len() as f64)],
-                QUIET.stroke_width(1),
-            )])
-            .map_err(failed)?;
+        for i in 0..rows.len() {
+            let (foot, top) = beside(i);
+            let line = PathElement::new(vec![(1.0, foot), (1.0, top)], QUIET.stroke_width(1));
+            plane.draw_series([line]).map_err(failed)?;
+        }
         for (i, row) in rows.iter().enumerate() {
             // From the top down.
             let y = (rows.len() - i) as f64;

@@ -67,7 +67,7 @@ fn against(subject: &str, baseline: &str, rows: &[&ResultRow]) -> Result<Figure,
         .collect();
     let first = rows
         .first()
-        .map_or(String::new(), |r| format!("{baseline} takes {}. ", table::amount(r, r.baseline_median)));
+        .map_or(String::new(), |r| format!(", which takes {}", table::amount(r, r.baseline_median)));
     let noise = rows.iter().map(|r| r.noise).fold(0.0, f64::max);
     let words: Vec<String> = rows
         .iter()
@@ -77,7 +77,7 @@ fn against(subject: &str, baseline: &str, rows: &[&ResultRow]) -> Result<Figure,
         title: subject.to_owned(),
         svg: chart::ratios(&ratios, &format!("{subject} against {baseline}: {}", words.join("; ")))?,
         caption: format!(
-            "Against {baseline}. {first}Bars are intervals at an error rate of 1 %; the shaded band is the noise floor of {}.",
+            "Against {baseline}{first}. Bars are intervals at an error rate of 1 %; the shaded band is the noise floor of {}.",
             table::floor(noise)
         ),
     })
