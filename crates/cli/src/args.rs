@@ -53,6 +53,10 @@ pub(crate) enum Command {
     /// Run a study: a published question, asked again on this machine.
     #[cfg(feature = "study")]
     Study(StudyArgs),
+    /// Show records as one HTML page: no network, light and dark, on a phone too.
+    Report(ReportArgs),
+    /// Past records: list, compare two, follow one figure, look for regressions on this machine.
+    History(crate::history::HistoryArgs),
     /// Magma and GOST 28147-89: encrypting files and pipes, sealing messages, MACs, wrapping keys.
     Magma(crate::magma::args::MagmaArgs),
     /// MAYO signatures: keys, signing, verifying.
@@ -180,6 +184,13 @@ pub(crate) struct BenchArgs {
     /// List the subjects and their variants instead of racing them.
     #[arg(long)]
     pub(crate) list: bool,
+    /// Race two whole commands instead: wall, user and system time and peak memory, in pairs. Without a shell; whoever wants
+    /// one writes `sh -c '...'`.
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["what", "only", "baseline", "list"])]
+    pub(crate) process: Vec<String>,
+    /// With --process: refuse to time two commands that do not print the same.
+    #[arg(long, requires = "process")]
+    pub(crate) same_output: bool,
     #[command(flatten)]
     pub(crate) effort: Effort,
     #[command(flatten)]
@@ -200,6 +211,23 @@ pub(crate) struct CompareArgs {
     pub(crate) effort: Effort,
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// `report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The records; the newest of every study on every machine if left out.
+    #[arg(value_name = "RECORD")]
+    pub(crate) records: Vec<PathBuf>,
+    /// Where the page goes; `-` for standard output.
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    pub(crate) output: PathBuf,
+    /// Where records are kept.
+    #[arg(long = "records", value_name = "DIR", default_value = "records")]
+    pub(crate) folder: PathBuf,
+    /// Replace a file that exists.
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// `tune`.

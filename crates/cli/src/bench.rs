@@ -1,6 +1,8 @@
 //! `lanework bench` and `lanework compare`: races, their tables and their records.
 #![forbid(unsafe_code)]
 
+mod process;
+
 use std::collections::BTreeMap;
 
 use lanework_lab::clock::Monotonic;
@@ -33,6 +35,9 @@ pub(crate) fn one_form(session: &Session, output: &Output) -> Result<(), Failure
 
 pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failure> {
     one_form(session, &args.output)?;
+    if !args.process.is_empty() {
+        return process::run(session, args);
+    }
     let subjects = chosen(session, &args.what)?;
     if args.list {
         return list(session, &subjects);
@@ -173,6 +178,9 @@ pub(crate) fn race_all(
             gates.insert(set, outcome.gate.clone());
         } else {
             outcome.gate.clear();
+        }
+        for row in &mut outcome.results {
+            row.floor = lanework_subjects::floor(row, &record.machine);
         }
         record.add(outcome);
     }

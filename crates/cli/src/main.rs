@@ -8,11 +8,15 @@ mod choice;
 mod doctor;
 mod files;
 mod leaks;
+
+mod history;
 mod magma;
 mod mayo;
 mod outcome;
 mod profile;
 mod respill;
+
+mod report;
 #[cfg(feature = "study")]
 mod study;
 mod tour;
@@ -70,6 +74,8 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         Some(Command::Tune(a)) => tune::run(&session, &a),
         #[cfg(feature = "study")]
         Some(Command::Study(a)) => study::run(&session, &a),
+        Some(Command::Report(a)) => report::run(&session, &a),
+        Some(Command::History(a)) => history::run(&session, &a),
         Some(Command::Magma(a)) => magma::run(&session, a),
         Some(Command::Mayo(a)) => mayo::run(&session, a),
         Some(Command::Vdf(a)) => vdf::run(&session, a),

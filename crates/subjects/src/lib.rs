@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 use lanework_cpu::{Cpu, Settings};
 use lanework_lab::gate::GateRow;
+use lanework_lab::machine::Machine;
+use lanework_lab::record::ResultRow;
 use lanework_lab::subject::Subject;
 
 pub mod integer;
@@ -132,6 +134,13 @@ pub fn find(context: &Context, path: &str) -> Option<Subject> {
     #[cfg(feature = "study")]
     let found = found.or_else(|| study::subjects(context).into_iter().find(|s| s.path() == path));
     found
+}
+
+/// The least time that the silicon allows for a unit of a result's work, in its unit, where the operations of its backend's
+/// design have been counted and this CPU's ports are known; computed, never measured.
+#[must_use]
+pub fn floor(row: &ResultRow, machine: &Machine) -> Option<f64> {
+    magma::floor(row, machine)
 }
 
 /// Runs the checks of the primitives that `pattern` names (all of them for ""), telling `progress` of each row.

@@ -8,8 +8,11 @@
 
 use lanework_cpu::{Cpu, Select, Threads};
 use lanework_lab::gate::{Gate, GateRow};
+use lanework_lab::machine::Machine;
+use lanework_lab::record::ResultRow;
 use lanework_lab::subject::{Subject, Unavailable, Variant};
 use lanework_magma::backend::BACKENDS;
+use lanework_magma::floor::{Ports, cycles_per_byte};
 use lanework_magma::{Choice, check as checks};
 
 use crate::{Context, Depth, checked, missing, row, skipped};
@@ -313,4 +316,16 @@ impl Inputs {
             aad: core::array::from_fn(|i| i as u8),
         }
     }
+}
+/// The floor of the modes that are nothing but independent blocks in bulk: CTR and ECB, of a buffer that fills the lanes. The
+/// others wait for their chains, whose floor nobody has counted.
+pub(crate) fn floor(row: &ResultRow, machine: &Machine) -> Option<f64> {
+    /// Less than this does not fill the widest lanes, where another bound holds.
+    const BULK: u64 = 8192;
+    let parallel = ["magma/ctr/", "magma/ecb/"].iter().any(|mode| row.subject.starts_with(mode));
+    let bytes = row.bytes.filter(|bytes| parallel && row.cores == 1 && *bytes >= BULK)?;
+    let ports = Ports::of(machine.vendor.known()?, *machine.family.known()?, *machine.model.known()?)?;
+    // The chain before the races: the one after them is not made yet.
+    let ghz = machine.calibration_before.known()?.median_ghz;
+    Some(cycles_per_byte(&row.backend, &ports)? * bytes as f64 / ghz)
 }

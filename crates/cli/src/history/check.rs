@@ -1,0 +1,180 @@
+//! `lanework history check`: regressions on this machine, called so only after a paired run.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use lanework_lab::binaries::{self, Contender};
+use lanework_lab::clock::Monotonic;
+use lanework_lab::history::{self, Change, Entry, Step};
+use lanework_lab::machine::Machine;
+use lanework_lab::pairing::Plan;
+use lanework_lab::record::ResultRow;
+use lanework_lab::table::times;
+use lanework_lab::verdict::{Rules, Verdict};
+use serde_json::json;
+
+use super::{line, load_all};
+use crate::args::Effort;
+use crate::bench::{Race, race_all};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+/// `history check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Only this study (`bench-mayo`), as `history list` names it.
+    #[arg(long, value_name = "NAME")]
+    study: Option<String>,
+    /// The `lanework` of before: what looks worse is raced as this executable against that one, process by process in pairs.
+    /// Without it a race against the baseline is all that can be repeated.
+    #[arg(long, value_name = "FILE")]
+    old: Option<PathBuf>,
+    #[command(flatten)]
+    effort: Effort,
+}
+
+/// A suspicion and what became of it.
+struct Case {
+    change: Change,
+    /// How it was raced again, and what that gave; or why it could not be.
+    again: Result<(&'static str, Step), String>,
+}
+
+impl Case {
+    fn is_regression(&self) -> bool {
+        matches!(&self.again, Ok((_, step)) if step.verdict == Verdict::Slower)
+    }
+
+    fn told(&self) -> String {
+        let ending = match &self.again {
+            Ok((how, step)) if self.is_regression() => {
+                format!("REGRESSION: {how}, {} of what it was", times(step.factor))
+            }
+            Ok((how, step)) => format!("not borne out: {how}, {} ({})", times(step.factor), step.verdict),
+            Err(why) => format!("cannot tell: {why}"),
+        };
+        format!("{}\n  {ending}", line(&self.change))
+    }
+}
+
+pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Outcome, Failure> {
+    let here = Machine::inspect(&Monotonic::new(), Vec::new());
+    let entries: Vec<Entry> = load_all(root)?
+        .into_iter()
+        .filter(|e| args.study.as_ref().is_none_or(|s| *s == e.record.study))
+        .filter(|e| history::differences(&e.record.machine, &here).is_empty())
+        .collect();
+    let pairs = newest_two(&entries);
+    let mut suspects: Vec<(&ResultRow, &ResultRow, Change)> = Vec::new();
+    let mut compared = 0;
+    for (old, new) in &pairs {
+        let found = history::compare(&old.record, &new.record);
+        compared += found.changes.len();
+        for change in found.changes.into_iter().filter(Change::is_suspect) {
+            let find = |e: &'_ Entry| {
+                e.record.results.iter().position(|r| {
+                    r.subject == change.subject
+                        && r.variant == change.variant
+                        && r.baseline == change.baseline
+                })
+            };
+            if let (Some(a), Some(b)) = (find(old), find(new)) {
+                suspects.push((&old.record.results[a], &new.record.results[b], change));
+            }
+        }
+    }
+    let effort =
+        Effort { seconds: args.effort.seconds / suspects.len().max(1) as f64, ..args.effort.clone() };
+    let mut cases = Vec::new();
+    for (old, _, change) in suspects {
+        let again = again(session, args, &effort, old, &change);
+        cases.push(Case { change, again });
+    }
+    let regressions = cases.iter().filter(|c| c.is_regression()).count();
+    if session.json {
+        let rows: Vec<_> = cases
+            .iter()
+            .map(|c| {
+                let (again, why) = match &c.again {
+                    Ok((how, step)) => (json!({ "how": how, "step": step }), None),
+                    Err(why) => (json!(null), Some(why)),
+                };
+                json!({ "change": c.change, "again": again, "why": why, "regression": c.is_regression() })
+            })
+            .collect();
+        let answer = json!({
+            "studies": pairs.len(), "compared": compared, "suspects": rows, "regressions": regressions,
+        });
+        println!("{answer}");
+    } else {
+        for case in &cases {
+            println!("{}", case.told());
+        }
+        println!(
+            "{} studies with two records or more on this machine, {compared} figures compared, {} looked worse, {regressions} \
+             regressions",
+            pairs.len(),
+            cases.len()
+        );
+    }
+    Ok(Outcome::from_bool(regressions == 0))
+}
+
+/// For each study with two records, the newest two of it, older first. Entries come from the oldest on.
+fn newest_two(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
+    let mut names: Vec<&str> = entries.iter().map(|e| e.record.study.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+        .into_iter()
+        .filter_map(|name| {
+            let mut of = entries.iter().filter(|e| e.record.study == name).rev();
+            let (new, old) = (of.next()?, of.next()?);
+            Some((old, new))
+        })
+        .collect()
+}
+
+/// Races again what looks worse.
+fn again(
+    session: &Session,
+    args: &CheckArgs,
+    effort: &Effort,
+    old: &ResultRow,
+    change: &Change,
+) -> Result<(&'static str, Step), String> {
+    if let Some(program) = &args.old {
+        return against_old(session, program, effort, change).map(|step| ("both executables in pairs", step));
+    }
+    if change.against_baseline.verdict != Verdict::Slower {
+        return Err(
+            "its time alone looks worse, and times pair with the old executable only: give it with --old"
+                .into(),
+        );
+    }
+    let race = Race {
+        subject: change.subject.clone(),
+        baseline: change.baseline.clone(),
+        challengers: vec![change.variant.clone()],
+    };
+    let record = race_all(session, "history-check", &[race], effort).map_err(|e| e.message().to_owned())?;
+    let row = record.results.first().ok_or_else(|| {
+        record.not_here.first().map_or("the race gave no result".to_owned(), |n| n.why.clone())
+    })?;
+    Ok(("raced again against its baseline", Change::borne_out_by(old, row, &Rules::default())))
+}
+
+fn against_old(session: &Session, old: &Path, effort: &Effort, change: &Change) -> Result<Step, String> {
+    let mut arguments = session.inherited.clone();
+    // The variant as its own baseline: a worker times that one whatever else there is.
+    arguments.extend(
+        ["__race", &change.subject, "--baseline", &change.variant, "--only", &change.baseline]
+            .map(str::to_owned),
+    );
+    let new = Contender::current("this executable", arguments.clone()).map_err(|e| e.to_string())?;
+    let old = Contender::new("the old executable", old, arguments);
+    let plan = Plan { budget_ns: (effort.seconds * 1e9) as u64, ..Plan::default() };
+    let row = binaries::race(&change.subject, &old, &new, &plan).map_err(|e| e.to_string())?;
+    Ok(Step { factor: row.ratio, low: row.low, high: row.high, noise: row.noise, verdict: row.verdict })
+}

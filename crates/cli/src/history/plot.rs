@@ -1,0 +1,121 @@
+//! `lanework history plot`: one figure over time.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use lanework_lab::record::ResultRow;
+use lanework_lab::report::chart::{self, Ratio};
+use lanework_lab::table::{time, times};
+use serde_json::json;
+
+use super::{Entry, commit, load_all};
+use crate::files::{self, Access};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+/// Characters for the intervals.
+const WIDTH: usize = 40;
+
+pub(super) fn run(
+    session: &Session,
+    root: &Path,
+    subject: &str,
+    variant: Option<&str>,
+    output: Option<&Path>,
+    force: bool,
+) -> Result<Outcome, Failure> {
+    if let Some(path) = output {
+        files::may_write(path, force)?;
+    }
+    let entries = load_all(root)?;
+    let points: Vec<(&Entry, &ResultRow)> = entries
+        .iter()
+        .flat_map(|e| e.record.results.iter().map(move |r| (e, r)))
+        .filter(|(_, r)| r.subject == subject && variant.is_none_or(|v| r.variant == v))
+        .collect();
+    if points.is_empty() {
+        let mut known: Vec<&str> =
+            entries.iter().flat_map(|e| &e.record.results).map(|r| r.subject.as_str()).collect();
+        known.sort_unstable();
+        known.dedup();
+        return Err(Failure::input(format!("no record has '{subject}' so; there are: {}", known.join(", "))));
+    }
+    if let Some(path) = output {
+        let rows: Vec<Ratio> = points
+            .iter()
+            .map(|(e, r)| Ratio {
+                name: format!("{} {} {}", date(e), commit(e), r.variant),
+                ratio: r.ratio,
+                low: r.low,
+                high: r.high,
+                noise: r.noise,
+                verdict: r.verdict,
+            })
+            .collect();
+        let svg = chart::ratios(&rows, &format!("{subject} over time")).map_err(Failure::input)?;
+        files::write(path, svg.as_bytes(), Access::Public, force)?;
+        if path.as_os_str() == "-" {
+            return Ok(Outcome::Yes);
+        }
+    }
+    if session.json {
+        let rows: Vec<_> = points
+            .iter()
+            .map(|(e, r)| {
+                json!({
+                    "date": e.record.date, "file": e.path, "machine": e.record.machine.slug(),
+                    "commit": e.record.machine.build.commit, "variant": r.variant, "baseline": r.baseline, "ratio": r.ratio,
+                    "low": r.low, "high": r.high, "noise": r.noise, "median": r.median, "unit": r.unit,
+                })
+            })
+            .collect();
+        println!("{}", json!({ "subject": subject, "points": rows }));
+    } else {
+        print!("{}", drawn(subject, &points));
+    }
+    Ok(Outcome::Yes)
+}
+
+fn date(entry: &Entry) -> &str {
+    entry.record.date.get(..16).unwrap_or(&entry.record.date)
+}
+
+/// A line for each record: when, what, and the interval on an axis that all of a variant share.
+fn drawn(subject: &str, points: &[(&Entry, &ResultRow)]) -> String {
+    let mut out = format!("{subject}\n");
+    let mut groups: Vec<(&str, &str)> = Vec::new();
+    for (_, r) in points {
+        if !groups.contains(&(&r.variant, &r.baseline)) {
+            groups.push((&r.variant, &r.baseline));
+        }
+    }
+    for (variant, baseline) in groups {
+        let of: Vec<_> =
+            points.iter().filter(|(_, r)| r.variant == variant && r.baseline == baseline).collect();
+        // Ends that are far off say only that there was no measuring.
+        let near = |r: &ResultRow| (r.low.max(r.ratio / 2.0), r.high.min(r.ratio * 2.0));
+        let low = of.iter().map(|(_, r)| near(r).0).fold(f64::INFINITY, f64::min);
+        let high = of.iter().map(|(_, r)| near(r).1).fold(0.0, f64::max).max(low * 1.000_001);
+        out += &format!("\n{variant} against {baseline}, from {} to {}:\n", times(low), times(high));
+        for (e, r) in of {
+            let place = |x: f64| {
+                let share = (x / low).ln() / (high / low).ln();
+                (share.clamp(0.0, 1.0) * (WIDTH - 1) as f64).round() as usize
+            };
+            let mut bar = vec![' '; WIDTH];
+            let (from, to) = near(r);
+            bar[place(from)..=place(to)].fill('-');
+            bar[place(r.ratio)] = '*';
+            out += &format!(
+                "  {}  {:10}  {}  |{}|  {:>8}  {}\n",
+                date(e),
+                commit(e),
+                e.record.machine.slug(),
+                bar.into_iter().collect::<String>(),
+                times(r.ratio),
+                time(r.median)
+            );
+        }
+    }
+    out
+}

@@ -1,0 +1,39 @@
+//! `lanework report`: records as one HTML page.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use lanework_lab::history::{self, Entry};
+use lanework_lab::report;
+
+use crate::args::ReportArgs;
+use crate::files::{self, Access};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failure> {
+    files::may_write(&args.output, args.force)?;
+    let entries: Vec<Entry> = if args.records.is_empty() {
+        let all = history::load_all(&args.folder).map_err(Failure::input)?;
+        history::newest_of_each(all)
+    } else {
+        args.records
+            .iter()
+            .map(|path| history::load(path))
+            .collect::<Result<_, _>>()
+            .map_err(Failure::input)?
+    };
+    if entries.is_empty() {
+        return Err(Failure::file(&args.folder, "holds no records; `lanework bench --save` makes one"));
+    }
+    let paths: Vec<PathBuf> = entries.iter().map(|e| e.path.clone()).collect();
+    let records: Vec<_> = entries.into_iter().map(|e| e.record).collect();
+    let page = report::html(&records).map_err(Failure::input)?;
+    files::write(&args.output, page.as_bytes(), Access::Public, args.force)?;
+    if session.json && args.output.as_os_str() != "-" {
+        println!("{}", serde_json::json!({ "written": args.output, "bytes": page.len(), "records": paths }));
+    } else if args.output.as_os_str() != "-" {
+        println!("{}: {} bytes, {} records", args.output.display(), page.len(), paths.len());
+    }
+    Ok(Outcome::Yes)
+}
