@@ -18,6 +18,7 @@ pub mod lanes;
 pub mod leaks;
 pub mod magma;
 pub mod mayo;
+pub mod spill;
 #[cfg(feature = "study")]
 pub mod study;
 pub mod vdf;
