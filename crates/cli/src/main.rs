@@ -7,16 +7,14 @@ mod check;
 mod choice;
 mod doctor;
 mod files;
-mod leaks;
-
 mod history;
+mod leaks;
 mod magma;
 mod mayo;
 mod outcome;
 mod profile;
-mod respill;
-
 mod report;
+mod respill;
 #[cfg(feature = "study")]
 mod study;
 mod tour;
