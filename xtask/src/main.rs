@@ -3,6 +3,7 @@
 
 mod cuda;
 mod peers;
+mod readme;
 
 use std::process::ExitCode;
 
@@ -22,11 +23,14 @@ enum Verb {
     Cuda(cuda::Options),
     /// Build other people's implementations as shared libraries, outside the source tree.
     Peers(peers::Options),
+    /// Renew the README's tables from the committed records; with --check fail if they have drifted.
+    Readme(readme::Options),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().verb {
         Verb::Cuda(options) => cuda::run(&options),
         Verb::Peers(options) => peers::run(&options),
+        Verb::Readme(options) => readme::run(&options),
     }
 }
