@@ -5,6 +5,7 @@ mod common;
 mod ifma;
 mod magma;
 mod mayo;
+mod self_check;
 
 use std::path::Path;
 
@@ -38,7 +39,7 @@ struct Found {
 }
 
 /// Every study there is.
-const STUDIES: [Entry; 3] = [ifma::ENTRY, magma::ENTRY, mayo::ENTRY];
+const STUDIES: [Entry; 4] = [ifma::ENTRY, self_check::ENTRY, magma::ENTRY, mayo::ENTRY];
 
 impl Entry {
     fn named(name: &str) -> Result<&'static Entry, Failure> {
@@ -77,7 +78,7 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
     let entry = Entry::named(&args.name)?;
     let (study, template) = entry.load(&args.studies)?;
     let found = (entry.run)(session, &study, args.full)?;
-    bench::save_and_show(session, &found.record, &args.output, || {
+    let shown = bench::save_and_show(session, &found.record, &args.output, || {
         if session.json {
             println!("{}", as_json(&found)?);
         } else if args.output.csv {
@@ -86,7 +87,9 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
             print!("{}", render(&template, &found.page).map_err(Failure::input)?);
         }
         Ok(())
-    })
+    })?;
+    // A study that checks something says whether it holds.
+    Ok(if found.findings["holds"] == false { Outcome::No } else { shown })
 }
 
 /// The record, with the study's own findings beside it.

@@ -8,9 +8,12 @@ use crate::Context;
 
 pub mod ifma_vdf;
 pub mod magma_lanes;
+pub mod self_check;
 
 /// Every such subject.
 #[must_use]
 pub fn subjects(context: &Context) -> Vec<Subject> {
-    magma_lanes::subjects(context)
+    let mut all = magma_lanes::subjects(context);
+    all.push(self_check::subject());
+    all
 }
