@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod cuda;
+mod fuzz;
 mod peers;
 mod readme;
 
@@ -25,6 +26,9 @@ enum Verb {
     Peers(peers::Options),
     /// Renew the README's tables from the committed records; with --check fail if they have drifted.
     Readme(readme::Options),
+
+    /// Replay the fuzz targets' corpus and mutate it for a while, with a stable toolchain.
+    Fuzz(fuzz::Options),
 }
 
 fn main() -> ExitCode {
@@ -32,5 +36,7 @@ fn main() -> ExitCode {
         Verb::Cuda(options) => cuda::run(&options),
         Verb::Peers(options) => peers::run(&options),
         Verb::Readme(options) => readme::run(&options),
+
+        Verb::Fuzz(options) => fuzz::run(&options),
     }
 }

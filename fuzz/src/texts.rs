@@ -1,0 +1,79 @@
+//! Texts: settings of the environment, assembly, records.
+#![forbid(unsafe_code)]
+
+use lanework_cpu::{Features, Settings};
+use lanework_lab::record::Record;
+use lanework_respill::text::Text;
+
+/// Three strings, divided by line ends.
+pub(crate) fn settings(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let mut parts = text.splitn(3, '\n');
+    let mut part = || parts.next().unwrap_or("");
+    let (mask, backend, require) = (part(), part(), part());
+    if let Ok(settings) = Settings::parse(mask, backend, require) {
+        // What is masked is gone, whatever stands beside it.
+        let mask = Features::parse(mask).expect("it was just parsed");
+        assert!(settings.cpu().features().iter().all(|feature| !mask.contains(feature)));
+        for (primitive, name) in settings.forced() {
+            assert!(!name.is_empty() && !primitive.contains(','));
+        }
+    }
+}
+
+pub(crate) fn settings_seeds() -> Vec<Vec<u8>> {
+    [
+        "",
+        "avx512f\nmayo=avx2\nportable,avx2",
+        "avx,aes\nportable\n",
+        "x\n=\n,,",
+        "sse2\na=b,c\nd",
+        "\navx2,avx2",
+    ]
+    .map(|t| t.as_bytes().to_vec())
+    .to_vec()
+}
+
+/// Assembly is cut into statements and kept as it is.
+pub(crate) fn assembly(data: &[u8]) {
+    let Ok(source) = std::str::from_utf8(data) else { return };
+    if let Ok(text) = Text::new(source) {
+        assert!(text.text() == source);
+        let mut edits = lanework_respill::text::Edits::default();
+        assert!(text.edited(&edits) == source, "a text without edits is another");
+        for statement in 0..text.statements().len() {
+            assert!(source.contains(text.of(statement)));
+            edits.instead(statement, text.of(statement));
+        }
+        // Every statement instead of itself: nothing may be lost and the result must be readable.
+        assert!(Text::new(text.edited(&edits)).is_ok(), "an edited text cannot be read");
+    }
+}
+
+pub(crate) fn assembly_seeds() -> Vec<Vec<u8>> {
+    [
+        "\t.text\nf:\n\tpushq %rbp\n\tmovq %rax, -8(%rsp) # spill\n\tret\n",
+        ".intel_syntax noprefix\nf: mov qword ptr [rsp-8], rax; mov rax, [rsp-8]\nret\n",
+        ".ascii \"a;b\\\"#\"\n.byte 1,2\n/* c */ 1: jmp 1b\n",
+        "",
+        "f:",
+        "\"",
+    ]
+    .map(|t| t.as_bytes().to_vec())
+    .to_vec()
+}
+
+/// A record is read, written and read as the same; one that is not valid is refused, not believed.
+pub(crate) fn record(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(record) = Record::from_json(text) {
+        let written = record.to_json().expect("a record that was read can be written");
+        let again = Record::from_json(&written).expect("a record that was written can be read");
+        let twice = again.to_json().expect("as above");
+        assert!(twice == written, "a record changes when it is written");
+    }
+}
+
+pub(crate) fn record_seeds() -> Vec<Vec<u8>> {
+    ["{}", "[]", "{\"schema\":1}", "{\"schema\":1,\"machine\":{},\"results\":[]}"].map(|t| t.into()).to_vec()
+}

@@ -1,0 +1,44 @@
+//! `cargo xtask fuzz`: the runner of `lanework-fuzz`, built as it is shipped but with overflow checks.
+#![forbid(unsafe_code)]
+
+use std::process::{Command, ExitCode};
+
+use clap::Args;
+
+/// What to fuzz, and how long.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Mutated inputs for each target.
+    #[arg(long, default_value_t = 1000)]
+    runs: u64,
+    /// Seconds for each target; none are the runs alone.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// What mutations are drawn with: new ones each time if left out.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Only these targets.
+    targets: Vec<String>,
+}
+
+/// Runs it; its exit code is ours.
+pub(crate) fn run(options: &Options) -> ExitCode {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["run", "--release", "--quiet", "--package", "lanework-fuzz", "--bin", "replay"]);
+    cargo.args(["--config", "profile.release.overflow-checks=true", "--"]);
+    cargo.args(["--runs", &options.runs.to_string()]);
+    if let Some(seconds) = options.seconds {
+        cargo.args(["--seconds", &seconds.to_string()]);
+    }
+    if let Some(seed) = options.seed {
+        cargo.args(["--seed", &seed.to_string()]);
+    }
+    match cargo.args(&options.targets).status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cargo does not start: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
