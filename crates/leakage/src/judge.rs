@@ -26,7 +26,7 @@ pub struct Extent {
 
 impl Default for Extent {
     fn default() -> Extent {
-        Extent { cases: 6, steps: 8_000_000, time: Duration::from_secs(60) }
+        Extent { cases: 6, steps: 16_000_000, time: Duration::from_secs(60) }
     }
 }
 
