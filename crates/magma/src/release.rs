@@ -17,7 +17,7 @@ pub(crate) fn equal(x: &[u8], y: &[u8]) -> bool {
 /// A secret bit that the caller may know, as the truth value that branches are made of.
 pub(crate) fn bit(bit: u8) -> bool {
     let bit = black_box([bit & 1]);
-    #[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
+    #[cfg(all(any(test, feature = "leaks"), target_os = "linux", target_arch = "x86_64"))]
     lanework_leakage::memcheck::release(&bit);
     // Read from memory again: a copy in a register would still be a secret to memcheck.
     black_box(&bit)[0] != 0
