@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use lanework_respill::assembler::AssembleError;
 use lanework_respill::program::Why;
@@ -13,7 +14,14 @@ use crate::ui::Session;
 
 mod analyse;
 pub(crate) mod args;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod lint;
+pub(crate) mod proof_args;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub(crate) mod proved;
 mod rewrite;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod validate;
 mod wish;
 
 use args::{RespillArgs, RespillJob, SourceArgs};
@@ -22,6 +30,14 @@ pub(crate) fn run(session: &Session, args: RespillArgs) -> Result<Outcome, Failu
     match args.job {
         RespillJob::Analyse(a) => analyse::run(session, &a),
         RespillJob::Rewrite(a) => rewrite::run(session, &a),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        RespillJob::Validate(a) => validate::run(session, &a),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        RespillJob::Lint(a) => lint::run(session, &a),
+        #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+        RespillJob::Validate(_) | RespillJob::Lint(_) => {
+            Err(Failure::unavailable("assembly is run on x86-64 Linux only"))
+        }
     }
 }
 
@@ -36,19 +52,7 @@ struct Source {
 
 impl Source {
     fn load(args: &SourceArgs) -> Result<Source, Failure> {
-        let bytes = files::read(&args.file)?;
-        let file = if args.file.as_os_str() == "-" {
-            "standard input".to_owned()
-        } else {
-            args.file.display().to_string()
-        };
-        let text = String::from_utf8(bytes).map_err(|e| {
-            let line =
-                e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|&&b| b == b'\n').count() + 1;
-            Failure::input(format!("{file}:{line}: this is no text: bytes that are not UTF-8"))
-        })?;
-        let analysis = Analysis::new(Program::new(&file, text).map_err(|e| of_program(&e))?);
-        Source::of(analysis, &args.functions)
+        Source::of(Analysis::new(program_of(&args.file)?), &args.functions)
     }
 
     fn of(analysis: Analysis, functions: &[String]) -> Result<Source, Failure> {
@@ -63,6 +67,17 @@ impl Source {
         }
         Ok(Source { analysis, units, asked })
     }
+}
+
+/// The program in a file, or in standard input.
+fn program_of(path: &Path) -> Result<Program, Failure> {
+    let bytes = files::read(path)?;
+    let file = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let line = e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|&&b| b == b'\n').count() + 1;
+        Failure::input(format!("{file}:{line}: this is no text: bytes that are not UTF-8"))
+    })?;
+    Program::new(&file, text).map_err(|e| of_program(&e))
 }
 
 /// The function of a name.

@@ -20,12 +20,17 @@ pub(crate) struct RespillArgs {
 pub(crate) enum RespillJob {
     /// Show functions, frames and stack slots: what each slot is for, who may touch it, and which homes could take it.
     Analyse(AnalyseArgs),
-    /// Move slots into registers that are free: assembly in, assembly out. Nothing is proved by that: see validate.
+    /// Move slots into registers that are free: assembly in, assembly out. With a case to run, only what validate accepts.
     Rewrite(RewriteArgs),
+    /// Judge a rewrite: by the text where that suffices, else by following every access of runs and comparing both versions
+    /// instruction by instruction; exits 1 if anything speaks against it, and says what.
+    Validate(super::proof_args::ValidateArgs),
+    /// Find code that leaves MMX in use where floating point must be free to begin; exits 1 if there is any.
+    Lint(super::proof_args::LintArgs),
 }
 
 /// The text to look at.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct SourceArgs {
     /// GNU assembly, AT&T or Intel syntax, preprocessed, without macros; `-` for standard input.
     #[arg(value_name = "FILE")]
@@ -154,6 +159,8 @@ pub(crate) struct RewriteArgs {
     pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) wish: WishArgs,
+    #[command(flatten)]
+    pub(crate) runs: super::proof_args::RunsArgs,
     /// Leave spilled values in their homes when a function ends. Faster by little, and secrets stay in registers.
     #[arg(long)]
     pub(crate) no_wipe: bool,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lanework_respill::Program;
+use lanework_respill::case::Case;
 use lanework_respill::plan::{self, Plan, Stays};
 use lanework_respill::rewrite::{self, Options};
 use serde_json::json;
@@ -25,8 +26,12 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
             "--json puts the report on standard output; name a file for the text with -o",
         ));
     }
+    let cases = cases_of(args)?;
     let source = Source::load(&args.source)?;
     let analysis = &source.analysis;
+    if !cases.is_empty() {
+        return proved(session, args, &source, &cases);
+    }
     let wish = wish(&source, &args.wish)?;
     let plan = plan::plan(analysis, &wish);
     for key @ (n, s) in &wish.only {
@@ -59,6 +64,83 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
         );
         if !plan.stays.is_empty() {
             println!("{} stay: {}", plan.stays.len(), reasons(&plan));
+        }
+    }
+    Ok(Outcome::Yes)
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn cases_of(args: &RewriteArgs) -> Result<Vec<Case>, Failure> {
+    super::proved::cases(&args.runs.cases)
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn cases_of(args: &RewriteArgs) -> Result<Vec<Case>, Failure> {
+    if args.runs.cases.cases.is_empty() && args.runs.cases.calls.is_empty() {
+        return Ok(Vec::new());
+    }
+    Err(Failure::unavailable("assembly is run on x86-64 Linux only"))
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn proved(_: &Session, _: &RewriteArgs, _: &Source, _: &[Case]) -> Result<Outcome, Failure> {
+    Err(Failure::unavailable("assembly is run on x86-64 Linux only"))
+}
+
+/// With cases to run: what can move by the text or by the runs moves, and the text is given out when nothing speaks against it.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn proved(
+    session: &Session,
+    args: &RewriteArgs,
+    source: &Source,
+    cases: &[Case],
+) -> Result<Outcome, Failure> {
+    use super::proved;
+    let path = args.output.as_deref().unwrap_or(Path::new("-"));
+    let to_stdout = path == Path::new("-");
+    let analysis = &source.analysis;
+    if args.no_wipe {
+        return Err(Failure::input(
+            "--no-wipe: what is proved clears its homes; leave out the cases, and validate that text",
+        ));
+    }
+    // The text alone need not clear a slot: the runs do.
+    let wide = super::args::WishArgs {
+        home: args.wish.home.clone(),
+        slots: args.wish.slots.clone(),
+        policy: args.wish.policy,
+        moves_only: args.wish.moves_only,
+        naive: true,
+    };
+    let wish = wish(source, &wide)?;
+    let settled = proved::settle(analysis, &wish, cases, &proved::options(&args.runs))?;
+    let Some(settled) = settled else {
+        return Err(Failure::refused(format!("{}: no slot can move", analysis.program.file)));
+    };
+    for key @ (n, s) in &wish.only {
+        if !settled.plan.homes.contains_key(key) {
+            let slot = slot_name(analysis, &analysis.units[*n], *s);
+            let why = settled.dropped.iter().find(|(dropped, _)| dropped == key).map(|(_, why)| *why);
+            let why = why.map_or_else(
+                || settled.plan.stays.get(key).map_or(String::new(), ToString::to_string),
+                str::to_owned,
+            );
+            return Err(Failure::refused(format!("{}: {slot} stays: {why}", analysis.program.file)));
+        }
+    }
+    files::write(path, settled.text.as_bytes(), Access::Public, args.force)?;
+    if session.json {
+        let mut object = report(source, &settled.plan, settled.changed);
+        object["validated"] = true.into();
+        object["certificate"] = serde_json::to_value(&settled.certificate).map_err(Failure::input)?;
+        let name = |&(n, s): &(usize, usize)| slot_name(analysis, &analysis.units[n], s);
+        let dropped = settled.dropped.iter().map(|(key, why)| json!({ "slot": name(key), "why": why }));
+        object["taken_back"] = dropped.collect::<Vec<_>>().into();
+        println!("{object}");
+    } else if !to_stdout {
+        print!("{}: {}", path.display(), settled.certificate);
+        if !settled.dropped.is_empty() {
+            println!("{} slots had to stay: something speaks against moving them", settled.dropped.len());
         }
     }
     Ok(Outcome::Yes)

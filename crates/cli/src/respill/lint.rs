@@ -1,0 +1,64 @@
+//! `respill lint`: whether code that uses MMX breaks its callers' floating point.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use lanework_respill::lint::{self, evidence};
+use lanework_respill::load::{Externals, LoadError, Loaded};
+use serde_json::json;
+
+use super::Source;
+use super::proof_args::LintArgs;
+use super::proved::cases;
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+/// The longest that a call may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub(super) fn run(session: &Session, args: &LintArgs) -> Result<Outcome, Failure> {
+    let cases = cases(&args.cases)?;
+    let source = Source::load(&args.source)?;
+    let file = &source.analysis.program.file;
+    let mut findings = lint::lint(&source.analysis);
+    findings.retain(|finding| source.units.contains(&finding.unit));
+    let mut shown = Vec::new();
+    if !cases.is_empty() {
+        let loaded = Loaded::new(&source.analysis.program, &Externals::default()).map_err(|e| match e {
+            LoadError::Unavailable(_) | LoadError::Memory(_) => Failure::unavailable(e),
+            _ => Failure::input(format!("{file}: {e}")),
+        })?;
+        for case in &cases {
+            shown.push(
+                evidence::run(case, &loaded, LIMIT).map_err(|e| Failure::input(format!("{file}: {e}")))?,
+            );
+        }
+    }
+    let broken = shown.iter().any(evidence::Evidence::broken);
+    let clean = findings.is_empty() && !broken;
+    if session.json {
+        let findings: Vec<_> = findings
+            .iter()
+            .map(|f| {
+                json!({ "fault": f.fault.name(), "function": f.function, "line": f.at.line, "since_line": f.since.line, "why": f.to_string() })
+            })
+            .collect();
+        let runs: Vec<_> = shown
+            .iter()
+            .map(|run| {
+                // A number that is none has no place in JSON.
+                let said = run.float.map(|both| both.map(|x| x.to_string()));
+                json!({ "function": run.function, "broken": run.broken(), "x87_empty": run.x87_empty, "float_before_and_after": said })
+            })
+            .collect();
+        println!("{}", json!({ "file": file, "clean": clean, "findings": findings, "runs": runs }));
+    } else {
+        findings.iter().for_each(|finding| println!("{finding}"));
+        shown.iter().for_each(|run| println!("{run}"));
+        if clean {
+            let functions = source.units.len();
+            println!("{file}: nothing found in {functions} functions: MMX and x87 do not meet");
+        }
+    }
+    Ok(Outcome::from_bool(clean))
+}

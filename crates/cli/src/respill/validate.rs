@@ -1,0 +1,94 @@
+//! `respill validate`: whether anything speaks against a rewrite.
+#![forbid(unsafe_code)]
+
+use lanework_respill::Program;
+use lanework_respill::plan;
+use lanework_respill::rewrite;
+use lanework_respill::validate::{self, Certificate, Obligation, Refused};
+use serde_json::json;
+
+use super::proof_args::ValidateArgs;
+use super::proved::{cases, of_judge, options, runs_here};
+use super::wish::wish;
+use super::{Source, of_program, program_of};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Failure> {
+    let cases = cases(&args.runs.cases)?;
+    let source = Source::load(&args.source)?;
+    let analysis = &source.analysis;
+    let file = &analysis.program.file;
+    let rewritten = match &args.rewritten {
+        Some(path) => program_of(path)?,
+        None => {
+            let plan = plan::plan(analysis, &wish(&source, &args.wish)?);
+            if plan.homes.is_empty() {
+                return Err(Failure::refused(format!(
+                    "{file}: no slot can move, so there is nothing to judge"
+                )));
+            }
+            runs_here(&plan)?;
+            let made =
+                rewrite::rewrite(analysis, &plan, rewrite::Options::default()).map_err(Failure::input)?;
+            Program::new(&format!("{file} as rewritten"), made.text).map_err(|e| of_program(&e))?
+        }
+    };
+    match validate::validate(analysis, &rewritten, &cases, &options(&args.runs)) {
+        Ok(certificate) => {
+            accepted(session, &rewritten, &certificate)?;
+            Ok(Outcome::Yes)
+        }
+        Err(e) => match e.refused() {
+            Some(refused) => {
+                report(session, file, refused);
+                Ok(Outcome::No)
+            }
+            None => Err(of_judge(file, &e)),
+        },
+    }
+}
+
+fn accepted(session: &Session, rewritten: &Program, certificate: &Certificate) -> Result<(), Failure> {
+    if session.json {
+        let certificate = serde_json::to_value(certificate).map_err(Failure::input)?;
+        println!("{}", json!({ "file": rewritten.file, "valid": true, "certificate": certificate }));
+        return Ok(());
+    }
+    print!("{}: {certificate}", rewritten.file);
+    println!("obligations of each slot that moved, and how many are discharged how:");
+    for obligation in Obligation::ALL {
+        let mut by: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+        for slot in &certificate.slots {
+            let means = serde_json::to_value(slot.means[&obligation]).map_err(Failure::input)?;
+            *by.entry(means.as_str().unwrap_or_default().to_owned()).or_default() += 1;
+        }
+        let by: Vec<String> = by
+            .into_iter()
+            .map(|(means, n)| match means.as_str() {
+                "text" => format!("{n} by the text, for all inputs"),
+                "abi" => format!("{n} by the System V ABI"),
+                "writers" => format!("{n} by following every access of the runs"),
+                _ => format!("{n} does not arise"),
+            })
+            .collect();
+        println!("  {}: {}", obligation.says(), by.join(", "));
+    }
+    Ok(())
+}
+
+fn report(session: &Session, file: &str, refused: &Refused) {
+    if session.json {
+        let reasons: Vec<_> = refused
+            .reasons
+            .iter()
+            .map(|reason| {
+                json!({ "reason": reason.name(), "slot": reason.slot().map(ToString::to_string), "why": reason.to_string() })
+            })
+            .collect();
+        println!("{}", json!({ "file": file, "valid": false, "reasons": reasons, "runs": refused.runs }));
+    } else {
+        println!("{file}: REFUSED");
+        println!("{refused}");
+    }
+}
