@@ -123,14 +123,14 @@ fn keep_locals(command: &[String]) -> &'static str {
     if command.iter().any(|word| word.contains("clang")) { "-Wa,-L" } else { "--keep-locals" }
 }
 
-/// Runs the first assembler that there is over `text`.
+/// Runs the first assembler that there is over `text`, and where that refuses it the next: each knows directives that others do not.
 ///
 /// # Errors
-/// None there, or what it said.
+/// None there, or what the first one said.
 pub fn object_of(text: &str, keep: bool, object: &Path) -> Result<(), AssembleError> {
     let source = object.with_extension("s");
     std::fs::write(&source, text)?;
-    let mut tried = Vec::new();
+    let (mut tried, mut refused) = (Vec::new(), None);
     for command in commands() {
         let mut run = Command::new(&command[0]);
         run.args(&command[1..]).arg("-o").arg(object).env("LC_ALL", "C");
@@ -139,12 +139,14 @@ pub fn object_of(text: &str, keep: bool, object: &Path) -> Result<(), AssembleEr
         }
         match run.arg(&source).output() {
             Ok(output) if output.status.success() => return Ok(()),
-            Ok(output) => return Err(refusal(&output, &source)),
+            Ok(output) => {
+                refused.get_or_insert_with(|| refusal(&output, &source));
+            }
             Err(e) if e.kind() == io::ErrorKind::NotFound => tried.push(command[0].clone()),
             Err(e) => return Err(e.into()),
         }
     }
-    Err(AssembleError::Missing { tried })
+    Err(refused.unwrap_or(AssembleError::Missing { tried }))
 }
 
 /// The first complaint, with its line: `file:12: Error: ...` and `file:12:3: error: ...` are what assemblers print.

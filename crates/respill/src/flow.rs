@@ -76,7 +76,7 @@ impl Function {
     pub fn name(&self) -> &str {
         self.names
             .iter()
-            .find(|name| !name.starts_with('_'))
+            .find(|name| !name.starts_with(['_', '.']))
             .or(self.names.first())
             .map_or("", String::as_str)
     }

@@ -222,6 +222,7 @@ f:      testq %rdi, %rdi
 /// A slot whose address is taken and written through, by a callee.
 const ESCAPES: &str = "
         .globl f
+.Lbegin:
 f:      subq $40, %rsp
         movq %rdi, 8(%rsp)
         movq %rsi, 16(%rsp)
