@@ -208,7 +208,7 @@ impl Verifiers<'_> {
     }
 }
 
-fn expect_count(what: &'static str, expected: usize, got: usize) -> Result<(), Error> {
+pub(crate) fn expect_count(what: &'static str, expected: usize, got: usize) -> Result<(), Error> {
     if expected == got { Ok(()) } else { Err(Error::Count { what, expected, got }) }
 }
 

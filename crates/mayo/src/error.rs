@@ -69,6 +69,8 @@ pub enum Error {
     Random(String),
     /// Threads could not be started.
     Threads(String),
+    /// A device cannot do what only it can: why.
+    Device(String),
 }
 
 impl fmt::Display for Error {
@@ -96,6 +98,7 @@ impl fmt::Display for Error {
             }
             Error::Random(why) => write!(f, "the system's random generator failed: {why}"),
             Error::Threads(why) => f.write_str(why),
+            Error::Device(why) => write!(f, "the device cannot do it: {why}"),
         }
     }
 }

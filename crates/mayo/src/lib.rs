@@ -5,6 +5,8 @@
 pub mod backend;
 pub mod batch;
 pub mod check;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod documents;
 mod error;
 mod expanded;

@@ -93,7 +93,7 @@ impl Engine {
 const AT_ONCE: usize = 8;
 
 /// Hashes each input into the output beside it, as many side by side as the backend can.
-fn hash_each<'a>(e: Engine, mut pairs: impl Iterator<Item = (&'a [u8], &'a mut [u8])>) {
+pub(crate) fn hash_each<'a>(e: Engine, mut pairs: impl Iterator<Item = (&'a [u8], &'a mut [u8])>) {
     let Some((input, out)) = pairs.next() else { return };
     // One alone, as in every single call, needs no lists.
     let Some(second) = pairs.next() else { return e.expand().shake256(&[input], out) };

@@ -1,5 +1,45 @@
-//! MAYO on a CUDA device.
-#![forbid(unsafe_code)]
+//! MAYO on a CUDA device: the program, and lanes that run chunks of operations through it. `crate::cuda` puts batches around.
 
 #[cfg(test)]
 mod header;
+pub(crate) mod lane;
+pub(crate) mod shape;
+#[cfg(all(test, feature = "emulated"))]
+mod thread_tests;
+
+use lanework_cuda::Image;
+
+/// The program: `mayo.cu` for devices, and where asked for compiled as C++.
+#[cfg(not(feature = "emulated"))]
+pub(crate) static IMAGE: Image = Image::new("lanework_mayo", include_bytes!("cuda/mayo.fatbin"));
+#[cfg(feature = "emulated")]
+pub(crate) static IMAGE: Image = {
+    // SAFETY: the build script compiles `mayo.cu`, which defines it.
+    let kernels = unsafe { &lanework_mayo_kernels };
+    Image::new("lanework_mayo", include_bytes!("cuda/mayo.fatbin")).with_emulated(kernels)
+};
+
+#[cfg(feature = "emulated")]
+unsafe extern "C" {
+    static lanework_mayo_kernels: lanework_cuda::Kernels;
+    #[cfg(test)]
+    static lanework_mayo_planted_kernels: lanework_cuda::Kernels;
+    #[cfg(test)]
+    static lanework_mayo_thread_kernels: lanework_cuda::Kernels;
+}
+
+/// Kernels with leaks on purpose.
+#[cfg(all(test, feature = "emulated"))]
+pub(crate) static PLANTED: Image = {
+    // SAFETY: the build script compiles `planted_emulated.cpp`, which defines it.
+    let kernels = unsafe { &lanework_mayo_planted_kernels };
+    Image::new("lanework_mayo_planted", &[]).with_emulated(kernels)
+};
+
+/// One thread to a whole operation.
+#[cfg(all(test, feature = "emulated"))]
+pub(crate) static THREAD: Image = {
+    // SAFETY: the build script compiles `thread.cu`, which defines it.
+    let kernels = unsafe { &lanework_mayo_thread_kernels };
+    Image::new("lanework_mayo_thread", &[]).with_emulated(kernels)
+};

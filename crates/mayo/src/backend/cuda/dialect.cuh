@@ -15,3 +15,9 @@ typedef uint64_t u64;
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("unroll 1")
 #endif
+
+// Where a check plants a leak, to be seen finding it; nothing anywhere else.
+#ifndef PLANT_BRANCH
+#define PLANT_BRANCH(secret)
+#define PLANT_LOAD(secret)
+#endif

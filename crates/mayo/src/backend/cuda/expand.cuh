@@ -17,9 +17,12 @@ DEVICE u32 sub_word(u32 a) {
 
 DEVICE u32 load_bytes(const u8 *p) { return (u32)p[0] | ((u32)p[1] << 8) | ((u32)p[2] << 16) | ((u32)p[3] << 24); }
 
+// A word of a public seed, or of what lambda comes from: hashed from secrets, and released.
+DEVICE u32 public_word(const u8 *p) { return lw_declassify(load_bytes(p)); }
+
 // The 44 words of a key's schedule; a word holds a column, row 0 lowest.
 DEVICE void round_keys_of(const u8 *key, u32 *words) {
-    u32 w0 = load_bytes(key), w1 = load_bytes(key + 4), w2 = load_bytes(key + 8), w3 = load_bytes(key + 12);
+    u32 w0 = public_word(key), w1 = public_word(key + 4), w2 = public_word(key + 8), w3 = public_word(key + 12);
     u32 constant = 1;
     ROLLED for (int round = 0; round < 11; round++) {
         words[4 * round] = w0;
@@ -136,10 +139,10 @@ template <class S> struct Expansion {
             u32 n0 = 0, n1 = 0, n2 = 0, n3 = 0;
             if (nonces) {
                 const u8 *nonce = nonces + (u64)op * nonce_stride;
-                n0 = load_bytes(nonce);
-                n1 = load_bytes(nonce + 4);
-                n2 = load_bytes(nonce + 8);
-                n3 = load_bytes(nonce + 12);
+                n0 = public_word(nonce);
+                n1 = public_word(nonce + 4);
+                n2 = public_word(nonce + 8);
+                n3 = public_word(nonce + 12);
             }
             u32 begin = first * S::M_BYTES / 16, end = ((first + some) * S::M_BYTES + 15) / 16;
             for (u32 block = begin + threadIdx.x; block < end; block += blockDim.x) {

@@ -12,6 +12,7 @@ DEVICE void hash_parts(const u8 *a, const u8 *b, const u8 *c, u32 counter, u8 *o
         if (at < A + B + C) return c[at - A - B];
         return counter;
     });
+    PLANT_LOAD((u32)sponge.a[0]);
     Sponge::squeeze(sponge, out, length);
 }
 
@@ -38,7 +39,7 @@ template <class S> struct Hashes {
     DEVICE void salt(u32 count, const u8 *digests, const u8 *randomizers, const u8 *seeds, const u32 *keys, u8 *salts) {
         u32 i = blockIdx.x * blockDim.x + threadIdx.x;
         if (i >= count) return;
-        u32 key = keys ? keys[i] : i;
+        u32 key = keys ? lw_declassify(keys[i]) : i;
         hash_parts<S::DIGEST_BYTES, S::SALT_BYTES, S::SALT_BYTES, 0>(
             digests + (u64)i * S::DIGEST_BYTES, randomizers + (u64)i * S::SALT_BYTES, seeds + (u64)key * S::SALT_BYTES, 0,
             salts + (u64)i * SALT, S::SALT_BYTES);
@@ -57,7 +58,7 @@ template <class S> struct Hashes {
                      const u32 *keys, u8 *out) {
         u32 at = blockIdx.x * blockDim.x + threadIdx.x;
         if (at >= count) return;
-        u32 i = list[at], key = keys ? keys[i] : i;
+        u32 i = lw_declassify(list[at]), key = keys ? lw_declassify(keys[i]) : i;
         hash_parts<S::DIGEST_BYTES, S::SALT_BYTES, S::SALT_BYTES, 1>(
             digests + (u64)i * S::DIGEST_BYTES, salts + (u64)i * SALT, seeds + (u64)key * S::SALT_BYTES, attempt,
             out + (u64)i * DRAWN, S::K * S::V_BYTES + S::R_BYTES);

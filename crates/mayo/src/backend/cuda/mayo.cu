@@ -76,4 +76,15 @@ KERNEL mayo_round_keys(u32 count, const u8 *keys, u32 stride, u32 *out) { round_
 
 EACH_SET(STAMP)
 
-LW_KERNELS(lanework_mayo_kernels, EACH_SET(LIST) LW_KERNEL(mayo_round_keys))
+// Sizes as the kernels have them, for the host to hold its own against: bytes of the hashes, and of shared memory.
+#define SHAPES(i)                                                                                                             \
+    {                                                                                                                         \
+        u32 sizes[10] = {Hashes<Set##i>::SEED,        Hashes<Set##i>::TARGET,        Hashes<Set##i>::SALT,                    \
+                         Hashes<Set##i>::DRAWN,       Expansion<Set##i>::SHARED * 4, Gram<Set##i, KEYGEN>::SHARED * 4,        \
+                         Gram<Set##i, SIGN>::SHARED * 4, Gram<Set##i, SIGN_EXPANDED>::SHARED * 4,                             \
+                         Gram<Set##i, VERIFY>::SHARED * 4, Solve<Set##i>::SHARED * 4};                                        \
+        UNROLL for (int at = 0; at < 10; at++) out[10 * i + at] = sizes[at];                                                  \
+    }
+KERNEL mayo_shapes(u32 *out) { EACH_SET(SHAPES) }
+
+LW_KERNELS(lanework_mayo_kernels, EACH_SET(LIST) LW_KERNEL(mayo_shapes), LW_KERNEL(mayo_round_keys))

@@ -58,7 +58,7 @@ template <class S> struct Thread {
         round_keys_of(key, keys);
         u32 n[4] = {0, 0, 0, 0};
         if (nonce) {
-            for (int i = 0; i < 4; i++) n[i] = load_bytes(nonce + 4 * i);
+            for (int i = 0; i < 4; i++) n[i] = public_word(nonce + 4 * i);
         }
         u8 *bytes = (u8 *)to;
         u32 vector = 0, within = 0;
@@ -205,7 +205,7 @@ template <class S> struct Thread {
             }
             rank += found & 1u;
         }
-        if (!lw_declassify(rank == S::M)) return false;
+        if (!lw_declassify16(rank == S::M)) return false;
         for (u32 c = 0; c < KO; c++) {
             u32 x = 0;
             for (u32 row = 0; row < S::M; row++) {
@@ -307,7 +307,7 @@ template <class S> struct Thread {
         whip(k, y);
         for (int w = 0; w < W; w++) different |= y[w];
         cycles.whole = lw_clock() - start;
-        return different == 0;
+        return lw_declassify16(different == 0) != 0;
     }
 
     DEVICE void wipe(Wk &k) {

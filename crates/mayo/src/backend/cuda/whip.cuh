@@ -60,6 +60,6 @@ template <class S> struct Whip {
         if (op >= count) return;
         u32 different = run(u + (u64)op * S::PAIRS * WORDS) ^ target(targets + (u64)op * Hashes<S>::TARGET);
         u32 any = __reduce_or_sync(~0u, different);
-        if (threadIdx.x % 32 == 0) valid[op] = any == 0;
+        if (threadIdx.x % 32 == 0) valid[op] = (u8)lw_declassify16(any == 0);
     }
 };

@@ -1,0 +1,537 @@
+//! One stream with room for a chunk of operations of one set: memory, launches, and what an operation's kernels are.
+
+use std::sync::Arc;
+
+use lanework_cuda::{Argument, Buffer, Device, Error, Grid, Kernel, Module, Pinned, Stream, args};
+
+use super::shape::{self, Products};
+use crate::params::{Params, SEED_PK_BYTES};
+
+/// The kernels of one set on one device.
+#[derive(Debug)]
+pub(crate) struct Kernels {
+    pub(crate) params: &'static Params,
+    seed: Kernel,
+    salt: Kernel,
+    target: Kernel,
+    draw: Kernel,
+    expand: Kernel,
+    place: Kernel,
+    keygen: Kernel,
+    lower: Kernel,
+    sign: Kernel,
+    sign_expanded: Kernel,
+    verify: Kernel,
+    check: Kernel,
+    solve: Kernel,
+    round_keys: Kernel,
+}
+
+impl Kernels {
+    pub(crate) fn new(module: &Module, params: &'static Params) -> Result<Kernels, Error> {
+        let of = |name: &str| module.kernel(&format!("mayo_{name}_{}", params.index()));
+        Ok(Kernels {
+            params,
+            seed: of("seed")?,
+            salt: of("salt")?,
+            target: of("target")?,
+            draw: of("draw")?,
+            expand: of("expand")?,
+            place: of("place")?,
+            keygen: of("keygen")?,
+            lower: of("lower")?,
+            sign: of("sign")?,
+            sign_expanded: of("sign_expanded")?,
+            verify: of("verify")?,
+            check: of("check")?,
+            solve: of("solve")?,
+            round_keys: module.kernel("mayo_round_keys")?,
+        })
+    }
+
+    /// The same with one kernel that leaks on purpose, which `planted` has under its name.
+    #[cfg(all(test, feature = "emulated"))]
+    pub(crate) fn planted(mut self, planted: &Module, name: &str) -> Result<Kernels, Error> {
+        let kernel = planted.kernel(&format!("planted_{name}"))?;
+        match name {
+            "draw" => self.draw = kernel,
+            "sign" => self.sign = kernel,
+            "solve" => self.solve = kernel,
+            _ => return Err(Error::Shape(format!("nothing is planted in {name}"))),
+        }
+        Ok(self)
+    }
+
+    /// What the kernels say their sizes are, ten words for each of eight sets.
+    #[cfg(all(test, feature = "emulated"))]
+    pub(crate) fn shapes(device: &Device, module: &Module) -> Result<Vec<u32>, Error> {
+        let (stream, out) = (device.stream()?, device.buffer::<u32>(80)?);
+        let grid = Grid { blocks: 1, threads: 1, shared: 0 };
+        // SAFETY: the kernel takes room for 80 words.
+        unsafe { stream.launch(&module.kernel("mayo_shapes")?, grid, args![&out])? };
+        stream.get(&out, 0..80)
+    }
+}
+
+/// What a lane is for; memory follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// Public keys of seeds.
+    Keygen,
+    /// Expanded keys, into memory of their own.
+    Expand,
+    /// Signatures with compact keys, a key to each.
+    Sign,
+    /// Signatures with expanded keys.
+    SignExpanded,
+    /// Verdicts with compact keys, a key to each.
+    Verify,
+    /// Verdicts with expanded keys.
+    VerifyExpanded,
+}
+
+impl Job {
+    const fn signs(self) -> bool {
+        matches!(self, Job::Sign | Job::SignExpanded)
+    }
+    const fn judges(self) -> bool {
+        !matches!(self, Job::Keygen | Job::Expand)
+    }
+    const fn has_seeds(self) -> bool {
+        matches!(self, Job::Keygen | Job::Expand | Job::Sign)
+    }
+    const fn expands(self) -> bool {
+        matches!(self, Job::Keygen | Job::Sign | Job::Verify)
+    }
+}
+
+/// Values that an operation takes of each buffer. A buffer that a job has no use for has one value.
+struct Need {
+    seeds: usize,
+    hashes: usize,
+    schedules: usize,
+    p: usize,
+    public_keys: usize,
+    judged: bool,
+    signs: bool,
+}
+
+fn need(p: &Params, job: Job) -> Need {
+    let own = |used: bool, each: usize| if used { each } else { 0 };
+    let vecs = if job == Job::Keygen { shape::p12(p) } else { shape::public_vecs(p) };
+    Need {
+        seeds: own(job.has_seeds(), p.salt_bytes),
+        hashes: own(job.has_seeds(), shape::seed(p)),
+        schedules: 44,
+        p: own(job.expands(), vecs * shape::words(p)),
+        public_keys: own(job.expands() || job == Job::Expand, p.public_key_bytes()),
+        judged: job.judges(),
+        signs: job.signs(),
+    }
+}
+
+/// Bytes of device memory that one operation takes.
+pub(crate) fn bytes_each(p: &Params, job: Job) -> usize {
+    let n = need(p, job);
+    let judged = p.digest_bytes
+        + shape::target(p)
+        + (p.n + p.pairs()) * shape::words(p) * 4
+        + p.signature_bytes()
+        + 2
+        + 8;
+    let signs = p.salt_bytes + shape::SALT + shape::drawn(p) + p.k * p.o * shape::words(p) * 4;
+    n.seeds
+        + n.hashes
+        + (n.schedules + n.p) * 4
+        + n.public_keys
+        + if n.judged { judged } else { 0 }
+        + if n.signs { signs } else { 0 }
+}
+
+/// Expanded keys in a device's memory: P1, P2 and P3, and for signers L behind them, with seeds and O.
+#[derive(Debug)]
+pub(crate) struct Expanded {
+    pub(crate) total: usize,
+    pub(crate) p: Buffer<u32>,
+    pub(crate) hashes: Buffer<u8>,
+    pub(crate) seeds: Buffer<u8>,
+}
+
+/// A stream and its memory.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    kernels: Arc<Kernels>,
+    pub(crate) capacity: usize,
+    multiprocessors: u32,
+    stream: Stream,
+    seeds: Buffer<u8>,
+    hashes: Buffer<u8>,
+    schedules: Buffer<u32>,
+    p: Buffer<u32>,
+    public_keys: Buffer<u8>,
+    digests: Buffer<u8>,
+    randomizers: Buffer<u8>,
+    salts: Buffer<u8>,
+    targets: Buffer<u8>,
+    lambda: Buffer<u32>,
+    drawn: Buffer<u8>,
+    u: Buffer<u32>,
+    m: Buffer<u32>,
+    signatures: Buffer<u8>,
+    flags: Buffer<u8>,
+    list: Buffer<u32>,
+    keys: Buffer<u32>,
+    pub(crate) host_seeds: Pinned<u8>,
+    pub(crate) host_public_keys: Pinned<u8>,
+    pub(crate) host_digests: Pinned<u8>,
+    pub(crate) host_randomizers: Pinned<u8>,
+    pub(crate) host_signatures: Pinned<u8>,
+    pub(crate) host_flags: Pinned<u8>,
+    host_list: Pinned<u32>,
+    pub(crate) host_keys: Pinned<u32>,
+}
+
+impl Lane {
+    /// A lane for chunks of up to `capacity` operations.
+    pub(crate) fn new(
+        device: &Device,
+        kernels: &Arc<Kernels>,
+        job: Job,
+        capacity: usize,
+    ) -> Result<Lane, Error> {
+        let p = kernels.params;
+        let n = need(p, job);
+        let words = shape::words(p);
+        let of = |each: usize| (each * capacity).max(1);
+        let when = |used: bool, each: usize| if used { of(each) } else { 1 };
+        Ok(Lane {
+            kernels: Arc::clone(kernels),
+            capacity,
+            multiprocessors: device.card().multiprocessors.max(1),
+            stream: device.stream()?,
+            seeds: device.secret(of(n.seeds))?,
+            hashes: device.secret(of(n.hashes))?,
+            schedules: device.buffer(of(n.schedules))?,
+            p: device.buffer(of(n.p))?,
+            public_keys: device.buffer(of(n.public_keys))?,
+            digests: device.buffer(when(n.judged, p.digest_bytes))?,
+            randomizers: device.secret(when(n.signs, p.salt_bytes))?,
+            salts: device.buffer(when(n.signs, shape::SALT))?,
+            targets: device.buffer(when(n.judged, shape::target(p)))?,
+            lambda: device.buffer(when(n.judged && p.linear_term, p.n * words))?,
+            drawn: device.secret(when(n.signs, shape::drawn(p)))?,
+            u: device.secret(when(n.judged, p.pairs() * words))?,
+            m: device.secret(when(n.signs, p.k * p.o * words))?,
+            signatures: device.secret(when(n.judged, p.signature_bytes()))?,
+            flags: device.buffer(when(n.judged, 1))?,
+            list: device.buffer(when(n.signs, 1))?,
+            keys: device.buffer(when(n.judged, 1))?,
+            host_seeds: device.pinned(of(n.seeds))?,
+            host_public_keys: device.pinned(of(n.public_keys))?,
+            host_digests: device.pinned(when(n.judged, p.digest_bytes))?,
+            host_randomizers: device.pinned(when(n.signs, p.salt_bytes))?,
+            host_signatures: device.pinned(when(n.judged, p.signature_bytes()))?,
+            host_flags: device.pinned(when(n.judged, 1))?,
+            host_list: device.pinned(when(n.signs, 1))?,
+            host_keys: device.pinned(when(n.judged, 1))?,
+        })
+    }
+
+    fn launch(
+        &self,
+        kernel: &Kernel,
+        blocks: usize,
+        threads: u32,
+        shared: usize,
+        arguments: &[Argument],
+    ) -> Result<(), Error> {
+        let shape = |what: &str| Error::Shape(format!("{what} of {} are too many", kernel.name()));
+        let blocks = u32::try_from(blocks).map_err(|_| shape("the blocks"))?;
+        let shared = u32::try_from(shared).map_err(|_| shape("the shared bytes"))?;
+        // SAFETY: the callers below pass what `mayo.cu` declares, and buffers with room for `capacity` operations, of which
+        // they launch no more; a test holds the sizes of `shape` against the kernels'.
+        unsafe { self.stream.launch(kernel, Grid { blocks, threads, shared }, arguments) }
+    }
+
+    fn hash(&self, kernel: &Kernel, count: usize, arguments: &[Argument]) -> Result<(), Error> {
+        let blocks = count.div_ceil(shape::HASH_THREADS as usize);
+        self.launch(kernel, blocks, shape::HASH_THREADS, 0, arguments)
+    }
+
+    /// `vectors` m-vectors of key stream for each of `count` keys, `stride` bytes apart.
+    fn expand(
+        &self,
+        count: usize,
+        (keys, nonces, stride): (Argument, Argument, usize),
+        vectors: usize,
+        total: usize,
+        out: Argument,
+    ) -> Result<(), Error> {
+        let (k, stride) = (&self.kernels, stride as u32);
+        self.hash(&k.round_keys, count, args![count as u32, keys, stride, &self.schedules])?;
+        // As many blocks as run at once, two to a multiprocessor; each goes from tile to tile.
+        let tile = (16384 - 32) / k.params.m_bytes();
+        let blocks = (count * vectors.div_ceil(tile)).min(2 * self.multiprocessors as usize);
+        let arguments =
+            args![count as u32, &self.schedules, nonces, stride, vectors as u32, total as u32, out];
+        self.launch(&k.expand, blocks, shape::EXPAND_THREADS, shape::EXPAND_SHARED, arguments)
+    }
+
+    fn products(
+        &self,
+        kernel: &Kernel,
+        what: Products,
+        count: usize,
+        arguments: &[Argument],
+    ) -> Result<(), Error> {
+        let p = self.kernels.params;
+        let blocks = count * (shape::words(p) / shape::slice_words(p));
+        self.launch(kernel, blocks, shape::PRODUCT_THREADS, shape::products_shared(p, what), arguments)
+    }
+
+    /// From seeds on the device: hashes, and P1 and P2 in a buffer of `total` vectors each.
+    fn open_seeds(
+        &self,
+        count: usize,
+        hashes: Argument,
+        seeds: Argument,
+        total: usize,
+        p: Argument,
+    ) -> Result<(), Error> {
+        let set = self.kernels.params;
+        self.hash(&self.kernels.seed, count, args![count as u32, seeds, hashes])?;
+        self.expand(count, (hashes, Argument::null(), shape::seed(set)), shape::p12(set), total, p)
+    }
+
+    fn place(&self, count: usize, total: usize, p: Argument) -> Result<(), Error> {
+        let set = self.kernels.params;
+        let values = count * set.p3_vecs() * shape::words(set);
+        let blocks = values.div_ceil(shape::PRODUCT_THREADS as usize);
+        let arguments = args![count as u32, &self.public_keys, total as u32, p];
+        self.launch(&self.kernels.place, blocks, shape::PRODUCT_THREADS, 0, arguments)
+    }
+
+    /// Queues key generation for the `count` seeds in `host_seeds`; the keys come to `host_public_keys`.
+    pub(crate) fn keygen(&mut self, count: usize) -> Result<(), Error> {
+        let set = self.kernels.params;
+        self.stream.upload(&self.host_seeds, 0..count * set.salt_bytes, &self.seeds, 0)?;
+        self.public_keys_of_seeds(count, shape::p12(set))?;
+        let bytes = count * set.public_key_bytes();
+        self.stream.download(&self.public_keys, 0..bytes, &mut self.host_public_keys, 0)
+    }
+
+    fn public_keys_of_seeds(&self, count: usize, total: usize) -> Result<(), Error> {
+        self.open_seeds(count, (&self.hashes).into(), (&self.seeds).into(), total, (&self.p).into())?;
+        let arguments = args![&self.p, total as u32, &self.hashes, &self.public_keys];
+        self.products(&self.kernels.keygen, Products::Keygen, count, arguments)
+    }
+
+    /// Targets and lambda of `count` salts, `stride` bytes apart.
+    fn targets(&self, count: usize, salts: Argument, stride: usize) -> Result<(), Error> {
+        let set = self.kernels.params;
+        let arguments = args![count as u32, &self.digests, salts, stride as u32, &self.targets];
+        self.hash(&self.kernels.target, count, arguments)?;
+        if !set.linear_term {
+            return Ok(());
+        }
+        let (key, nonce) = (self.targets.at(set.m_bytes())?, self.targets.at(set.m_bytes() + SEED_PK_BYTES)?);
+        self.expand(count, (key, nonce, shape::target(set)), set.n, set.n, (&self.lambda).into())
+    }
+
+    /// Queues what signing needs up to the first attempt's flags. Seeds, digests and randomizers are in pinned memory, with
+    /// expanded keys also which belongs to which message.
+    pub(crate) fn sign(&mut self, count: usize, expanded: Option<&Expanded>) -> Result<(), Error> {
+        let set = self.kernels.params;
+        let stream = &self.stream;
+        stream.upload(&self.host_digests, 0..count * set.digest_bytes, &self.digests, 0)?;
+        stream.upload(&self.host_randomizers, 0..count * set.salt_bytes, &self.randomizers, 0)?;
+        match expanded {
+            None => {
+                stream.upload(&self.host_seeds, 0..count * set.salt_bytes, &self.seeds, 0)?;
+                let total = shape::public_vecs(set);
+                self.open_seeds(count, (&self.hashes).into(), (&self.seeds).into(), total, (&self.p).into())?;
+            }
+            Some(_) => stream.upload(&self.host_keys, 0..count, &self.keys, 0)?,
+        }
+        let (seeds, keys) = self.seeds_and_keys(expanded);
+        let arguments = args![count as u32, &self.digests, &self.randomizers, seeds, keys, &self.salts];
+        self.hash(&self.kernels.salt, count, arguments)?;
+        self.targets(count, (&self.salts).into(), shape::SALT)?;
+        let all: Vec<usize> = (0..count).collect();
+        self.attempt(&all, 0, expanded)?;
+        self.stream.download(&self.flags, 0..count, &mut self.host_flags, 0)
+    }
+
+    fn seeds_and_keys(&self, expanded: Option<&Expanded>) -> (Argument, Argument) {
+        match expanded {
+            None => ((&self.seeds).into(), Argument::null()),
+            Some(of) => ((&of.seeds).into(), (&self.keys).into()),
+        }
+    }
+
+    /// Queues one attempt at the signatures that `list` names.
+    fn attempt(&mut self, list: &[usize], attempt: u32, expanded: Option<&Expanded>) -> Result<(), Error> {
+        let set = self.kernels.params;
+        let names = self.host_list.write()?;
+        names.iter_mut().zip(list).for_each(|(to, &from)| *to = from as u32);
+        self.stream.upload(&self.host_list, 0..list.len(), &self.list, 0)?;
+        let (count, (seeds, keys)) = (list.len(), self.seeds_and_keys(expanded));
+        let arguments =
+            args![count as u32, &self.list, attempt, &self.digests, &self.salts, seeds, keys, &self.drawn];
+        let k = &self.kernels;
+        self.hash(&k.draw, count, arguments)?;
+        let (kernel, what) = match expanded {
+            None => (&k.sign, Products::Sign),
+            Some(_) => (&k.sign_expanded, Products::SignExpanded),
+        };
+        let (hashes, p, total) = match expanded {
+            None => (&self.hashes, &self.p, shape::public_vecs(set)),
+            Some(of) => (&of.hashes, &of.p, of.total),
+        };
+        let arguments =
+            args![&self.list, keys, p, total as u32, &self.lambda, hashes, &self.drawn, &self.u, &self.m];
+        self.products(kernel, what, count, arguments)?;
+        let arguments = args![
+            &self.list,
+            keys,
+            &self.u,
+            &self.m,
+            &self.targets,
+            hashes,
+            &self.drawn,
+            &self.salts,
+            &self.signatures,
+            &self.flags
+        ];
+        self.launch(&k.solve, count, 32, shape::solve_shared(set), arguments)
+    }
+
+    /// Waits for the first attempts, makes further ones where they failed, up to the 256 that the specification allows, and
+    /// with `verify` verifies what came out on matrices expanded anew. Returns for every signature whether it was made and,
+    /// if asked for, is valid, and how many attempts came after the first; the signatures are in `host_signatures`.
+    pub(crate) fn finish_signing(
+        &mut self,
+        count: usize,
+        expanded: Option<&Expanded>,
+        verify: bool,
+    ) -> Result<Signed, Error> {
+        let set = self.kernels.params;
+        let mut made: Vec<bool> = self.host_flags.read()?[..count].iter().map(|&f| f == 1).collect();
+        let mut restarts = 0;
+        for attempt in 1..=255 {
+            let left: Vec<usize> = (0..count).filter(|&i| !made[i]).collect();
+            if left.is_empty() {
+                break;
+            }
+            restarts += left.len();
+            self.attempt(&left, attempt, expanded)?;
+            self.stream.download(&self.flags, 0..count, &mut self.host_flags, 0)?;
+            made = self.host_flags.read()?[..count].iter().map(|&f| f == 1).collect();
+        }
+        let mut valid = made.clone();
+        if verify {
+            let (p, total, keys) = match expanded {
+                None => {
+                    // Expanded anew: a fault in P that signing used would pass a verification on the same P.
+                    let total = shape::public_vecs(set);
+                    self.public_keys_of_seeds(count, total)?;
+                    self.place(count, total, (&self.p).into())?;
+                    (&self.p, total, Argument::null())
+                }
+                Some(of) => (&of.p, of.total, (&self.keys).into()),
+            };
+            self.judge(count, p, total, keys)?;
+            self.stream.download(&self.flags, 0..count, &mut self.host_flags, 0)?;
+        }
+        let bytes = count * set.signature_bytes();
+        self.stream.download(&self.signatures, 0..bytes, &mut self.host_signatures, 0)?;
+        if verify {
+            let flags = &self.host_flags.read()?[..count];
+            valid.iter_mut().zip(flags).for_each(|(v, &f)| *v &= f == 1);
+        }
+        self.host_signatures.read()?;
+        Ok(Signed { made, valid, restarts })
+    }
+
+    /// Queues the products of verification and the verdicts into `flags`; targets and lambda are there.
+    fn judge(&self, count: usize, p: &Buffer<u32>, total: usize, keys: Argument) -> Result<(), Error> {
+        let k = &self.kernels;
+        let arguments = args![keys, p, total as u32, &self.lambda, &self.signatures, &self.u];
+        self.products(&k.verify, Products::Verify, count, arguments)?;
+        let blocks = (count * 32).div_ceil(shape::HASH_THREADS as usize);
+        let arguments = args![count as u32, &self.u, &self.targets, &self.flags];
+        self.launch(&k.check, blocks, shape::HASH_THREADS, 0, arguments)
+    }
+
+    /// Queues the verification of the signatures in `host_signatures`; verdicts come to `host_flags`, 1 for valid.
+    pub(crate) fn verify(&mut self, count: usize, expanded: Option<&Expanded>) -> Result<(), Error> {
+        let set = self.kernels.params;
+        let stream = &self.stream;
+        stream.upload(&self.host_digests, 0..count * set.digest_bytes, &self.digests, 0)?;
+        stream.upload(&self.host_signatures, 0..count * set.signature_bytes(), &self.signatures, 0)?;
+        let salts = self.signatures.at(set.signature_bytes() - set.salt_bytes)?;
+        match expanded {
+            None => {
+                let total = shape::public_vecs(set);
+                let bytes = count * set.public_key_bytes();
+                stream.upload(&self.host_public_keys, 0..bytes, &self.public_keys, 0)?;
+                let from = ((&self.public_keys).into(), Argument::null(), set.public_key_bytes());
+                self.expand(count, from, shape::p12(set), total, (&self.p).into())?;
+                self.place(count, total, (&self.p).into())?;
+                self.targets(count, salts, set.signature_bytes())?;
+                self.judge(count, &self.p, total, Argument::null())?;
+            }
+            Some(of) => {
+                stream.upload(&self.host_keys, 0..count, &self.keys, 0)?;
+                self.targets(count, salts, set.signature_bytes())?;
+                self.judge(count, &of.p, of.total, (&self.keys).into())?;
+            }
+        }
+        self.stream.download(&self.flags, 0..count, &mut self.host_flags, 0)
+    }
+
+    /// Expands the `count` seeds in `host_seeds` to keys `at`.. of `into`. A lane for [`Job::Keygen`].
+    pub(crate) fn expand_secret(&mut self, count: usize, into: &Expanded, at: usize) -> Result<(), Error> {
+        let set = self.kernels.params;
+        let (seeds, hashes) = (into.seeds.at(at * set.salt_bytes)?, into.hashes.at(at * shape::seed(set))?);
+        let p = into.p.at(at * into.total * shape::words(set))?;
+        let total = into.total as u32;
+        self.stream.upload(&self.host_seeds, 0..count * set.salt_bytes, &into.seeds, at * set.salt_bytes)?;
+        self.open_seeds(count, hashes, seeds, into.total, p)?;
+        let k = &self.kernels;
+        self.products(&k.keygen, Products::Keygen, count, args![p, total, hashes, &self.public_keys])?;
+        self.place(count, into.total, p)?;
+        let blocks = count * (shape::words(set) / shape::slice_words(set));
+        let (threads, shared) = (shape::PRODUCT_THREADS, shape::lower_shared(set));
+        self.launch(&k.lower, blocks, threads, shared, args![p, total, hashes])?;
+        let bytes = count * set.public_key_bytes();
+        self.stream.download(&self.public_keys, 0..bytes, &mut self.host_public_keys, 0)
+    }
+
+    /// Expands the `count` keys in `host_public_keys` to keys `at`.. of `into`.
+    pub(crate) fn expand_public(&mut self, count: usize, into: &Expanded, at: usize) -> Result<(), Error> {
+        let set = self.kernels.params;
+        let p = into.p.at(at * into.total * shape::words(set))?;
+        let bytes = count * set.public_key_bytes();
+        self.stream.upload(&self.host_public_keys, 0..bytes, &self.public_keys, 0)?;
+        let from = ((&self.public_keys).into(), Argument::null(), set.public_key_bytes());
+        self.expand(count, from, shape::p12(set), into.total, p)?;
+        self.place(count, into.total, p)
+    }
+
+    /// Waits for everything.
+    pub(crate) fn finish(&self) -> Result<(), Error> {
+        self.stream.finish()
+    }
+}
+
+/// What signing a chunk gave.
+#[derive(Debug)]
+pub(crate) struct Signed {
+    /// Whether there is a signature: else all attempts failed.
+    pub(crate) made: Vec<bool>,
+    /// Whether it is made and, where that was asked for, valid.
+    pub(crate) valid: Vec<bool>,
+    /// Attempts after the first.
+    pub(crate) restarts: usize,
+}

@@ -1,0 +1,2 @@
+// `mayo.cu` for the emulated device.
+#include "mayo.cu"

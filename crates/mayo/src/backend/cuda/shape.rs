@@ -1,0 +1,140 @@
+//! Sizes that the host shares with the kernels: how m-vectors lie, bytes of hashes, shared memory. A test holds them against
+//! what the kernels themselves say.
+#![forbid(unsafe_code)]
+
+use crate::params::Params;
+
+/// 32-bit words of an m-vector.
+pub(crate) const fn words(params: &Params) -> usize {
+    params.m_bytes().div_ceil(4)
+}
+
+/// Words of a slice of an m-vector, a divisor of the words of the whole: slices are as wide as registers and 99 KiB of
+/// shared memory allow.
+pub(crate) const fn slice_words(params: &Params) -> usize {
+    match words(params) {
+        8 => 4,
+        10 => 5,
+        14 => 7,
+        18 => 3,
+        other => other,
+    }
+}
+
+/// What a sponge writes for `length` bytes.
+const fn squeezed(length: usize) -> usize {
+    length.div_ceil(136) * 136
+}
+
+/// Which products a block computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Products {
+    Keygen,
+    Sign,
+    SignExpanded,
+    Verify,
+}
+
+/// Threads of a block that computes products.
+pub(crate) const PRODUCT_THREADS: u32 = 256;
+/// Threads of a block that hashes.
+pub(crate) const HASH_THREADS: u32 = 128;
+/// Threads of a block that expands matrices.
+pub(crate) const EXPAND_THREADS: u32 = 1024;
+/// Bytes that the sponge writes for a salt.
+pub(crate) const SALT: usize = 136;
+
+/// Bytes of shared memory of a block that expands: two tables in 32 copies, 16 KiB of stream with slack, a key schedule.
+pub(crate) const EXPAND_SHARED: usize = (2 * 256 * 32 + 4096 + 4 + 44) * 4;
+
+/// Bytes for the hash of a seed.
+pub(crate) const fn seed(p: &Params) -> usize {
+    squeezed(16 + p.o_bytes())
+}
+
+/// Bytes for t, and for what lambda is expanded from.
+pub(crate) const fn target(p: &Params) -> usize {
+    squeezed(p.m_bytes() + if p.linear_term { 32 } else { 0 })
+}
+
+/// Bytes for the vinegar vectors and r.
+pub(crate) const fn drawn(p: &Params) -> usize {
+    squeezed(p.k * p.v_bytes() + p.r_bytes())
+}
+
+/// Vectors of P1 and P2.
+pub(crate) const fn p12(p: &Params) -> usize {
+    p.p1_vecs() + p.p2_vecs()
+}
+
+/// Vectors of an expanded public key: P1, P2 and P3.
+pub(crate) const fn public_vecs(p: &Params) -> usize {
+    p12(p) + p.p3_vecs()
+}
+
+/// Vectors of an expanded secret key: the public one's, and L.
+pub(crate) const fn secret_vecs(p: &Params) -> usize {
+    public_vecs(p) + p.p2_vecs()
+}
+
+/// Bytes of shared memory of a block of products.
+pub(crate) fn products_shared(p: &Params, what: Products) -> usize {
+    let rows = if what == Products::Verify { p.n } else { p.v() };
+    let columns = match what {
+        Products::Keygen => p.o,
+        Products::Sign => p.k + p.o,
+        Products::SignExpanded | Products::Verify => p.k,
+    };
+    let sums = if what == Products::SignExpanded { p.k + p.o } else { columns };
+    let masks = rows * columns + group(columns, slice_words(p)).max(4);
+    (masks * 4 + rows * sums * slice_words(p)) * 4
+}
+
+/// Columns that one thread takes.
+fn group(columns: usize, words: usize) -> usize {
+    let most = 128 / (4 * words);
+    let covered = |g: usize| columns.div_ceil(g) * g;
+    let mut best = most;
+    for g in (most / 2 + 1..=most).rev() {
+        if covered(g) < covered(best) {
+            best = g;
+        }
+    }
+    best.min(columns)
+}
+
+/// Bytes of shared memory of the warp that solves a system.
+pub(crate) fn solve_shared(p: &Params) -> usize {
+    let long = (p.pairs() - 1) / 8 + words(p) + 1;
+    ((p.k * p.o + 1) * (long | 1) + p.k * p.o.div_ceil(8)) * 4
+}
+
+/// Bytes of shared memory of a block that makes L.
+pub(crate) const fn lower_shared(p: &Params) -> usize {
+    p.v() * p.o * 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_make_up_the_vector() {
+        for p in Params::all() {
+            assert_eq!(words(p) % slice_words(p), 0, "{}", p.name());
+            assert_eq!(p.tail[4], 0, "{}: kernels fold with four coefficients", p.name());
+        }
+    }
+
+    #[test]
+    fn every_kernel_fits_99_kib_of_shared_memory() {
+        const MOST: usize = 99 * 1024;
+        const { assert!(EXPAND_SHARED <= MOST) }
+        for p in Params::all() {
+            for what in [Products::Keygen, Products::Sign, Products::SignExpanded, Products::Verify] {
+                assert!(products_shared(p, what) <= MOST, "{} {what:?}", p.name());
+            }
+            assert!(solve_shared(p).max(lower_shared(p)) <= MOST, "{}", p.name());
+        }
+    }
+}

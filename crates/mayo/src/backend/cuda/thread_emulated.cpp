@@ -1,0 +1,2 @@
+// `thread.cu` for the emulated device.
+#include "thread.cu"

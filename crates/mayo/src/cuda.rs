@@ -1,0 +1,174 @@
+//! Batches on a CUDA device, with the CPU for everything that a device cannot or should not do.
+//!
+//! A [`Gpu`] is one device with the CPU backend that stands beside it. What comes back does not depend on which of
+//! them computed it: small batches, batches that do not fit, those of a device that fails on the way and signatures that the
+//! device got wrong are computed on the CPU, and [`Tally`] tells how many and why.
+//!
+//! * Randomness comes from the host alone.
+//! * Every signature is verified before it is handed out, on matrices that are expanded anew; what fails is made again by the
+//!   CPU, and the device is not used again. [`Release::Unverified`] turns that off.
+//! * Of the public keys that the device makes, one in [`Options::spot_check`] is computed on the CPU as well.
+//! * The first use of a parameter set compares keys, signatures and verdicts with the CPU's.
+//! * Memory on the device and pinned memory that held secrets is overwritten before it is freed. That of a device that an
+//!   error has lost is out of reach; the driver clears it before another process gets it.
+//!
+//! Not covered: a device that hashes a seed wrongly when signing with a compact key, and likewise both times, signs for
+//! another key; such a signature gives nothing away and is refused by every verifier.
+#![forbid(unsafe_code)]
+
+mod chunks;
+mod keys;
+#[cfg(all(test, feature = "emulated", target_os = "linux", target_arch = "x86_64"))]
+mod secrecy;
+#[cfg(all(test, feature = "emulated"))]
+mod tests;
+mod work;
+
+use std::sync::{Arc, OnceLock};
+
+use lanework_cuda::Device;
+
+use crate::backend::cuda::IMAGE;
+use crate::backend::cuda::lane::{Job, Kernels, bytes_each};
+use crate::error::Error;
+use crate::params::Params;
+use crate::scheme::Engine;
+
+pub use keys::{GpuSigningKeys, GpuVerifyingKeys};
+pub use work::{GpuSigners, GpuVerifiers};
+
+/// Whether signatures are verified before they are handed out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Release {
+    /// Every one is. The default, since a signature that was computed wrongly may give the key away.
+    #[default]
+    Verified,
+    /// None is. For measuring what that costs.
+    Unverified,
+}
+
+/// How a device is used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Operations to a chunk, the unit that a stream works on; halved while memory does not suffice.
+    pub chunk: usize,
+    /// Streams: while one computes, others copy.
+    pub streams: usize,
+    /// Batches of fewer operations than this go to the CPU.
+    pub break_even: usize,
+    /// The share of every batch that the CPU computes meanwhile, 0 to 1.
+    pub cpu_share: f64,
+    /// Threads of the CPU; 0 for all.
+    pub cpu_threads: usize,
+    /// One public key in so many, and at least one of each batch, is computed on the CPU too. 0 for none.
+    pub spot_check: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { chunk: 1024, streams: 3, break_even: 256, cpu_share: 0.0, cpu_threads: 0, spot_check: 256 }
+    }
+}
+
+/// Where a batch was computed, and what went wrong on the way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Operations whose result is the device's.
+    pub device: usize,
+    /// Operations whose result is the CPU's.
+    pub cpu: usize,
+    /// Attempts at signatures after their first.
+    pub restarts: usize,
+    /// How often a chunk was halved for want of memory.
+    pub halvings: usize,
+    /// Why the device was left, if it was.
+    pub trouble: Option<String>,
+}
+
+/// A device with kernels for every set, and the CPU beside it.
+#[derive(Debug)]
+pub struct Gpu {
+    device: Device,
+    cpu: Engine,
+    options: Options,
+    /// The kernels of a set, once they have passed the self-test; or why they are not used.
+    sets: [OnceLock<Result<Arc<Kernels>, String>>; 8],
+}
+
+impl Gpu {
+    /// The device of this number, beside `cpu`.
+    ///
+    /// # Errors
+    /// What `lanework_cuda` says of devices that are not there.
+    pub fn open(ordinal: u32, cpu: Engine, options: Options) -> Result<Gpu, lanework_cuda::Error> {
+        Gpu::of(Device::open(ordinal)?, cpu, options)
+    }
+
+    /// A device that is open already.
+    ///
+    /// # Errors
+    /// If it cannot run the kernels.
+    pub fn of(device: Device, cpu: Engine, options: Options) -> Result<Gpu, lanework_cuda::Error> {
+        device.module(&IMAGE)?;
+        Ok(Gpu { device, cpu, options, sets: [const { OnceLock::new() }; 8] })
+    }
+
+    /// The device.
+    #[must_use]
+    pub const fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// How it is used.
+    #[must_use]
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Uses it otherwise from here on.
+    pub fn set_options(&mut self, options: Options) {
+        self.options = options;
+    }
+
+    /// Runs the self-test of a set, if that has not been done: what every first use does.
+    ///
+    /// # Errors
+    /// Why the device is not used for this set.
+    pub fn test(&self, params: &Params) -> Result<(), String> {
+        self.kernels(params).map(|_| ())
+    }
+
+    /// The kernels of a set after their self-test.
+    fn kernels(&self, params: &Params) -> Result<Arc<Kernels>, String> {
+        let params = Params::of(params.round, params.set);
+        if let Some(cause) = self.device.cause_of_death() {
+            return Err(cause.to_owned());
+        }
+        let slot = self.sets.get(params.index()).ok_or("there are no kernels for this set")?;
+        slot.get_or_init(|| {
+            let load = || -> Result<Arc<Kernels>, lanework_cuda::Error> {
+                Ok(Arc::new(Kernels::new(&self.device.module(&IMAGE)?, params)?))
+            };
+            let kernels = load().map_err(|e| e.to_string())?;
+            self.self_test(&kernels).inspect_err(|why| self.device.condemn(why))?;
+            Ok(kernels)
+        })
+        .clone()
+    }
+}
+
+/// Refuses batches of several sets.
+fn one_set<'a>(all: impl IntoIterator<Item = &'a Params>) -> Result<Option<&'static Params>, Error> {
+    let mut all = all.into_iter();
+    let Some(first) = all.next() else { return Ok(None) };
+    all.try_for_each(|other| crate::keys::expect(first, other))?;
+    Ok(Some(Params::of(first.round, first.set)))
+}
+
+/// Bytes of device memory that one operation in flight takes: key generation, then signing and verification with compact
+/// keys, then both with expanded keys, whose matrices come on top once for each key.
+#[must_use]
+pub fn bytes_in_flight(params: &Params) -> [usize; 5] {
+    [Job::Keygen, Job::Sign, Job::Verify, Job::SignExpanded, Job::VerifyExpanded]
+        .map(|job| bytes_each(params, job))
+}

@@ -1,0 +1,242 @@
+//! Expanded keys that stay on the device, and the self-test that comes before anything else.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use lanework_cuda::Error as DeviceError;
+use zeroize::Zeroizing;
+
+use super::chunks::Work;
+use super::work::{Signing, Verifying};
+use super::{Gpu, GpuSigners, GpuVerifiers, Release, Tally, one_set};
+use crate::backend::cuda::lane::{Expanded, Job, Kernels, Lane};
+use crate::backend::cuda::shape;
+use crate::error::Error;
+use crate::keys::{PublicKey, SecretKey, SignOptions};
+use crate::params::Params;
+
+/// Secret keys with P1, P2, P3 and L on a device, overwritten before they are freed.
+#[derive(Debug)]
+pub struct GpuSigningKeys {
+    params: &'static Params,
+    keys: Vec<SecretKey>,
+    public: Vec<PublicKey>,
+    expanded: Expanded,
+}
+
+/// Public keys with P1, P2 and P3 on a device.
+#[derive(Debug)]
+pub struct GpuVerifyingKeys {
+    params: &'static Params,
+    keys: Vec<PublicKey>,
+    expanded: Expanded,
+}
+
+impl GpuSigningKeys {
+    /// The set and round.
+    #[must_use]
+    pub const fn params(&self) -> &'static Params {
+        self.params
+    }
+    /// How many.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.keys.len()
+    }
+    /// Whether there are none, which does not happen.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+    /// The public halves, which the CPU has checked one of.
+    #[must_use]
+    pub fn public_keys(&self) -> &[PublicKey] {
+        &self.public
+    }
+    /// Bytes of device memory.
+    #[must_use]
+    pub fn device_bytes(&self) -> usize {
+        self.expanded.p.len() * 4 + self.expanded.hashes.len() + self.expanded.seeds.len()
+    }
+    pub(super) fn key(&self, i: usize) -> &SecretKey {
+        &self.keys[i]
+    }
+    pub(super) const fn expanded(&self) -> &Expanded {
+        &self.expanded
+    }
+}
+
+impl GpuVerifyingKeys {
+    /// The set and round.
+    #[must_use]
+    pub const fn params(&self) -> &'static Params {
+        self.params
+    }
+    /// How many.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.keys.len()
+    }
+    /// Whether there are none, which does not happen.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+    /// Bytes of device memory.
+    #[must_use]
+    pub fn device_bytes(&self) -> usize {
+        self.expanded.p.len() * 4
+    }
+    pub(super) fn key(&self, i: usize) -> &PublicKey {
+        &self.keys[i]
+    }
+    pub(super) const fn expanded(&self) -> &Expanded {
+        &self.expanded
+    }
+}
+
+fn lost(why: impl core::fmt::Display) -> Error {
+    Error::Device(why.to_string())
+}
+
+impl Gpu {
+    /// Expands secret keys of one set on the device. There is no CPU beside this: without the device there is nothing to keep
+    /// them on, and `crate::SigningKey` is what serves then.
+    ///
+    /// # Errors
+    /// [`Error::Count`] for no keys; [`Error::WrongRound`] and [`Error::WrongSet`] for several sets; [`Error::Device`].
+    pub fn expand_secret(&self, keys: &[SecretKey]) -> Result<GpuSigningKeys, Error> {
+        let params = one_set(keys.iter().map(SecretKey::params))?.ok_or(NO_KEYS)?;
+        let kernels = self.kernels(params).map_err(lost)?;
+        let (expanded, public) = self.expand_seeds(&kernels, keys).map_err(lost)?;
+        if self.options.spot_check > 0 && keys[0].public_key(self.cpu) != public[0] {
+            self.device.condemn("a public key differs from the CPU's");
+            return Err(lost("an expanded key differs from the CPU's"));
+        }
+        Ok(GpuSigningKeys { params, keys: keys.to_vec(), public, expanded })
+    }
+
+    /// Expands public keys of one set on the device.
+    ///
+    /// # Errors
+    /// As for [`Gpu::expand_secret`].
+    pub fn expand_public(&self, keys: &[PublicKey]) -> Result<GpuVerifyingKeys, Error> {
+        let params = one_set(keys.iter().map(PublicKey::params))?.ok_or(NO_KEYS)?;
+        let kernels = self.kernels(params).map_err(lost)?;
+        let expanded = self.expand_public_keys(&kernels, keys).map_err(lost)?;
+        Ok(GpuVerifyingKeys { params, keys: keys.to_vec(), expanded })
+    }
+
+    fn room(&self, params: &Params, count: usize, secret: bool) -> Result<Expanded, DeviceError> {
+        let device = &self.device;
+        let total = if secret { shape::secret_vecs(params) } else { shape::public_vecs(params) };
+        let words = count * total * shape::words(params);
+        let own = |each: usize| if secret { count * each } else { 1 };
+        Ok(Expanded {
+            total,
+            p: if secret { device.secret(words)? } else { device.buffer(words)? },
+            hashes: device.secret(own(shape::seed(params)))?,
+            seeds: device.secret(own(params.salt_bytes))?,
+        })
+    }
+
+    fn expand_seeds(
+        &self,
+        kernels: &Arc<Kernels>,
+        keys: &[SecretKey],
+    ) -> Result<(Expanded, Vec<PublicKey>), DeviceError> {
+        let params = kernels.params;
+        let expanded = self.room(params, keys.len(), true)?;
+        let mut lane = self.one_lane(kernels, Job::Expand, keys.len())?;
+        let mut public = Vec::with_capacity(keys.len());
+        let chunks = keys.chunks(lane.capacity);
+        for (chunk, at) in chunks.zip((0..).step_by(lane.capacity)) {
+            let seeds = lane.host_seeds.write()?.chunks_exact_mut(params.salt_bytes);
+            seeds.zip(chunk).for_each(|(to, key)| to.copy_from_slice(key.expose_seed()));
+            lane.expand_secret(chunk.len(), &expanded, at)?;
+            let bytes = lane.host_public_keys.read()?.chunks_exact(params.public_key_bytes());
+            public.extend(bytes.take(chunk.len()).map(|b| PublicKey::made(params, b.to_vec())));
+        }
+        Ok((expanded, public))
+    }
+
+    fn expand_public_keys(
+        &self,
+        kernels: &Arc<Kernels>,
+        keys: &[PublicKey],
+    ) -> Result<Expanded, DeviceError> {
+        let params = kernels.params;
+        let expanded = self.room(params, keys.len(), false)?;
+        let mut lane = self.one_lane(kernels, Job::Expand, keys.len())?;
+        let chunks = keys.chunks(lane.capacity);
+        for (chunk, at) in chunks.zip((0..).step_by(lane.capacity)) {
+            let bytes = lane.host_public_keys.write()?.chunks_exact_mut(params.public_key_bytes());
+            bytes.zip(chunk).for_each(|(to, key)| to.copy_from_slice(key.as_bytes()));
+            lane.expand_public(chunk.len(), &expanded, at)?;
+        }
+        lane.finish()?;
+        Ok(expanded)
+    }
+
+    fn one_lane(&self, kernels: &Arc<Kernels>, job: Job, count: usize) -> Result<Lane, DeviceError> {
+        let mut lanes = self.lanes(kernels, job, count.min(self.options.chunk), &mut Tally::default())?;
+        lanes.pop().ok_or_else(|| DeviceError::Shape("no lane".to_owned()))
+    }
+
+    /// Two keys, signatures with compact and expanded keys, and verdicts on these and on a spoilt one, all against the CPU.
+    pub(super) fn self_test(&self, kernels: &Arc<Kernels>) -> Result<(), String> {
+        let params = kernels.params;
+        let (device, cpu) = (&self.device, self.cpu);
+        let seed = |fill: u8| vec![fill; params.salt_bytes];
+        let key = |fill| SecretKey::from_seed(params, &seed(fill)).map_err(|e| e.to_string());
+        let keys = [key(0x5a)?, key(0xc3)?];
+        let messages = [&b"self-test"[..], b"of a device"];
+        let randomizers = [Zeroizing::new(seed(1)), Zeroizing::new(seed(2))];
+        let (expanded, public) = self.expand_seeds(kernels, &keys).map_err(|e| e.to_string())?;
+        let held = GpuSigningKeys { params, keys: keys.to_vec(), public: public.clone(), expanded };
+        if public.iter().zip(&keys).any(|(public, key)| *public != key.public_key(cpu)) {
+            return Err(format!("the self-test's public keys of {} differ from the CPU's", params.name()));
+        }
+        for signers in [GpuSigners::Each(&keys), GpuSigners::Of(&held, &[0, 1])] {
+            let (messages, randomizers, release) = (&messages, &randomizers, Release::Verified);
+            let work = Signing { device, cpu, params, signers, messages, randomizers, release };
+            let made = self.alone(kernels, &work)?;
+            for (i, made) in made.into_iter().enumerate() {
+                let options = SignOptions::default();
+                let expected = keys[i].sign_randomized(cpu, messages[i], &randomizers[i], options);
+                if made != Some(expected) {
+                    return Err(format!(
+                        "the self-test's signatures of {} differ from the CPU's",
+                        params.name()
+                    ));
+                }
+            }
+        }
+        let mut signatures = Vec::new();
+        for (key, (message, randomizer)) in keys.iter().zip(messages.iter().zip(&randomizers)) {
+            let made = key.sign_randomized(cpu, message, randomizer, SignOptions::default());
+            signatures.push(made.map_err(|e| e.to_string())?);
+        }
+        let mut spoilt = signatures[1].clone().into_bytes();
+        spoilt[0] ^= 1;
+        signatures[1] = crate::keys::Signature::made(params, spoilt);
+        let (messages, signatures) = (&messages, &signatures);
+        let work = Verifying { cpu, params, verifiers: GpuVerifiers::Each(&public), messages, signatures };
+        if self.alone(kernels, &work)? != [Some(Ok(())), Some(Err(Error::Refused))] {
+            return Err(format!("the self-test's verdicts of {} differ from the CPU's", params.name()));
+        }
+        Ok(())
+    }
+
+    /// Two operations on a lane of their own.
+    fn alone<W: Work>(&self, kernels: &Arc<Kernels>, work: &W) -> Result<Vec<Option<W::Output>>, String> {
+        let once = || -> Result<_, DeviceError> {
+            let mut lane = Lane::new(&self.device, kernels, work.job(), 2)?;
+            work.start(&mut lane, 0..2)?;
+            work.finish(&mut lane, 0..2, &mut Tally::default())
+        };
+        once().map_err(|e| e.to_string())
+    }
+}
+
+const NO_KEYS: Error = Error::Count { what: "keys", expected: 1, got: 0 };
