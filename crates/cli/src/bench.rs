@@ -128,7 +128,7 @@ fn list(session: &Session, subjects: &[Subject]) -> Result<Outcome, Failure> {
 }
 
 /// The plan that shares `effort` out over `races` races.
-fn plan(effort: &Effort, races: usize) -> Plan {
+pub(crate) fn plan(effort: &Effort, races: usize) -> Plan {
     let budget = (effort.seconds / races.max(1) as f64 * 1e9) as u64;
     Plan {
         budget_ns: budget,

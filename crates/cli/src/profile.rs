@@ -24,6 +24,9 @@ pub(crate) struct Profile {
     pub(crate) date: String,
     /// By subject path.
     pub(crate) choices: BTreeMap<String, Choice>,
+    /// Homes of spilled values, by the function that was measured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) spills: BTreeMap<String, Spill>,
 }
 
 /// What makes a machine another one, as far as choices go.
@@ -43,6 +46,15 @@ pub(crate) struct Choice {
     pub(crate) ratio: f64,
     /// Threads for a batch.
     pub(crate) threads: usize,
+}
+
+/// Where a function's spilled values live best.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spill {
+    /// By slot, those that leave the stack; none if all stay.
+    pub(crate) homes: BTreeMap<String, String>,
+    /// The time as it was in the time as it will be.
+    pub(crate) ratio: f64,
 }
 
 impl Fingerprint {
@@ -65,7 +77,13 @@ pub(crate) fn path() -> Option<PathBuf> {
 
 impl Profile {
     pub(crate) fn new(context: &Context, date: String) -> Profile {
-        Profile { schema: SCHEMA, machine: Fingerprint::here(context), date, choices: BTreeMap::new() }
+        Profile {
+            schema: SCHEMA,
+            machine: Fingerprint::here(context),
+            date,
+            choices: BTreeMap::new(),
+            spills: BTreeMap::new(),
+        }
     }
 
     /// The profile of this user, if there is one and it is this machine's. One of another machine (or of this one with

@@ -15,11 +15,20 @@ use crate::ui::Session;
 mod analyse;
 pub(crate) mod args;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod auto;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod cpu;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod lint;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod measure;
 pub(crate) mod proof_args;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(crate) mod proved;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod race;
 mod rewrite;
+pub(crate) mod timing_args;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod validate;
 mod wish;
@@ -34,10 +43,21 @@ pub(crate) fn run(session: &Session, args: RespillArgs) -> Result<Outcome, Failu
         RespillJob::Validate(a) => validate::run(session, &a),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         RespillJob::Lint(a) => lint::run(session, &a),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        RespillJob::Measure(a) => measure::run(session, &a),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        RespillJob::Auto(a) => auto::run(session, &a),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        RespillJob::Cpu(a) => cpu::run(session, &a),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        RespillJob::Race(a) => race::worker(&a),
         #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-        RespillJob::Validate(_) | RespillJob::Lint(_) => {
-            Err(Failure::unavailable("assembly is run on x86-64 Linux only"))
-        }
+        RespillJob::Validate(_)
+        | RespillJob::Lint(_)
+        | RespillJob::Measure(_)
+        | RespillJob::Auto(_)
+        | RespillJob::Cpu(_)
+        | RespillJob::Race(_) => Err(Failure::unavailable("assembly is run on x86-64 Linux only")),
     }
 }
 

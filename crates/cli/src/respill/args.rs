@@ -27,6 +27,16 @@ pub(crate) enum RespillJob {
     Validate(super::proof_args::ValidateArgs),
     /// Find code that leaves MMX in use where floating point must be free to begin; exits 1 if there is any.
     Lint(super::proof_args::LintArgs),
+
+    /// Time a function with its values on the stack and in each home, with controls for layout; a verdict for each.
+    Measure(super::timing_args::MeasureArgs),
+    /// Search the fastest proved home of each slot on this processor. That all stay on the stack is a normal answer.
+    Auto(super::timing_args::AutoArgs),
+    /// Show what a spill and a reload cost on this processor, for each home.
+    Cpu(super::timing_args::CpuArgs),
+    /// The inner half of a race, started by measure.
+    #[command(name = "__race", hide = true)]
+    Race(super::timing_args::JobArgs),
 }
 
 /// The text to look at.

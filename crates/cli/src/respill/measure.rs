@@ -1,0 +1,334 @@
+//! `respill measure`: a function with its values on the stack and in each home, raced in pairs.
+#![forbid(unsafe_code)]
+
+use lanework_cpu::{Feature, Features};
+use lanework_lab::clock::Monotonic;
+use lanework_lab::machine::Machine;
+use lanework_lab::record::{Record, ResultRow};
+use lanework_lab::stats::Interval;
+use lanework_lab::table;
+use lanework_lab::verdict::{Rules, Verdict, judge};
+use lanework_respill::case::Case;
+use lanework_respill::counts::{CountError, Counts, counts};
+use lanework_respill::homes::Bank;
+use lanework_respill::load::{Externals, LoadError, Loaded};
+use lanework_respill::measure::{Job, Role, Variant, unchanged, variants};
+use lanework_respill::plan::{Plan, Wish, plan};
+use lanework_respill::rewrite::{self, rewrite};
+use lanework_respill::validate::{self, validate};
+use lanework_respill::{Analysis, Program};
+use serde::Serialize;
+use serde_json::json;
+
+use super::args::SourceArgs;
+use super::args::{Homes, WishArgs};
+use super::race::race;
+use super::timing_args::{CaseArgs, MeasureArgs, SlotsArgs};
+use super::wish::wish;
+use super::{Source, of_program};
+use crate::bench;
+use crate::files;
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+/// What a bank's moves need of the processor.
+pub(super) fn needs(bank: Bank) -> Features {
+    match bank {
+        Bank::Mm | Bank::Xmm => Features::NONE,
+        Bank::Xmm32 => Features::of(&[Feature::Avx512vl]),
+        Bank::K => Features::of(&[Feature::Avx512bw]),
+        Bank::ZmmLane => Features::of(&[Feature::Avx512bw, Feature::Avx512dq, Feature::Avx512vl]),
+    }
+}
+
+/// The text of a case.
+pub(super) fn case_text(args: &CaseArgs) -> Result<String, Failure> {
+    match (&args.case, &args.call) {
+        (Some(path), _) => files::read_text(path, 1 << 20),
+        (None, Some(text)) => Ok(text.clone()),
+        (None, None) => Err(Failure::input("what is to be called? --case FILE or --call TEXT says it")),
+    }
+}
+
+/// The text, with the measured function and what it calls in view if no function was named.
+pub(super) fn source_of(args: &SourceArgs, case: &Case) -> Result<Source, Failure> {
+    let mut args = args.clone();
+    if args.functions.is_empty() {
+        args.functions.push(case.measured().to_owned());
+    }
+    Source::load(&args)
+}
+
+/// How often each instruction runs in the measured call.
+pub(super) fn counted(source: &Source, case: &Case) -> Result<Counts, Failure> {
+    let loaded = Loaded::new(&source.analysis.program, &Externals::default()).map_err(|e| match e {
+        LoadError::Unavailable(_) | LoadError::Memory(_) => Failure::unavailable(e),
+        _ => Failure::input(format!("{}: {e}", source.analysis.program.file)),
+    })?;
+    counts(&loaded, case, 0).map_err(|e| match e {
+        CountError::Unavailable(_) => Failure::unavailable(e),
+        CountError::Missing(_) => Failure::input(e),
+        _ => Failure::refused(format!("{}: {e}", case.measured())),
+    })
+}
+
+/// What the options ask for, slots that something else may touch included: whether they can move is for a proof to say.
+pub(super) fn wished(
+    source: &Source,
+    slots: &SlotsArgs,
+    homes: &Homes,
+    counts: &Counts,
+) -> Result<Wish, Failure> {
+    let args = WishArgs {
+        home: homes.clone(),
+        slots: slots.slots.clone(),
+        policy: slots.policy,
+        moves_only: slots.moves_only,
+        naive: true,
+    };
+    let mut wish = wish(source, &args)?;
+    wish.counts = Some(counts.by_op.clone());
+    Ok(wish)
+}
+
+/// How often a plan is made anew because of what was found about some of its slots.
+const ROUNDS: usize = 8;
+
+/// The plan that moves what can be moved into these homes and is proved to be right to move.
+fn proved(analysis: &Analysis, mut wish: Wish, case: &Case, inputs: u64) -> Result<Plan, Failure> {
+    let mut why = String::new();
+    // What is wrong with a plan mostly shows soon; only what is left then is looked at long.
+    let mut options = validate::Options { inputs: inputs.min(20), traced: 1, ..validate::Options::default() };
+    for _ in 0..ROUNDS {
+        let plan = plan(analysis, &wish);
+        if plan.homes.is_empty() {
+            break;
+        }
+        let made = rewrite(analysis, &plan, rewrite::Options::default()).map_err(Failure::input)?;
+        let program = Program::new(&analysis.program.file, made.text).map_err(|e| of_program(&e))?;
+        match validate(analysis, &program, std::slice::from_ref(case), &options) {
+            Ok(_) if options.inputs == inputs => return Ok(plan),
+            Ok(_) => options = validate::Options { inputs, ..validate::Options::default() },
+            Err(validate::Failure::Refused(refused)) => {
+                let before = wish.stay.len();
+                wish.stay.extend(refused.stay());
+                why = refused.to_string();
+                if wish.stay.len() == before {
+                    break;
+                }
+            }
+            Err(e) => return Err(of_validation(&e)),
+        }
+    }
+    let why = if why.is_empty() { "`lanework respill analyse` says why".to_owned() } else { why };
+    Err(Failure::refused(format!("{}: no slot can move: {why}", analysis.program.file)))
+}
+
+/// What could not be judged is no fault of the rewrite.
+pub(super) fn of_validation(e: &validate::Failure) -> Failure {
+    match e {
+        validate::Failure::Refused(_) => Failure::refused(e),
+        validate::Failure::Unavailable(_) => Failure::unavailable(e),
+        _ => Failure::input(e),
+    }
+}
+
+/// `mm:4,xmm` as one name of a variant.
+pub(super) fn name(homes: &Homes) -> String {
+    let one = |&(bank, most): &(Bank, Option<usize>)| match most {
+        Some(most) => format!("{bank}:{most}"),
+        None => bank.to_string(),
+    };
+    homes.0.iter().map(one).collect::<Vec<_>>().join("/")
+}
+
+pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Failure> {
+    bench::one_form(session, &args.output)?;
+    let text = case_text(&args.case)?;
+    let case = Case::parse(&text).map_err(Failure::input)?;
+    let source = source_of(&args.source, &case)?;
+    let counts = counted(&source, &case)?;
+    let features = session.context.cpu.features();
+    let all = || Bank::ALL.into_iter().filter(|b| features.includes(needs(*b)));
+    let homes: Vec<Homes> = if args.homes.is_empty() {
+        all().map(|b| Homes(vec![(b, None)])).collect()
+    } else {
+        args.homes.clone()
+    };
+    if let Some((bank, _)) = homes.iter().flat_map(|h| &h.0).find(|(b, _)| !features.includes(needs(*b))) {
+        return Err(Failure::unavailable(format!("this processor has no {bank} homes")));
+    }
+    let mut raced = unchanged(&source.analysis).to_vec();
+    if args.no_controls {
+        raced.truncate(1);
+    }
+    for home in &homes {
+        let wish = wished(&source, &args.slots, home, &counts)?;
+        let plan = proved(&source.analysis, wish, &case, args.inputs.max(21))?;
+        let made = variants(&source.analysis, &name(home), &plan, !args.no_controls);
+        raced.extend(made.map_err(Failure::input)?);
+    }
+    let job = Job {
+        subject: format!("spill/{}", case.measured()),
+        file: source.analysis.program.file.clone(),
+        case: text,
+        input: 0,
+        variants: raced,
+    };
+    let record = record(session, &job, args)?;
+    let findings = findings(&job, &record.results, &Rules::default());
+    bench::save_and_show(session, &record, &args.output, || {
+        if session.json {
+            let mut whole: serde_json::Value =
+                serde_json::from_str(&record.to_json().map_err(Failure::input)?).map_err(Failure::input)?;
+            whole["findings"] = json!(findings);
+            println!("{whole}");
+        } else if args.output.csv {
+            print!("{}", table::csv(&record.results));
+        } else {
+            print!("{}", table::render(&record, session.style));
+            println!();
+            print!("{}", shown(&findings));
+        }
+        Ok(())
+    })
+}
+
+fn record(session: &Session, job: &Job, args: &MeasureArgs) -> Result<Record, Failure> {
+    let plan = bench::plan(&args.effort, 1);
+    let clock = Monotonic::new();
+    let name = format!("respill-{}", job.subject.rsplit('/').next().unwrap_or("measure"));
+    let mut record = Record::new(&name, &session.command, Machine::inspect(&clock, Vec::new()));
+    record.plan = Some(plan.clone());
+    let bar = session.progress(u64::from(plan.launches), "racing");
+    let mut outcome = race(job, args.inputs, &plan, |_, _| bar.inc(1))?;
+    bar.finish_and_clear();
+    for row in &mut outcome.results {
+        if let Some(v) = job.variants.iter().find(|v| v.name == row.variant) {
+            row.extra.insert("role".into(), json!(v.role));
+            row.extra.insert("code_bytes".into(), json!(v.code_bytes));
+            row.extra.insert("slots".into(), json!(v.slots));
+            row.extra.insert("stack_bytes".into(), json!(v.stack_bytes));
+        }
+    }
+    record.add(outcome);
+    record.machine.finish(&clock);
+    Ok(record)
+}
+
+/// What is said of one home.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Finding {
+    home: String,
+    slots: usize,
+    /// Bytes of stack that no longer hold spilled values.
+    stack_bytes: usize,
+    /// What the code has grown by.
+    code_bytes: i64,
+    /// The rewritten text against the function as it is, in time: above 0 it takes longer.
+    whole: Part,
+    /// The same in one layout: what is the home's own.
+    home_alone: Option<Part>,
+    /// The function as it is in the other layout: what is not the home's.
+    layout_alone: Option<Part>,
+    /// What clearing homes at the end adds.
+    wiping: Option<Part>,
+}
+
+/// A difference in time as a fraction: above 0 it takes longer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Part {
+    more: f64,
+    low: f64,
+    high: f64,
+    verdict: Verdict,
+}
+
+impl Part {
+    /// From a ratio of the baseline's time to the variant's.
+    fn of(ratio: Interval, noise: f64, rules: &Rules) -> Part {
+        let more = |ratio: f64| 1.0 / ratio - 1.0;
+        Part {
+            more: more(ratio.estimate),
+            low: more(ratio.high),
+            high: more(ratio.low),
+            verdict: judge(ratio, noise, rules).verdict,
+        }
+    }
+}
+
+/// A ratio of two ratios to one baseline. Its interval holds whatever the two do together, so it is wider than need be.
+fn against(a: &ResultRow, b: &ResultRow) -> Interval {
+    Interval { estimate: a.ratio / b.ratio, low: a.low / b.high, high: a.high / b.low }
+}
+
+/// What the rows of a race say of each home.
+pub(super) fn findings(job: &Job, rows: &[ResultRow], rules: &Rules) -> Vec<Finding> {
+    let row = |name: &str| rows.iter().find(|row| row.variant == name);
+    let stack = job.variants.first().map_or(0, |v| v.code_bytes);
+    let finding = |v: &Variant| -> Option<Finding> {
+        let own = row(&v.name)?;
+        let whole = Interval { estimate: own.ratio, low: own.low, high: own.high };
+        // Where nothing had to be filled up, the rewritten text has the placebo's layout itself.
+        let level = row(&format!("{}+level", v.name)).unwrap_or(own);
+        let placebo = row(&format!("{}+placebo", v.name));
+        let unwiped = row(&format!("{}+unwiped", v.name));
+        let part = |ratio: Interval| Part::of(ratio, own.noise, rules);
+        Some(Finding {
+            home: v.name.clone(),
+            slots: v.slots,
+            stack_bytes: v.stack_bytes,
+            code_bytes: v.code_bytes as i64 - stack as i64,
+            whole: part(whole),
+            home_alone: placebo.map(|p| part(against(level, p))),
+            layout_alone: placebo.map(|p| part(Interval { estimate: p.ratio, low: p.low, high: p.high })),
+            wiping: unwiped.map(|u| part(against(own, u))),
+        })
+    };
+    job.variants.iter().filter(|v| v.role == Role::Home).filter_map(finding).collect()
+}
+
+/// The findings as a table.
+pub(super) fn shown(findings: &[Finding]) -> String {
+    let percent = |x: f64| format!("{:+.2}", 100.0 * x + 0.0);
+    let cell = |part: Option<Part>| match part {
+        Some(p) => format!("{} {}..{} {}", percent(p.more), percent(p.low), percent(p.high), p.verdict),
+        None => String::new(),
+    };
+    let mut out = format!(
+        "{:<16}{:>6}{:>8}{:>7}  {:<34}{:<34}{:<34}wiping, %\n",
+        "home", "slots", "stack B", "code B", "time against stack, %", "home alone, %", "layout alone, %"
+    );
+    for f in findings {
+        out += &format!(
+            "{:<16}{:>6}{:>8}{:>+7}  {:<34}{:<34}{:<34}{}\n",
+            f.home,
+            f.slots,
+            f.stack_bytes,
+            f.code_bytes,
+            cell(Some(f.whole)),
+            cell(f.home_alone),
+            cell(f.layout_alone),
+            cell(f.wiping)
+        );
+    }
+    let best = findings
+        .iter()
+        .filter(|f| f.whole.verdict == Verdict::Faster)
+        .min_by(|a, b| a.whole.more.total_cmp(&b.whole.more));
+    out += &match best {
+        Some(f) => match f.home_alone {
+            Some(p) if p.verdict != Verdict::Faster => format!(
+                "{} is faster by {} %, but not so that the home rather than the layout can be thanked for it\n",
+                f.home,
+                percent(-f.whole.more)
+            ),
+            _ => format!("{} is faster by {} %\n", f.home, percent(-f.whole.more)),
+        },
+        None if findings.iter().any(|f| f.whole.verdict == Verdict::CannotTell) => {
+            "no home is faster beyond doubt: leave the values on the stack\n".to_owned()
+        }
+        None => "no home is faster: leave the values on the stack\n".to_owned(),
+    };
+    out
+}

@@ -1,0 +1,111 @@
+//! Variants of a function as subjects of the laboratory.
+#![forbid(unsafe_code)]
+
+use std::io::Write as _;
+use std::rc::Rc;
+
+use lanework_lab::clock::Monotonic;
+use lanework_lab::gate::{Gate, GateRow};
+use lanework_lab::launch::{self, LaunchError, Worker};
+use lanework_lab::pairing::Plan;
+use lanework_lab::race::Outcome as Raced;
+use lanework_lab::subject::{Facts, Runnable, Subject, Unavailable, Variant as Contestant};
+use lanework_respill::case::Case;
+use lanework_respill::measure::{Job, Variant};
+use lanework_respill::timed::{MOST_SHIFT, Timed};
+
+use super::timing_args::JobArgs;
+use crate::files;
+use crate::outcome::{Failure, Outcome};
+
+/// A file that holds a job is no longer than this.
+const MOST: u64 = 1 << 30;
+
+/// Races the variants of a job over several processes, behind a gate on which they must agree on so many inputs.
+pub(super) fn race(
+    job: &Job,
+    inputs: u64,
+    plan: &Plan,
+    progress: impl FnMut(u32, u32),
+) -> Result<Raced, Failure> {
+    let mut file = tempfile::NamedTempFile::new().map_err(Failure::unavailable)?;
+    let text = serde_json::to_vec(job).map_err(Failure::input)?;
+    file.write_all(&text).and_then(|()| file.flush()).map_err(|e| Failure::file(file.path(), e))?;
+    let path = file.path().display().to_string();
+    let worker = Worker::new(["respill".to_owned(), "__race".to_owned(), path, inputs.to_string()])
+        .map_err(Failure::unavailable)?;
+    let (outcome, _) = worker.race(plan, progress).map_err(|e| match e {
+        LaunchError::Refused { .. } => Failure::refused(e),
+        _ => Failure::unavailable(e),
+    })?;
+    Ok(outcome)
+}
+
+/// The inner half of a race.
+pub(super) fn worker(args: &JobArgs) -> Result<Outcome, Failure> {
+    if !launch::is_worker() {
+        return Err(Failure::input("respill __race is started by respill measure, not by hand"));
+    }
+    let text = files::read_text(&args.job, MOST)?;
+    let job: Job = serde_json::from_str(&text).map_err(|e| Failure::file(&args.job, e))?;
+    let case = Case::parse(&job.case).map_err(Failure::input)?;
+    let shift = stack_shift().map_err(Failure::unavailable)?;
+    let subject = subject(Rc::new(job), Rc::new(case), args.inputs, shift)?;
+    launch::serve(&subject, &Monotonic::new(), &mut std::io::stdout()).map_err(Failure::input)?;
+    Ok(Outcome::Yes)
+}
+
+/// By how much this process moves the stack pointer down before it calls: 0 to 3072 bytes, the same for all variants.
+fn stack_shift() -> Result<u64, getrandom::Error> {
+    Ok(getrandom::u32().map(u64::from)? % (MOST_SHIFT / 64 + 1) * 64)
+}
+
+/// A call that is repeated.
+struct Calls {
+    name: String,
+    timed: Timed,
+    shift: u64,
+}
+
+impl Runnable for Calls {
+    fn run(&mut self, iterations: u64) {
+        self.timed.run(iterations);
+    }
+
+    fn facts(&self) -> Facts {
+        let notes =
+            if self.name == "copy" { vec![format!("stack moved by {} bytes", self.shift)] } else { vec![] };
+        Facts { backend: self.name.clone(), notes }
+    }
+}
+
+/// The subject of a job, its first variant the baseline.
+pub(super) fn subject(job: Rc<Job>, case: Rc<Case>, inputs: u64, shift: u64) -> Result<Subject, Failure> {
+    let gate = {
+        let (job, case) = (Rc::clone(&job), Rc::clone(&case));
+        Gate::new(move || {
+            let rows = job.agreement(&case, inputs).into_iter().map(|row| GateRow {
+                what: format!("{}: same results as {}", job.subject, job.variants[0].name),
+                backend: row.name,
+                passed: row.same,
+                failed: row.different,
+                skipped: 0,
+                why: row.why,
+            });
+            Ok(rows.collect())
+        })
+    };
+    let contestant = |variant: &Variant| {
+        let (job, case, variant) = (Rc::clone(&job), Rc::clone(&case), variant.clone());
+        Contestant::new(variant.name.clone(), move || {
+            let timed = job.timed(&variant, &case, shift).map_err(|e| Unavailable::because(e.to_string()))?;
+            Ok(Box::new(Calls { name: variant.name.clone(), timed, shift }))
+        })
+    };
+    let Some((first, others)) = job.variants.split_first() else {
+        return Err(Failure::input("a race needs variants"));
+    };
+    Ok(others
+        .iter()
+        .fold(Subject::new(&*job.subject, gate, contestant(first)), |subject, v| subject.with(contestant(v))))
+}
