@@ -20,6 +20,8 @@ pub(crate) struct Findings {
     backends: Vec<(&'static str, String, String, Option<String>, bool)>,
     chosen_error: Option<String>,
     peers: Vec<(String, Result<String, String>)>,
+    /// The CUDA devices, or why there is none.
+    devices: Result<Vec<lanework_cuda::Card>, String>,
 }
 
 pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
@@ -41,11 +43,15 @@ pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
                 })
             })
             .collect();
+        let devices = match &found.devices {
+            Ok(cards) => serde_json::json!({ "devices": cards.iter().map(card).collect::<Vec<_>>() }),
+            Err(why) => serde_json::json!({ "devices": [], "unavailable": why }),
+        };
         println!(
             "{}",
             serde_json::json!({
                 "machine": found.machine, "features": found.features, "masked": found.masked,
-                "backends": backends, "peers": peers,
+                "backends": backends, "peers": peers, "cuda": devices,
                 "profile": profile::path().map(|p| p.display().to_string()),
                 "profile_used": session.profile.as_ref().is_ok_and(Option::is_some),
                 "profile_error": session.profile.as_ref().err().map(Failure::message),
@@ -62,6 +68,15 @@ pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
         Some(why) => Err(Failure::unavailable(why)),
         None => Ok(Outcome::Yes),
     }
+}
+
+/// A CUDA device as data.
+fn card(card: &lanework_cuda::Card) -> serde_json::Value {
+    serde_json::json!({
+        "ordinal": card.ordinal, "name": card.name, "capability": [card.capability.0, card.capability.1],
+        "multiprocessors": card.multiprocessors, "memory": card.memory, "shared_per_block": card.shared_per_block,
+        "l2": card.l2, "clock_khz": card.clock_khz, "driver": [card.driver.0, card.driver.1],
+    })
 }
 
 pub(crate) fn inspect(session: &Session) -> Findings {
@@ -105,6 +120,7 @@ pub(crate) fn inspect(session: &Session) -> Findings {
             .or(chain.err())
             .map(|e| e.message().to_owned()),
         peers: peers(session),
+        devices: lanework_cuda::devices().map_err(|u| u.why),
     }
 }
 
@@ -143,6 +159,16 @@ pub(crate) fn short(found: &Findings) -> String {
         let _ = writeln!(out, "masked      {}", found.masked);
     }
     let _ = writeln!(out, "threads     {}", Threads::Own(0).count());
+    match &found.devices {
+        Ok(cards) => {
+            for card in cards {
+                let _ = writeln!(out, "gpu         {}: {card}", card.ordinal);
+            }
+        }
+        Err(why) => {
+            let _ = writeln!(out, "gpu         none: {why}");
+        }
+    }
     for (primitive, name, what, why, chosen) in &found.backends {
         let state = match (why, chosen) {
             (Some(why), _) => format!("unavailable: {why}"),
