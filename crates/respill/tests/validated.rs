@@ -125,6 +125,17 @@ fn what_is_right_in_every_home_gets_a_certificate() {
     }
 }
 
+/// Compilers align loops, and what fills the gap runs and is of another length in each version.
+#[test]
+fn what_fills_up_to_an_alignment_is_no_difference() {
+    let text = edited(PROGRAM, ".Lnext:", "        .p2align 5\n.Lnext:");
+    let text = edited(&text, "        call L_mix", "        .p2align 4\n        call L_mix");
+    let other = rewritten(&text, Bank::Mm);
+    let Some(certificate) = judged(&analysed(&text), &other, CALL, &few()) else { return };
+    let certificate = certificate.unwrap_or_else(|refused| panic!("{refused}\n{other}"));
+    assert_eq!(certificate.runs[0].compared, 2 * 97);
+}
+
 fn edited(text: &str, from: &str, to: &str) -> String {
     assert_eq!(text.matches(from).count(), 1, "{from}\n{text}");
     text.replace(from, to)

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use iced_x86::InstructionInfoFactory;
-use lanework_trace::iced_x86::Register;
+use lanework_trace::iced_x86::{Mnemonic, Register};
 use lanework_trace::{Advance, Ending, FLAGS, Snapshot, Step, Unavailable};
 
 use super::pairs::{Pairs, through, transfer};
@@ -16,6 +16,7 @@ use super::reason::{Place, Reason};
 use super::runs::{Versions, in_words};
 use crate::analysis::Analysis;
 use crate::frame::GENERAL;
+use crate::load::Loaded;
 use crate::program::Program;
 use crate::registers::{Set, Use, bit, set, usage};
 
@@ -34,6 +35,13 @@ pub(super) struct Lockstep {
 fn forgotten() -> Set {
     let kept = [Register::RBX, Register::RSP, Register::RBP, Register::R12, Register::R13, Register::R14];
     !(set(&kept) | set(&[Register::R15, Register::RAX, Register::RDX]))
+}
+
+/// Whether it does nothing and stands between the program's statements.
+fn filling(loaded: &Loaded, step: &Step<'_>) -> bool {
+    step.site.instruction.mnemonic() == Mnemonic::Nop
+        && loaded.code().contains(&step.address())
+        && loaded.op_at(step.address()).is_none()
 }
 
 struct Walk<'a> {
@@ -109,6 +117,13 @@ impl Walk<'_> {
             return Advance::Both;
         }
         let versions = self.versions;
+        // What an assembler fills up to an alignment with belongs to no statement, and there may be more or less of it.
+        if one.is_some_and(|step| filling(&versions.original, step)) {
+            return Advance::First;
+        }
+        if two.is_some_and(|step| filling(&versions.rewritten, step)) {
+            return Advance::Second;
+        }
         let o = one.and_then(|step| versions.original.op_at(step.address()));
         let r = two.and_then(|step| versions.rewritten.op_at(step.address()));
         let Some(entry) = self.entry else {
