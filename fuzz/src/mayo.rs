@@ -17,7 +17,8 @@ fn set(number: u8) -> &'static Params {
 }
 
 fn seeded(params: &Params, byte: u8) -> SecretKey {
-    let seed: Vec<u8> = (0..params.secret_key_bytes()).map(|i| byte.wrapping_add(31u8.wrapping_mul(i as u8))).collect();
+    let seed: Vec<u8> =
+        (0..params.secret_key_bytes()).map(|i| byte.wrapping_add(31u8.wrapping_mul(i as u8))).collect();
     SecretKey::from_seed(params, &seed).expect("a seed of the set's length")
 }
 
