@@ -111,6 +111,7 @@ fn plants(toolchain: &Toolchain, root: &Path, scratch: &Path) -> Result<(), Prob
         secret: Vec::new(),
         exempt: BTreeMap::new(),
         declassified: BTreeMap::new(),
+        unjudged: None,
     };
     let code = scratch.join("plants.fatbin");
     toolchain.compile(&root.join("xtask/src/cuda/plants"), &program, &code)?;
@@ -162,7 +163,19 @@ fn one(
         let fresh = scratch.join("fresh.fatbin");
         toolchain.compile(folder, program, &fresh)?;
         let bytes = fs::read(&fresh).map_err(|e| Problem::Failed(format!("{}: {e}", fresh.display())))?;
-        let (wrong, kernels) = judge(options, toolchain, program, &fresh)?;
+        let (mut wrong, kernels) = judge(options, toolchain, program, &fresh)?;
+        if let Some(why) = &program.unjudged {
+            if wrong == 0 {
+                println!(
+                    "FAILED {}: nothing is refused, so kernels.toml must not say unjudged",
+                    program.source
+                );
+                wrong = 1;
+            } else {
+                println!("UNJUDGED {}: {wrong} kernels are refused; {why}", program.source);
+                wrong = 0;
+            }
+        }
         failed += wrong;
         let locked = Locked {
             code: program.code.clone(),

@@ -38,6 +38,8 @@ pub(super) struct Program {
     /// Instructions that make a value public, at most, in kernels that have some.
     #[serde(default)]
     pub(super) declassified: BTreeMap<String, usize>,
+    /// Why refusals do not keep this program from shipping yet. They are printed all the same, and once there are none this has to go.
+    pub(super) unjudged: Option<String>,
 }
 
 /// `kernels.lock`: written by `cargo xtask cuda`.
