@@ -15,7 +15,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use lanework_trace::iced_x86::{FlowControl, Instruction, Mnemonic};
+use lanework_trace::iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 
 /// What the list says to an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,10 @@ pub fn class(i: &Instruction) -> Class {
         | FlowControl::Call
         | FlowControl::IndirectCall => return Class::Flow,
         _ => return Class::Unlisted,
+    }
+    // Between registers a lane moves by the mask alone; from memory as many elements are read as the mask has.
+    if matches!(i.mnemonic(), Mnemonic::Vpexpandd | Mnemonic::Vpexpandq) && i.op1_kind() == OpKind::Register {
+        return Class::Listed;
     }
     // Strings take as long as they are; gathers as many elements as there are.
     if i.is_string_instruction() || i.is_vsib() || !LISTED.contains(&i.mnemonic()) {
@@ -139,7 +143,7 @@ mod tests {
 
     #[test]
     fn what_depends_on_data_is_not_listed() {
-        let refused: [(&str, &[u8]); 11] = [
+        let refused: [(&str, &[u8]); 12] = [
             ("div rbx", &[0x48, 0xf7, 0xf3]),
             ("idiv ebx", &[0xf7, 0xfb]),
             ("rep movsb", &[0xf3, 0xa4]),
@@ -150,6 +154,7 @@ mod tests {
             ("mulsd xmm0, xmm1", &[0xf2, 0x0f, 0x59, 0xc1]),
             ("vpgatherdd ymm0, [rax+ymm1*4], ymm2", &[0xc4, 0xe2, 0x6d, 0x90, 0x04, 0x88]),
             ("vpcompressb [rax]{k1}, zmm0", &[0x62, 0xf2, 0x7d, 0x49, 0x63, 0x00]),
+            ("vpexpandq zmm0{k1}{z}, [rax]", &[0x62, 0xf2, 0xfd, 0xc9, 0x89, 0x00]),
             ("rdrand rax", &[0x48, 0x0f, 0xc7, 0xf0]),
         ];
         for (text, bytes) in refused {
@@ -175,6 +180,7 @@ mod tests {
             ("mulx rax, rbx, rcx", &[0xc4, 0xe2, 0xe3, 0xf6, 0xc1]),
             ("vpshufb ymm0, ymm0, ymm1", &[0xc4, 0xe2, 0x7d, 0x00, 0xc1]),
             ("vpternlogq zmm0, zmm1, zmm2, 0x96", &[0x62, 0xf3, 0xf5, 0x48, 0x25, 0xc2, 0x96]),
+            ("vpexpandq zmm0{k1}{z}, zmm0", &[0x62, 0xf2, 0xfd, 0xc9, 0x89, 0xc0]),
             ("cmove rax, rbx", &[0x48, 0x0f, 0x44, 0xc3]),
         ] {
             assert_eq!(of(bytes), Class::Listed, "{text}");
