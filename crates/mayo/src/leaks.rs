@@ -5,7 +5,7 @@
 //! memcheck takes for undefined, on the true kernels and through the true schedule of `scheme`; `instrument` says what
 //! counts as released. `plants` shows that a leak in any kernel would be seen.
 //!
-//! [`traced`] compares runs on different secrets instruction by instruction, on every backend that this CPU has: all that there
+//! `traced` compares runs on different secrets instruction by instruction, on every backend that this CPU has: all that there
 //! is for those whose instructions valgrind does not know.
 //!
 //! What memcheck cannot see: instructions whose time depends on their operands; the avx512 backend; key files; paths that the
