@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Place, code, json, stderr};
+use common::{Place, code, json, no, stderr, yes};
 
 /// A function with a pointer, a value and an array that it indexes; a helper that only this file calls.
 const TEXT: &str = "\
@@ -25,22 +25,6 @@ L_g:
 \tmovq\t-8(%rsp), %rdx
 \tret
 ";
-
-fn yes(place: &Place, args: &[&str]) -> Vec<u8> {
-    let output = place.run(args);
-    assert_eq!(code(&output), 0, "{args:?}: {}", stderr(&output));
-    output.stdout
-}
-
-/// One line of reason, and nothing on standard output.
-fn no(place: &Place, args: &[&str], exit: i32, says: &str) {
-    let output = place.run(args);
-    let told = stderr(&output);
-    assert_eq!(code(&output), exit, "{args:?}: {told}");
-    assert!(output.stdout.is_empty(), "{args:?}: something came out");
-    assert!(told.lines().count() == 1 || told.starts_with("error: "), "{args:?}: {told}");
-    assert!(told.contains(says), "{args:?}: {told}");
-}
 
 #[test]
 fn slots_are_shown_with_their_suspects_and_homes() {

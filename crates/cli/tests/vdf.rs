@@ -2,25 +2,8 @@
 
 mod common;
 
-use common::{Place, code, hex, json, stderr};
+use common::{Place, code, hex, json, no, stderr, yes};
 use lanework_vdf::known;
-
-/// Runs it where it must say yes.
-fn yes(place: &Place, args: &[&str]) -> Vec<u8> {
-    let output = place.run(args);
-    assert_eq!(code(&output), 0, "{args:?}: {}", stderr(&output));
-    output.stdout
-}
-
-/// Runs it where it must refuse its input, in one line that names the remedy's place.
-fn no(place: &Place, args: &[&str], exit: i32, says: &str) {
-    let output = place.run(args);
-    let told = stderr(&output);
-    assert_eq!(code(&output), exit, "{args:?}: {told}");
-    assert!(output.stdout.is_empty(), "{args:?}: something came out");
-    assert!(told.lines().count() <= 2 || told.starts_with("error: "), "{args:?}: {told}");
-    assert!(told.contains(says), "{args:?}: {told}");
-}
 
 #[test]
 fn discriminants_in_every_format() {

@@ -1,9 +1,12 @@
 //! Slots that are found in small functions, and whole programs that do the same before and after their slots have moved.
 #![forbid(unsafe_code)]
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use common::PROGRAM;
 use lanework_respill::analysis::Opaque;
 use lanework_respill::homes::Bank;
 use lanework_respill::plan::{self, Plan, Policy, Stays, Wish};
@@ -169,42 +172,6 @@ fn bad_texts_are_refused_by_file_and_line() {
         assert!(error.starts_with(said), "{error}");
     }
 }
-
-/// A function with a loop, a helper that is called while values live, an operand, a constant and 4-byte values; the program's main
-/// fills the stack with a byte, calls it and compares.
-const PROGRAM: &str = "
-        .text
-        .globl work
-work:   subq $88, %rsp
-        movq %rdi, 8(%rsp)
-        movq %rsi, 16(%rsp)
-        movl %edx, 24(%rsp)
-        movq $0, 32(%rsp)
-        movq $5, 40(%rsp)
-.Lnext: movq 16(%rsp), %rax
-        addq %rax, 32(%rsp)
-        movl 24(%rsp), %edx
-        call L_mix
-        addq 8(%rsp), %rdx
-        movq %rdx, 16(%rsp)
-        decq 40(%rsp)
-        jnz .Lnext
-        movq 32(%rsp), %rax
-        imulq 16(%rsp), %rax
-        movl 24(%rsp), %ecx
-        addq %rcx, %rax
-        addq $88, %rsp
-        ret
-L_mix:  subq $24, %rsp
-        movq %rdx, 8(%rsp)
-        movq %rax, (%rsp)
-        rolq $7, %rdx
-        xorq (%rsp), %rdx
-        movq 8(%rsp), %rax
-        addq %rax, %rdx
-        addq $24, %rsp
-        ret
-";
 
 /// Main in assembly, so that the exit status is the whole harness: 0 if the result is the one, 1 if it is not, 2 if floating point
 /// is broken afterwards.

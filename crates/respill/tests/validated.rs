@@ -2,8 +2,11 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![forbid(unsafe_code)]
 
+mod common;
+
 use std::collections::BTreeSet;
 
+use common::PROGRAM;
 use lanework_respill::case::Case;
 use lanework_respill::homes::Bank;
 use lanework_respill::plan::{self, Plan, Policy, Wish};
@@ -60,41 +63,6 @@ fn refused(original: &str, text: &str, case: &str, name: &str) -> Option<Refused
     assert!(refused.has(name), "{name}: {refused}");
     Some(refused)
 }
-
-/// As in `rehomed.rs`: a loop, a helper that is called while values live, operands, a constant, values of 4 bytes.
-const PROGRAM: &str = "
-        .text
-        .globl work
-work:   subq $88, %rsp
-        movq %rdi, 8(%rsp)
-        movq %rsi, 16(%rsp)
-        movl %edx, 24(%rsp)
-        movq $0, 32(%rsp)
-        movq $5, 40(%rsp)
-.Lnext: movq 16(%rsp), %rax
-        addq %rax, 32(%rsp)
-        movl 24(%rsp), %edx
-        call L_mix
-        addq 8(%rsp), %rdx
-        movq %rdx, 16(%rsp)
-        decq 40(%rsp)
-        jnz .Lnext
-        movq 32(%rsp), %rax
-        imulq 16(%rsp), %rax
-        movl 24(%rsp), %ecx
-        addq %rcx, %rax
-        addq $88, %rsp
-        ret
-L_mix:  subq $24, %rsp
-        movq %rdx, 8(%rsp)
-        movq %rax, (%rsp)
-        rolq $7, %rdx
-        xorq (%rsp), %rdx
-        movq 8(%rsp), %rax
-        addq %rax, %rdx
-        addq $24, %rsp
-        ret
-";
 
 const CALL: &str = "measure work(0x123456789abcdef0, 77, 0xffffffff89abcdef)";
 

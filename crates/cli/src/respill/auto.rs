@@ -16,8 +16,9 @@ use lanework_respill::validate::{self, validate};
 use lanework_respill::{Analysis, Program};
 use serde_json::json;
 
-use super::measure::{case_text, counted, needs, of_validation, source_of, wished};
+use super::measure::{case_text, counted, source_of, wished};
 use super::of_program;
+use super::proved::{needs, of_judge};
 use super::race::race;
 use super::timing_args::AutoArgs;
 use super::wish::slot_name;
@@ -68,7 +69,7 @@ impl Judge for Here<'_> {
             Err(validate::Failure::Refused(refused)) => {
                 Err(Refused { why: refused.to_string(), slots: refused.stay() })
             }
-            Err(e) => return Err(of_validation(&e)),
+            Err(e) => return Err(of_judge(&self.analysis.program.file, &e)),
         };
         self.proved.push((plan.clone(), said.clone()));
         Ok(said)

@@ -1,45 +1,35 @@
 //! `respill measure`: a function with its values on the stack and in each home, raced in pairs.
 #![forbid(unsafe_code)]
 
-use lanework_cpu::{Feature, Features};
+use lanework_cpu::Features;
 use lanework_lab::clock::Monotonic;
 use lanework_lab::machine::Machine;
 use lanework_lab::record::{Record, ResultRow};
 use lanework_lab::stats::Interval;
 use lanework_lab::table;
 use lanework_lab::verdict::{Rules, Verdict, judge};
+use lanework_respill::Analysis;
 use lanework_respill::case::Case;
 use lanework_respill::counts::{CountError, Counts, counts};
 use lanework_respill::homes::Bank;
 use lanework_respill::load::{Externals, LoadError, Loaded};
 use lanework_respill::measure::{Job, Role, Variant, unchanged, variants};
-use lanework_respill::plan::{Plan, Wish, plan};
-use lanework_respill::rewrite::{self, rewrite};
-use lanework_respill::validate::{self, validate};
-use lanework_respill::{Analysis, Program};
+use lanework_respill::plan::{Plan, Wish};
+use lanework_respill::validate;
 use serde::Serialize;
 use serde_json::json;
 
+use super::Source;
 use super::args::SourceArgs;
 use super::args::{Homes, WishArgs};
+use super::proved::{needs, settle};
 use super::race::race;
 use super::timing_args::{CaseArgs, MeasureArgs, SlotsArgs};
 use super::wish::wish;
-use super::{Source, of_program};
 use crate::bench;
 use crate::files;
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
-
-/// What a bank's moves need of the processor.
-pub(super) fn needs(bank: Bank) -> Features {
-    match bank {
-        Bank::Mm | Bank::Xmm => Features::NONE,
-        Bank::Xmm32 => Features::of(&[Feature::Avx512vl]),
-        Bank::K => Features::of(&[Feature::Avx512bw]),
-        Bank::ZmmLane => Features::of(&[Feature::Avx512bw, Feature::Avx512dq, Feature::Avx512vl]),
-    }
-}
 
 /// The text of a case.
 pub(super) fn case_text(args: &CaseArgs) -> Result<String, Failure> {
@@ -91,46 +81,22 @@ pub(super) fn wished(
     Ok(wish)
 }
 
-/// How often a plan is made anew because of what was found about some of its slots.
-const ROUNDS: usize = 8;
-
 /// The plan that moves what can be moved into these homes and is proved to be right to move.
-fn proved(analysis: &Analysis, mut wish: Wish, case: &Case, inputs: u64) -> Result<Plan, Failure> {
-    let mut why = String::new();
-    // What is wrong with a plan mostly shows soon; only what is left then is looked at long.
-    let mut options = validate::Options { inputs: inputs.min(20), traced: 1, ..validate::Options::default() };
-    for _ in 0..ROUNDS {
-        let plan = plan(analysis, &wish);
-        if plan.homes.is_empty() {
-            break;
-        }
-        let made = rewrite(analysis, &plan, rewrite::Options::default()).map_err(Failure::input)?;
-        let program = Program::new(&analysis.program.file, made.text).map_err(|e| of_program(&e))?;
-        match validate(analysis, &program, std::slice::from_ref(case), &options) {
-            Ok(_) if options.inputs == inputs => return Ok(plan),
-            Ok(_) => options = validate::Options { inputs, ..validate::Options::default() },
-            Err(validate::Failure::Refused(refused)) => {
-                let before = wish.stay.len();
-                wish.stay.extend(refused.stay());
-                why = refused.to_string();
-                if wish.stay.len() == before {
-                    break;
-                }
-            }
-            Err(e) => return Err(of_validation(&e)),
-        }
-    }
-    let why = if why.is_empty() { "`lanework respill analyse` says why".to_owned() } else { why };
-    Err(Failure::refused(format!("{}: no slot can move: {why}", analysis.program.file)))
-}
-
-/// What could not be judged is no fault of the rewrite.
-pub(super) fn of_validation(e: &validate::Failure) -> Failure {
-    match e {
-        validate::Failure::Refused(_) => Failure::refused(e),
-        validate::Failure::Unavailable(_) => Failure::unavailable(e),
-        _ => Failure::input(e),
-    }
+fn proved(
+    features: Features,
+    analysis: &Analysis,
+    wish: &Wish,
+    case: &Case,
+    inputs: u64,
+) -> Result<Plan, Failure> {
+    let options = validate::Options { inputs, ..validate::Options::default() };
+    let found = settle(features, analysis, wish, std::slice::from_ref(case), &options)?;
+    found.map(|found| found.plan).ok_or_else(|| {
+        Failure::refused(format!(
+            "{}: no slot can move: `lanework respill validate` says why",
+            analysis.program.file
+        ))
+    })
 }
 
 /// `mm:4,xmm` as one name of a variant.
@@ -164,7 +130,7 @@ pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Fail
     }
     for home in &homes {
         let wish = wished(&source, &args.slots, home, &counts)?;
-        let plan = proved(&source.analysis, wish, &case, args.inputs.max(21))?;
+        let plan = proved(features, &source.analysis, &wish, &case, args.inputs)?;
         let made = variants(&source.analysis, &name(home), &plan, !args.no_controls);
         raced.extend(made.map_err(Failure::input)?);
     }

@@ -1,13 +1,15 @@
 //! Rewrites that have been judged.
 #![forbid(unsafe_code)]
 
+use lanework_cpu::{Feature, Features};
+use lanework_respill::Program;
 use lanework_respill::analysis::Analysis;
 use lanework_respill::case::Case;
+use lanework_respill::homes::{Bank, Home};
 use lanework_respill::load::LoadError;
 use lanework_respill::plan::{self, Plan, Wish};
 use lanework_respill::rewrite;
 use lanework_respill::validate::{self, Certificate, Options};
-use lanework_respill::{Program, homes::Home};
 
 use super::of_program;
 use super::proof_args::{CasesArgs, RunsArgs};
@@ -57,29 +59,36 @@ pub(crate) fn of_judge(file: &str, e: &validate::Failure) -> Failure {
     }
 }
 
-/// Whether this processor has the registers of all homes of a plan.
-pub(crate) fn runs_here(plan: &Plan) -> Result<(), Failure> {
-    let long = plan.homes.values().any(|home| match home {
-        Home::Mm(_) => false,
-        Home::Xmm(n) => *n >= 16,
-        Home::K(_) | Home::Lane { .. } => true,
-    });
-    #[cfg(target_arch = "x86_64")]
-    let here = std::arch::is_x86_feature_detected!("avx512bw")
-        && std::arch::is_x86_feature_detected!("avx512dq")
-        && std::arch::is_x86_feature_detected!("avx512vl");
-    #[cfg(not(target_arch = "x86_64"))]
-    let here = false;
-    if long && !here {
-        return Err(Failure::unavailable(
-            "these homes need AVX-512, which this processor has not: nothing can be run",
-        ));
+/// What a bank's moves need of the processor.
+pub(super) fn needs(bank: Bank) -> Features {
+    match bank {
+        Bank::Mm | Bank::Xmm => Features::NONE,
+        Bank::Xmm32 => Features::of(&[Feature::Avx512vl]),
+        Bank::K => Features::of(&[Feature::Avx512bw]),
+        Bank::ZmmLane => Features::of(&[Feature::Avx512bw, Feature::Avx512dq, Feature::Avx512vl]),
     }
-    Ok(())
+}
+
+/// Whether this processor, or what a mask leaves of it, has all homes of a plan.
+pub(crate) fn runs_here(features: Features, plan: &Plan) -> Result<(), Failure> {
+    let bank = |home: &Home| match home {
+        Home::Mm(_) => Bank::Mm,
+        Home::Xmm(n) if *n < 16 => Bank::Xmm,
+        Home::Xmm(_) => Bank::Xmm32,
+        Home::K(_) => Bank::K,
+        Home::Lane { .. } => Bank::ZmmLane,
+    };
+    match plan.homes.values().map(bank).find(|bank| !features.includes(needs(*bank))) {
+        Some(bank) => {
+            Err(Failure::unavailable(format!("this processor has no {bank} homes: nothing can be run")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Moves everything that is wished, and takes back what something speaks against, until nothing does. `None` if nothing is left to move.
 pub(crate) fn settle(
+    features: Features,
     analysis: &Analysis,
     wish: &Wish,
     cases: &[Case],
@@ -96,7 +105,7 @@ pub(crate) fn settle(
         if plan.homes.is_empty() {
             return Ok(None);
         }
-        runs_here(&plan)?;
+        runs_here(features, &plan)?;
         let made = rewrite::rewrite(analysis, &plan, rewrite::Options::default()).map_err(Failure::input)?;
         let name = format!("{file} as rewritten");
         let program = Program::new(&name, &*made.text).map_err(|e| of_program(&e))?;

@@ -113,7 +113,8 @@ fn proved(
         naive: true,
     };
     let wish = wish(source, &wide)?;
-    let settled = proved::settle(analysis, &wish, cases, &proved::options(&args.runs))?;
+    let features = session.context.cpu.features();
+    let settled = proved::settle(features, analysis, &wish, cases, &proved::options(&args.runs))?;
     let Some(settled) = settled else {
         return Err(Failure::refused(format!("{}: no slot can move", analysis.program.file)));
     };

@@ -28,7 +28,7 @@ pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Fai
                     "{file}: no slot can move, so there is nothing to judge"
                 )));
             }
-            runs_here(&plan)?;
+            runs_here(session.context.cpu.features(), &plan)?;
             let made =
                 rewrite::rewrite(analysis, &plan, rewrite::Options::default()).map_err(Failure::input)?;
             Program::new(&format!("{file} as rewritten"), made.text).map_err(|e| of_program(&e))?

@@ -1,4 +1,4 @@
-//! What the tests of `lanework magma` share: a directory of their own, and the command in it.
+//! What tests of the command share: a directory of their own, and the command in it.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::fs;
@@ -83,4 +83,21 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("digits")).collect()
+}
+
+/// Runs it where it must say yes.
+pub(crate) fn yes(place: &Place, args: &[&str]) -> Vec<u8> {
+    let output = place.run(args);
+    assert_eq!(code(&output), 0, "{args:?}: {}", stderr(&output));
+    output.stdout
+}
+
+/// Runs it where it must refuse its input: a short reason, and nothing on standard output.
+pub(crate) fn no(place: &Place, args: &[&str], exit: i32, says: &str) {
+    let output = place.run(args);
+    let told = stderr(&output);
+    assert_eq!(code(&output), exit, "{args:?}: {told}");
+    assert!(output.stdout.is_empty(), "{args:?}: something came out");
+    assert!(told.lines().count() <= 2 || told.starts_with("error: "), "{args:?}: {told}");
+    assert!(told.contains(says), "{args:?}: {told}");
 }

@@ -11,6 +11,8 @@ unsafe extern "C" {
 
 const BLOCKS: usize = 4096;
 const NONE: usize = usize::MAX;
+/// What memory holds that the watched thread has not written.
+const FRESH: u8 = 0xa5;
 
 /// The thread that is watched, or 0.
 static WATCHED: AtomicUsize = AtomicUsize::new(0);
@@ -45,7 +47,10 @@ unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
         let block = unsafe { System.alloc(layout) };
-        if watched() {
+        if watched() && !block.is_null() {
+            // What other threads left here (a test's own copies of secrets, never wiped) is not this thread's.
+            // SAFETY: the block is as long as its layout says.
+            unsafe { block.write_bytes(FRESH, layout.size()) };
             remember(block, layout.size());
         }
         block
@@ -54,7 +59,7 @@ unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
         let block = unsafe { System.alloc_zeroed(layout) };
-        if watched() {
+        if watched() && !block.is_null() {
             remember(block, layout.size());
         }
         block

@@ -6,6 +6,7 @@
 
 mod needles;
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::arch::asm;
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -246,6 +247,28 @@ fn a_copy_in_thread_local_memory_is_found() {
 #[test]
 fn a_copy_in_freed_heap_is_found() {
     plant_each(|secret| drop(black_box(secret.to_vec())), |f| f.freed_heap);
+}
+
+/// Tests run side by side and free their own copies of secrets, which the system's allocator may hand to the watched thread.
+#[test]
+fn a_copy_that_came_with_fresh_memory_is_no_finding() {
+    let s = subject();
+    let (_, secret) = secrets(&s).swap_remove(0);
+    let layout = Layout::from_size_align(secret.len() + 64, 1).unwrap();
+    let mut came_back = false;
+    let found = probe(&s.needles, || {
+        // SAFETY: written within the block, which is freed by the allocator that it came from.
+        let unseen = unsafe {
+            let block = System.alloc(layout);
+            block.add(32).copy_from_nonoverlapping(secret.as_ptr(), secret.len());
+            System.dealloc(block, layout);
+            block as usize
+        };
+        let fresh = black_box(Vec::<u8>::with_capacity(layout.size()));
+        came_back = fresh.as_ptr() as usize == unseen;
+    });
+    assert!(came_back, "the allocator gave another block, so that nothing was tried");
+    assert!(found.nothing(), "{found:?}");
 }
 
 #[test]
