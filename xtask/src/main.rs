@@ -5,6 +5,7 @@ mod cuda;
 mod fuzz;
 mod peers;
 mod readme;
+mod sound;
 
 use std::process::ExitCode;
 
@@ -26,7 +27,8 @@ enum Verb {
     Peers(peers::Options),
     /// Renew the README's tables from the committed records; with --check fail if they have drifted.
     Readme(readme::Options),
-
+    /// Tests under Miri and the sanitizers, and with mutated sources.
+    Sound(sound::Options),
     /// Replay the fuzz targets' corpus and mutate it for a while, with a stable toolchain.
     Fuzz(fuzz::Options),
 }
@@ -36,7 +38,7 @@ fn main() -> ExitCode {
         Verb::Cuda(options) => cuda::run(&options),
         Verb::Peers(options) => peers::run(&options),
         Verb::Readme(options) => readme::run(&options),
-
+        Verb::Sound(options) => sound::run(&options),
         Verb::Fuzz(options) => fuzz::run(&options),
     }
 }

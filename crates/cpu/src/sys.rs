@@ -1,5 +1,6 @@
 //! The one file of the primitives' crates that touches raw memory outside kernels: aligned blocks, and wiping.
 
+#[cfg(not(miri))]
 use core::arch::asm;
 use core::mem::MaybeUninit;
 
@@ -29,8 +30,20 @@ pub fn bytes_mut(blocks: &mut [Block]) -> &mut [u8] {
 /// Zeroes `memory` in a way that the compiler may not leave out, at the speed of a plain fill.
 pub fn wipe(memory: &mut [u8]) {
     memory.fill(0);
-    // SAFETY: no instruction at all; the asm block claims to read the memory, so the fill before it must have happened.
-    unsafe { asm!("/* {0} */", in(reg) memory.as_ptr(), options(nostack, preserves_flags, readonly)) };
+    read_by_nobody(memory.as_ptr());
+}
+
+/// What is written there before must have happened, though nobody reads it.
+#[inline(always)]
+fn read_by_nobody(memory: *const u8) {
+    #[cfg(not(miri))]
+    // SAFETY: no instruction at all; the block claims to read memory.
+    unsafe {
+        asm!("/* {0} */", in(reg) memory, options(nostack, preserves_flags, readonly));
+    }
+    // An interpreter leaves nothing out, and has no assembler.
+    #[cfg(miri)]
+    core::hint::black_box(memory);
 }
 
 /// [`wipe`] for blocks.
@@ -46,13 +59,12 @@ pub fn wipe_stack_and_registers<const BYTES: usize>() {
     let mut area = MaybeUninit::<[u8; BYTES]>::uninit();
     // SAFETY: the whole area is written; all zeros is a value of it.
     unsafe { area.as_mut_ptr().write_bytes(0, 1) };
-    // SAFETY: no instruction at all; the block claims to read the area, so that the writing cannot be left out.
-    unsafe { asm!("/* {0} */", in(reg) area.as_ptr(), options(nostack, preserves_flags, readonly)) };
+    read_by_nobody(area.as_ptr().cast());
     wipe_vector_registers();
 }
 
 /// Zeroes every vector register that exists here.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 pub fn wipe_vector_registers() {
     if std::arch::is_x86_feature_detected!("avx512f") {
         // SAFETY: AVX-512F is there; all registers written are declared.
@@ -102,5 +114,5 @@ pub fn wipe_vector_registers() {
 }
 
 /// Other architectures have only the portable backend, whose secrets in vector registers the compiler chose to put there.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(any(not(target_arch = "x86_64"), miri))]
 pub fn wipe_vector_registers() {}

@@ -1,0 +1,188 @@
+//! `cargo xtask sound`: tests under an interpreter and under the compiler's sanitizers, and with mutated sources.
+//!
+//! Each needs tools that the stable toolchain lacks. What is not there is named with what would bring it, and is never
+//! counted as passed.
+#![forbid(unsafe_code)]
+
+mod planted;
+
+use std::process::{Command, ExitCode, Stdio};
+
+use clap::{Args, ValueEnum};
+
+/// What to run.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Which tools; all of them if none is named.
+    tools: Vec<Tool>,
+    /// Only this package; may be given several times.
+    #[arg(long, short, value_name = "NAME")]
+    package: Vec<String>,
+}
+
+/// A tool that watches tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tool {
+    /// The interpreter: undefined behaviour of every kind, in portable code. It has no assembler and no wide vectors.
+    Miri,
+    /// AddressSanitizer: memory out of bounds or freed, in every backend that the processor has.
+    Address,
+    /// ThreadSanitizer, the standard library with it: races between threads that happen in the tests.
+    Thread,
+    /// Mutated arithmetic: each change of a source file must make a test fail.
+    Mutants,
+}
+
+impl Tool {
+    const ALL: [Tool; 4] = [Tool::Miri, Tool::Address, Tool::Thread, Tool::Mutants];
+
+    /// What runs it, and what brings it.
+    fn needs(self) -> (&'static [&'static str], &'static str) {
+        match self {
+            Tool::Miri => (&["+nightly", "miri", "--version"], "rustup +nightly component add miri rust-src"),
+            Tool::Address => (&["+nightly", "--version"], "rustup toolchain install nightly"),
+            Tool::Thread => (&["+nightly", "--version"], "rustup +nightly component add rust-src"),
+            Tool::Mutants => (&["mutants", "--version"], "cargo install --locked cargo-mutants"),
+        }
+    }
+
+    fn jobs(self) -> &'static [Job] {
+        match self {
+            Tool::Miri => MIRI,
+            Tool::Address => ADDRESS,
+            Tool::Thread => THREAD,
+            Tool::Mutants => MUTANTS,
+        }
+    }
+}
+
+/// One package's part: what of it, by which arguments.
+struct Job {
+    package: &'static str,
+    /// Arguments of cargo.
+    what: &'static [&'static str],
+    /// Arguments of the tests: which, and which not.
+    tests: &'static [&'static str],
+}
+
+const fn job(package: &'static str, what: &'static [&'static str], tests: &'static [&'static str]) -> Job {
+    Job { package, what, tests }
+}
+
+/// Miri is some thousand times slower: tests that finish in minutes.
+const MIRI: &[Job] = &[
+    job("lanework-cpu", &["--lib"], &[]),
+    job(
+        "lanework-magma",
+        &["--lib"],
+        &["limits::", "padding", "modes::tests::errors", "--skip", "unpadding_is_strict"],
+    ),
+];
+
+/// Not those that watch memory themselves, or step through code and would step through the sanitizer's.
+const ADDRESS: &[Job] = &[
+    job("lanework-integer", &["--lib", "--tests"], &[]),
+    job("lanework-magma", &["--lib"], &["--skip", "leaks::"]),
+    job("lanework-mayo", &["--lib", "--test", "backends", "--test", "batch"], &["--skip", "leaks::"]),
+    job("lanework-vdf", &["--lib", "--test", "chain", "--test", "garbage", "--test", "prover"], &[]),
+];
+
+/// What runs on several threads.
+const THREAD: &[Job] = &[
+    job("lanework-cpu", &["--lib"], &["threads::"]),
+    job("lanework-magma", &["--lib"], &["parallel", "batch::"]),
+    job("lanework-mayo", &["--lib", "--test", "batch"], &["--skip", "leaks::", "team", "thread"]),
+    job("lanework-vdf", &["--lib"], &["prover::"]),
+];
+
+/// Arithmetic whose every mutation a test must notice.
+const MUTANTS: &[Job] = &[
+    job("lanework-mayo", &["--file", "**/mayo/src/field.rs"], &[]),
+    job("lanework-magma", &["--file", "**/magma/src/mgm/field.rs"], &[]),
+];
+
+/// The target that sanitizers are for. Naming one keeps build scripts and macros free of them.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Runs the tools. The exit code is 3 if only something was missing.
+pub(crate) fn run(options: &Options) -> ExitCode {
+    let tools = if options.tools.is_empty() { &Tool::ALL[..] } else { &options.tools };
+    let (mut failed, mut missing) = (false, false);
+    for &tool in tools {
+        let (probe, remedy) = tool.needs();
+        let there = cargo().args(probe).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if !there.is_ok_and(|status| status.success()) {
+            println!("SKIPPED {tool:?}: it is not on this machine; `{remedy}` brings it");
+            missing = true;
+            continue;
+        }
+        match planted::found(tool) {
+            Ok(()) => println!("{tool:?}: the planted fault was found"),
+            Err(why) => {
+                println!("{tool:?}: FAILED, the planted fault was not found: {why}");
+                failed = true;
+                continue;
+            }
+        }
+        for job in tool.jobs() {
+            if !options.package.is_empty() && !options.package.iter().any(|p| p == job.package) {
+                continue;
+            }
+            let passed = command(tool, job).status().is_ok_and(|status| status.success());
+            println!("{tool:?}, {}: {}", job.package, if passed { "passed" } else { "FAILED" });
+            failed |= !passed;
+        }
+    }
+    match (failed, missing) {
+        (true, _) => ExitCode::FAILURE,
+        (false, true) => ExitCode::from(3),
+        (false, false) => ExitCode::SUCCESS,
+    }
+}
+
+/// Cargo as its front end finds it, since other toolchains are asked for by name.
+fn cargo() -> Command {
+    let mut command = Command::new("cargo");
+    // Else the toolchain that runs this would be the one that all children get.
+    command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    command
+}
+
+fn command(tool: Tool, job: &Job) -> Command {
+    let mut cargo = watched(tool);
+    if tool == Tool::Mutants {
+        cargo.args(["--no-shuffle", "--package", job.package]).args(job.what);
+    } else {
+        cargo.args(["--package", job.package]).args(job.what).arg("--").args(job.tests);
+    }
+    cargo
+}
+
+/// Cargo with a tool's tests, built apart, or every plain build would build everything anew.
+fn watched(tool: Tool) -> Command {
+    let mut cargo = cargo();
+    let sanitizer = |cargo: &mut Command, name: &str| {
+        cargo.args(["+nightly", "test", "--target", TARGET, "--target-dir", &format!("target/{name}")]);
+        cargo.env("RUSTFLAGS", format!("-Zsanitizer={name} -Cforce-frame-pointers=yes"));
+        // What tests keep for good, to have it live as long as the program, is no fault.
+        cargo.env("ASAN_OPTIONS", "detect_leaks=0");
+    };
+    match tool {
+        Tool::Miri => {
+            cargo.args(["+nightly", "miri", "test", "--target-dir", "target/miri"]);
+            // Tests read vectors; the pools of threads keep their memory, and their queues break the older of the two models of
+            // aliasing.
+            let flags = "-Zmiri-disable-isolation -Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-ignore-leaks";
+            cargo.env("MIRIFLAGS", flags);
+        }
+        Tool::Address => sanitizer(&mut cargo, "address"),
+        Tool::Thread => {
+            sanitizer(&mut cargo, "thread");
+            cargo.arg("-Zbuild-std");
+        }
+        Tool::Mutants => {
+            cargo.args(["mutants", "--output", "target"]);
+        }
+    }
+    cargo
+}
