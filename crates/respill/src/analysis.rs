@@ -7,7 +7,7 @@ use iced_x86::{EncodingKind, InstructionInfoFactory, Register};
 
 use crate::flow::{self, Callee, Exit, Function};
 use crate::frame::{self, Frame};
-use crate::program::Program;
+use crate::program::{Program, Target};
 use crate::registers::{self, Registers};
 use crate::slots::{self, Live, Slot};
 
@@ -91,6 +91,37 @@ impl Analysis {
     #[must_use]
     pub fn below(&self, unit: usize) -> BTreeSet<usize> {
         reach(&self.units, unit)
+    }
+
+    /// A number that follows from what a unit and all that it calls are, wherever they lie in their file: names, instructions, where
+    /// branches go inside. A function of the same name with other instructions has another one. Fowler, Noll and Vo's FNV-1a; it tells
+    /// mix-ups, not forgeries.
+    #[must_use]
+    pub fn fingerprint(&self, unit: usize) -> u64 {
+        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        let mut add = |said: &str| {
+            for byte in said.bytes().chain([0]) {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            }
+        };
+        for n in core::iter::once(unit).chain(self.below(unit).into_iter().filter(|&n| n != unit)) {
+            let unit = &self.units[n];
+            add(unit.function.name());
+            let place: HashMap<usize, usize> =
+                unit.function.body.iter().enumerate().map(|(place, &op)| (op, place)).collect();
+            for &op in &unit.function.body {
+                let said: Vec<&str> = self.program.said(op).split_whitespace().collect();
+                match (&self.program.ops[op].target, said.first()) {
+                    // Labels are numbered anew with every line that is added to a file.
+                    (Some(Target::Op(to)), Some(name)) if place.contains_key(to) => {
+                        add(name);
+                        add(&place[to].to_string());
+                    }
+                    _ => add(&said.join(" ")),
+                }
+            }
+        }
+        hash
     }
 
     /// Every unit after those that it calls.

@@ -178,6 +178,12 @@ pub fn assemble(text: &Text) -> Result<Assembled, AssembleError> {
     read(&marked_object(text)?).map_err(|e| AssembleError::Object(e.to_string()))
 }
 
+/// Whether a directive of clang's tells the linker alone what it may fold: GNU as does not know these, and they change no byte.
+fn for_the_linker(said: &str) -> bool {
+    let name = said.split_ascii_whitespace().next().unwrap_or_default();
+    matches!(name, ".addrsig" | ".addrsig_sym" | ".cg_profile")
+}
+
 /// The object of a text with a label before each instruction.
 ///
 /// # Errors
@@ -189,6 +195,8 @@ pub(crate) fn marked_object(text: &Text) -> Result<Vec<u8>, AssembleError> {
     for (i, statement) in text.statements().iter().enumerate() {
         if statement.kind == Kind::Instruction {
             marks.before(i, format!("{MARK}{i}: "));
+        } else if for_the_linker(text.of(i)) {
+            marks.instead(i, "");
         }
     }
     object_of(&text.edited(&marks), true, &path)?;

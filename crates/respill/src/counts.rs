@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use lanework_trace::{Ending, Operation, Options, Snapshot, Unavailable};
 use serde::Serialize;
@@ -100,6 +100,17 @@ pub fn counts(loaded: &Loaded, case: &Case, input: usize) -> Result<Counts, Coun
     }
 }
 
+impl Counts {
+    /// Adds what another call did.
+    pub fn add(&mut self, other: &Counts) {
+        for (&op, n) in &other.by_op {
+            *self.by_op.entry(op).or_default() += n;
+        }
+        self.inside += other.inside;
+        self.outside += other.outside;
+    }
+}
+
 /// What part of all executed instructions name a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Share {
@@ -109,13 +120,15 @@ pub struct Share {
     pub executed: u64,
     /// The same in all that ran inside the program, 0 to 1.
     pub share: f64,
+    /// Executed instructions that name one of those that nothing else can touch as far as the text tells.
+    pub alone: u64,
 }
 
 /// The shares of slots of each class, and under nothing that of all slots; an instruction that names several counts once in each class.
 #[must_use]
 pub fn shares(analysis: &Analysis, counts: &Counts) -> BTreeMap<Option<Class>, Share> {
     let mut out: BTreeMap<Option<Class>, Share> = BTreeMap::new();
-    let mut seen: BTreeMap<Option<Class>, std::collections::BTreeSet<usize>> = BTreeMap::new();
+    let mut seen: BTreeMap<Option<Class>, [BTreeSet<usize>; 2]> = BTreeMap::new();
     for unit in &analysis.units {
         for slot in &unit.slots {
             let ran: Vec<usize> = slot.uses().filter(|op| counts.by_op.contains_key(op)).collect();
@@ -123,12 +136,17 @@ pub fn shares(analysis: &Analysis, counts: &Counts) -> BTreeMap<Option<Class>, S
                 if !ran.is_empty() {
                     out.entry(class).or_default().slots += 1;
                 }
-                seen.entry(class).or_default().extend(&ran);
+                let [all, alone] = seen.entry(class).or_default();
+                all.extend(&ran);
+                if slot.suspects.is_empty() {
+                    alone.extend(&ran);
+                }
             }
         }
     }
     for (class, share) in &mut out {
-        share.executed = seen[class].iter().map(|op| counts.by_op[op]).sum();
+        let [all, alone] = seen[class].each_ref().map(|ops| ops.iter().map(|op| counts.by_op[op]).sum());
+        (share.executed, share.alone) = (all, alone);
         share.share = share.executed as f64 / counts.inside.max(1) as f64;
     }
     out

@@ -11,6 +11,7 @@ use petgraph::algo::dominators;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::program::{Program, Target};
+use crate::tables::{self, By, Table};
 
 /// Who is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +97,7 @@ impl Function {
 #[must_use]
 pub fn functions(program: &Program) -> Vec<Function> {
     let links = links(program);
+    let tables = tables::tables(program);
     let mut entries: BTreeSet<usize> = BTreeSet::new();
     for (&op, names) in &program.names {
         // The cold half of a function is a part of it, with its own symbol.
@@ -110,7 +112,15 @@ pub fn functions(program: &Program) -> Vec<Function> {
     }
     let linked: BTreeSet<usize> = links.values().map(|&(to, _)| to).collect();
     entries.extend(&linked);
-    entries.iter().map(|&entry| function(program, entry, &entries, &links, linked.contains(&entry))).collect()
+    let known = Known { entries: &entries, links: &links, tables: &tables };
+    entries.iter().map(|&entry| function(program, entry, &known, linked.contains(&entry))).collect()
+}
+
+/// What is known of the whole program.
+struct Known<'a> {
+    entries: &'a BTreeSet<usize>,
+    links: &'a HashMap<usize, (usize, usize)>,
+    tables: &'a HashMap<String, Table>,
 }
 
 /// Jumps that are calls: of each, the callee's entry and where it comes back to.
@@ -133,13 +143,8 @@ fn links(program: &Program) -> HashMap<usize, (usize, usize)> {
     out
 }
 
-fn function(
-    program: &Program,
-    entry: usize,
-    entries: &BTreeSet<usize>,
-    links: &HashMap<usize, (usize, usize)>,
-    linked: bool,
-) -> Function {
+fn function(program: &Program, entry: usize, known: &Known<'_>, linked: bool) -> Function {
+    let Known { entries, links, tables } = *known;
     let names = program.names.get(&entry);
     let mut out = Function {
         entry,
@@ -162,7 +167,16 @@ fn function(
     };
     let mut seen = BTreeSet::from([entry]);
     let mut todo = vec![entry];
-    while let Some(i) = todo.pop() {
+    let mut switches: Vec<usize> = Vec::new();
+    loop {
+        let Some(i) = todo.pop() else {
+            // What is reached through tables may name further tables.
+            todo = by_distance(program, &mut out, &switches, &mut seen, tables);
+            if todo.is_empty() {
+                break;
+            }
+            continue;
+        };
         let op = &program.ops[i];
         let adjacent =
             program.ops.get(i + 1).filter(|next| next.place.section == op.place.section).map(|_| i + 1);
@@ -204,7 +218,11 @@ fn function(
                 if linked {
                     out.exits.insert(i, Exit::Link);
                 } else {
-                    out.astray.push(i);
+                    match tables::by(program, i, tables) {
+                        Some(By::Address(name)) => next.extend(&tables[&name].targets),
+                        Some(By::Distance) => switches.push(i),
+                        None => out.astray.push(i),
+                    }
                 }
             }
             FlowControl::Call | FlowControl::IndirectCall => {
@@ -224,9 +242,39 @@ fn function(
         }
         out.next.insert(i, next);
     }
+    for i in switches {
+        if out.next[&i].is_empty() {
+            out.astray.push(i);
+        }
+    }
+    // A table of functions is no table of places inside of one.
+    let outside = |i: &usize| out.next[i].iter().any(|to| *to != entry && entries.contains(to));
+    let jumps = |i: &&usize| program.ops[**i].instruction.flow_control() == FlowControl::IndirectBranch;
+    let elsewhere: Vec<usize> = seen.iter().filter(jumps).copied().filter(outside).collect();
+    out.astray.extend(elsewhere);
     out.body = seen.into_iter().collect();
     out.depth = depth(&out);
     out
+}
+
+/// Gives the jumps by distances all that the function's tables of distances name; what has not been seen yet.
+fn by_distance(
+    program: &Program,
+    out: &mut Function,
+    switches: &[usize],
+    seen: &mut BTreeSet<usize>,
+    tables: &HashMap<String, Table>,
+) -> Vec<usize> {
+    if switches.is_empty() {
+        return Vec::new();
+    }
+    let mine = seen.iter().filter_map(|&op| tables::named(program, op, tables));
+    let targets: BTreeSet<usize> =
+        mine.filter(|(_, table)| table.distances).flat_map(|(_, table)| &table.targets).copied().collect();
+    for &i in switches {
+        out.next.insert(i, targets.iter().copied().collect());
+    }
+    targets.into_iter().filter(|&to| seen.insert(to)).collect()
 }
 
 /// In how many natural loops each instruction lies.

@@ -126,6 +126,16 @@ impl fmt::Display for Home {
     }
 }
 
+impl FromStr for Home {
+    type Err = String;
+
+    /// What [`Home`]'s `Display` says.
+    fn from_str(said: &str) -> Result<Home, String> {
+        let all = Bank::ALL.into_iter().flat_map(Bank::homes);
+        all.into_iter().find(|home| home.to_string() == said).ok_or_else(|| format!("no home '{said}'"))
+    }
+}
+
 /// The two ways of writing operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {

@@ -26,6 +26,7 @@ pub mod rewrite;
 pub mod slots;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod sys;
+pub(crate) mod tables;
 pub mod text;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod timed;

@@ -313,6 +313,23 @@ impl Loaded {
         }
     }
 
+    /// Whether the `bytes` at two addresses are the same place of the same constants, and differ because of a reference that was filled
+    /// in there: a distance between two places in code, where one version is longer.
+    #[must_use]
+    pub fn filled_apart(&self, other: &Loaded, here: u64, there: u64, bytes: usize) -> bool {
+        let find = |of: &'_ Loaded, address: u64| -> Option<(String, usize, Vec<u8>)> {
+            let own = of.pieces.iter().filter(|piece| piece.kind == Group::Constant && !piece.plain);
+            own.into_iter().find_map(|piece| {
+                let at = usize::try_from(address.checked_sub(piece.address)?).ok()?;
+                Some((piece.name.clone(), at, piece.bytes.get(at..at.checked_add(bytes)?)?.to_vec()))
+            })
+        };
+        match (find(self, here), find(other, there)) {
+            (Some((name, at, one)), Some((same, place, two))) => (name, at) == (same, place) && one != two,
+            _ => false,
+        }
+    }
+
     /// What its variables hold now.
     #[must_use]
     pub fn variables(&self) -> Vec<(u64, Vec<u8>)> {

@@ -142,6 +142,14 @@ pub struct Ran {
     pub seconds: [f64; 3],
 }
 
+impl Ran {
+    /// Pairs that were compared in lockstep for each second that it took.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.compared as f64 / self.seconds[1].max(1e-9)
+    }
+}
+
 /// Nothing was found against a rewrite, and this is what speaks for it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Certificate {
@@ -181,8 +189,16 @@ impl fmt::Display for Certificate {
         for ran in &self.runs {
             writeln!(
                 f,
-                "  {}: {} accesses' instructions followed, {} pairs in lockstep on {} inputs, results of {} inputs equal",
-                ran.function, ran.followed, ran.compared, ran.traced_inputs, ran.inputs
+                "  {}: {} instructions followed in {:.1} s, {} pairs in lockstep on {} inputs in {:.1} s ({:.0} a second), results of {} inputs equal in {:.1} s",
+                ran.function,
+                ran.followed,
+                ran.seconds[0],
+                ran.compared,
+                ran.traced_inputs,
+                ran.seconds[1],
+                ran.rate(),
+                ran.inputs,
+                ran.seconds[2]
             )?;
         }
         Ok(())

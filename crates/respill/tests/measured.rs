@@ -62,7 +62,10 @@ fn every_instruction_is_counted_as_often_as_it_ran() {
     assert_eq!(weight(unit, &unit.slots[0], Some(&HashMap::new())), 0);
     let shares = shares(&analysis, &found);
     assert_eq!(shares[&Some(Class::Spill)], shares[&None]);
-    assert_eq!((shares[&None].slots, shares[&None].executed), (1, 8));
+    assert_eq!((shares[&None].slots, shares[&None].executed, shares[&None].alone), (1, 8, 8));
+    let mut twice = found.clone();
+    twice.add(&found);
+    assert_eq!((twice.inside, twice.by_op[&2]), (2 * found.inside, 14));
     assert!((shares[&None].share - 8.0 / 34.0).abs() < 1e-12);
 }
 

@@ -318,3 +318,47 @@ f:      mov qword ptr [rsp - 8], rdi
     assert!(text.contains("movq\trax, xmm") && text.contains(" # kept\n"), "{text}");
     assert!(analysed(&text).units[0].slots.is_empty(), "{text}");
 }
+
+#[test]
+fn what_clang_tells_the_linker_is_let_pass_and_kept() {
+    let text =
+        "\t.globl f\nf:\tmovq %rdi, -8(%rsp)\n\tmovq -8(%rsp), %rax\n\tret\n\t.addrsig\n\t.addrsig_sym f\n";
+    let analysis = analysed(text);
+    let plan = plan::plan(&analysis, &wish(Bank::Mm));
+    let made = rewrite::rewrite(&analysis, &plan, Options::default()).expect("rewritten");
+    assert!(
+        made.text.contains("%mm0") && made.text.ends_with("\t.addrsig\n\t.addrsig_sym f\n"),
+        "{}",
+        made.text
+    );
+    // Lines after it keep their numbers.
+    let error = Program::new("test.s", format!("{text}\t.nosuch\n")).expect_err("refused").to_string();
+    assert!(error.starts_with("test.s:7: "), "{error}");
+}
+
+#[test]
+fn functions_are_known_again_by_what_they_do() {
+    let text = "
+        .globl f
+f:      movq %rdi, -8(%rsp)
+1:      decq %rdi
+        jnz 1b
+        call L_g
+        ret
+L_g:    movq -8(%rsp), %rax
+        ret
+";
+    let of = |text: &str| {
+        let analysis = analysed(text);
+        analysis.fingerprint(unit(&analysis, "f"))
+    };
+    let was = of(text);
+    // Labels and what else is in the file do not count; its own instructions and its callees' do.
+    assert_eq!(was, of(&text.replace("1:", ".L7:").replace("1b", ".L7")));
+    assert_eq!(was, of(&format!("        .globl e\ne:      xorl %eax, %eax\n        ret\n{text}")));
+    for (from, to) in
+        [("decq", "incq"), ("jnz 1b", "jnz f"), ("-8(%rsp), %rax", "-16(%rsp), %rax"), ("L_g", "L_h")]
+    {
+        assert_ne!(was, of(&text.replace(from, to)), "{from}");
+    }
+}

@@ -373,3 +373,75 @@ fn what_plain_random_testing_lets_pass_is_refused() {
         assert_eq!(certificate.alone().1, 1, "{certificate}");
     }
 }
+
+/// A `switch` in a loop, its table of distances in two forms of code, beside a value that is spilled.
+const SWITCHES: &str = "
+        .globl f
+f:      pushq %rbx
+        movq %rdi, -8(%rsp)
+        movq %rsi, -16(%rsp)
+        leaq .Ltable(%rip), %rbx
+        xorl %ecx, %ecx
+.Lloop: movq -8(%rsp), %rdx
+        movzbl (%rdx,%rcx), %eax
+        andl $3, %eax
+        cmpb $2, %al
+        ja .Lother
+        movslq (%rbx,%rax,4), %rax
+        addq %rbx, %rax
+        jmp *%rax
+        .section .rodata
+        .quad 0x1122334455667788
+        .p2align 2
+.Ltable:
+        .long .Ladd-.Ltable
+        .long .Lxor-.Ltable
+        .long .Lnone-.Ltable
+        .text
+.Ladd:  addq $5, -16(%rsp)
+        jmp .Lnone
+.Lxor:  movq -16(%rsp), %rdx
+        xorq %rcx, %rdx
+        movq %rdx, -16(%rsp)
+.Lnone: incl %ecx
+        cmpl $40, %ecx
+        jne .Lloop
+        movq -16(%rsp), %rax
+        popq %rbx
+        ret
+.Lother:
+        rolq $3, -16(%rsp)
+        jmp .Lnone
+        .section .note.GNU-stack,\"\",@progbits
+";
+
+#[test]
+fn a_switch_is_followed_through_its_table() {
+    let case = "a = random 40; measure f(a, 9)";
+    let original = analysed(SWITCHES);
+    assert!(original.units[0].opaque.is_none(), "{:?}", original.units[0].opaque);
+    let plan = plan::plan(&original, &wish(Bank::Xmm));
+    assert_eq!(plan.homes.len(), 2, "{:?}", plan.stays);
+    let text = rewrite::rewrite(&original, &plan, Rewriting::default()).unwrap().text;
+    if let Some(judged) = judged(&original, &text, case, &few()) {
+        let certificate = judged.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(certificate.slots.len(), 2);
+        assert!(certificate.added > 0, "nothing has moved, so no distance differed");
+    }
+    // An entry that goes to another place is another table.
+    let wrong = text.replace(".long .Ladd-.Ltable", ".long .Lxor-.Ltable");
+    let _ = refused(SWITCHES, &wrong, case, "directive");
+    // A distance that is used for anything else is a difference.
+    let counted = SWITCHES.replace("addq %rbx, %rax\n", "addq %rax, -16(%rsp)\n addq %rbx, %rax\n");
+    let original = analysed(&counted);
+    let plan = plan::plan(&original, &wish(Bank::Xmm));
+    let text = rewrite::rewrite(&original, &plan, Rewriting::default()).unwrap().text;
+    let Some(refused) = refused(&counted, &text, case, "diverged") else { return };
+    assert!(refused.to_string().contains("used for more than a jump"), "{refused}");
+    // And so is a flag that was made of one.
+    let flags = SWITCHES.replace("addq %rbx, %rax\n", "addq %rbx, %rax\n sbbq %rdx, %rdx\n");
+    let original = analysed(&flags);
+    let text = rewrite::rewrite(&original, &plan::plan(&original, &wish(Bank::Xmm)), Rewriting::default());
+    let Some(refused) = self::refused(&flags, &text.unwrap().text, case, "diverged") else { return };
+    assert!(refused.to_string().contains("a flag is read"), "{refused}");
+}

@@ -2,14 +2,16 @@
 //!
 //! The two stacks below the entry hold different bytes, so that a value which was never put into its home cannot agree by luck. What may
 //! differ: addresses of code that correspond; a register that the other version has borrowed on the way to a home, until it gets
-//! another value, as long as nobody reads it; and the memory of a slot that has moved, which the other version has no use for.
+//! another value, as long as nobody reads it; the memory of a slot that has moved, which the other version has no use for; and a
+//! distance between two places in code, as a `switch` reads it from its table, on the way to the jump that goes by it: it may be moved,
+//! extended and added to another register, and what comes of it must be an address that corresponds before anything else is made of it.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 
-use iced_x86::InstructionInfoFactory;
-use lanework_trace::iced_x86::{Mnemonic, Register};
-use lanework_trace::{Advance, Ending, FLAGS, Snapshot, Step, Unavailable};
+use iced_x86::{InstructionInfoFactory, RflagsBits};
+use lanework_trace::iced_x86::{Mnemonic, OpKind, Register};
+use lanework_trace::{Access, Advance, Ending, FLAGS, Snapshot, Step, Unavailable};
 
 use super::pairs::{Pairs, through, transfer};
 use super::reason::{Place, Reason};
@@ -44,6 +46,20 @@ fn filling(loaded: &Loaded, step: &Step<'_>) -> bool {
         && loaded.op_at(step.address()).is_none()
 }
 
+/// The decoder's names of flags as the bits of the flags register.
+fn flags_of(names: u32) -> u64 {
+    let bits = [
+        (RflagsBits::CF, 0),
+        (RflagsBits::PF, 2),
+        (RflagsBits::AF, 4),
+        (RflagsBits::ZF, 6),
+        (RflagsBits::SF, 7),
+        (RflagsBits::DF, 10),
+        (RflagsBits::OF, 11),
+    ];
+    bits.into_iter().filter(|(name, _)| names & name != 0).map(|(_, bit)| 1 << bit).sum()
+}
+
 struct Walk<'a> {
     analysis: &'a Analysis,
     other: &'a Program,
@@ -57,6 +73,10 @@ struct Walk<'a> {
     entry: Option<u64>,
     /// The general registers at the entry, which a call says nothing of: r11 has the function's address.
     borrowed: Set,
+    /// Registers that hold a distance between places in code, and the flags that were made of one.
+    distances: Set,
+    flags: u64,
+    room: Vec<Access>,
     last: Option<(usize, usize)>,
     out: Lockstep,
     found: Option<String>,
@@ -93,8 +113,60 @@ impl Walk<'_> {
                 return Some(format!("{register} is {one:#x} in the original and {two:#x} here"));
             }
         }
-        let [one, two] = [a.flags() & FLAGS, b.flags() & FLAGS];
+        let [one, two] = [a, b].map(|step| step.flags() & FLAGS & !self.flags);
         (one != two).then(|| format!("the flags are {one:#x} in the original and {two:#x} here"))
+    }
+
+    /// Registers that held a distance and hold an address that corresponds, or the same, are like all others again.
+    fn arrived(&mut self, a: &Step<'_>, b: &Step<'_>) {
+        for (number, register) in GENERAL.into_iter().enumerate() {
+            if self.distances & bit(register) != 0 && self.same(a.general(number), b.general(number)) {
+                self.distances &= !bit(register);
+            }
+        }
+    }
+
+    /// Whether an instruction reads a distance that differs between the versions out of a table.
+    fn reads_distance(&mut self, a: &Step<'_>, b: &Step<'_>) -> bool {
+        let i = &a.site.instruction;
+        let moves = matches!(i.mnemonic(), Mnemonic::Mov | Mnemonic::Movsxd);
+        if !moves || i.op1_kind() != OpKind::Memory || i.memory_size().size() != 4 {
+            return false;
+        }
+        let mut read = |step: &Step<'_>| {
+            step.site.accesses(step, 0, &mut self.room);
+            self.room.first().map_or(0, |access| access.address)
+        };
+        let (one, two) = (read(a), read(b));
+        self.versions.original.filled_apart(&self.versions.rewritten, one, two, 4)
+    }
+
+    /// What becomes of distances in an instruction: which registers hold one afterwards.
+    fn by_distance(&mut self, a: &Step<'_>, b: &Step<'_>, used: Use) -> Result<(), &'static str> {
+        let i = a.site.instruction;
+        let read = self.reads_distance(a, b);
+        if !read && self.distances == 0 && self.flags == 0 {
+            return Ok(());
+        }
+        if flags_of(i.rflags_read()) & self.flags != 0 {
+            return Err("a flag is read that a distance between places in code has set");
+        }
+        let from = used.read & self.distances != 0;
+        self.distances &= !used.kill;
+        self.flags &= !flags_of(i.rflags_written() | i.rflags_cleared() | i.rflags_set());
+        if !read && !from {
+            return Ok(());
+        }
+        let registers = i.op0_kind() == OpKind::Register && i.op1_kind() == OpKind::Register;
+        let to = match i.mnemonic() {
+            Mnemonic::Cdqe => Register::RAX,
+            Mnemonic::Mov | Mnemonic::Movsxd if read || registers => i.op0_register(),
+            Mnemonic::Add if registers => i.op0_register(),
+            _ => return Err("a distance between places in code is used for more than a jump"),
+        };
+        self.distances |= bit(to);
+        self.flags |= flags_of(i.rflags_modified());
+        Ok(())
     }
 
     fn used(&mut self, op: Option<usize>, step: &Step<'_>) -> Use {
@@ -178,13 +250,17 @@ impl Walk<'_> {
             (None, None) => self.same(a.address(), b.address()),
             _ => false,
         };
-        if let Some(what) = self.state(a, b, self.borrowed) {
+        self.arrived(a, b);
+        if let Some(what) = self.state(a, b, self.borrowed | self.distances) {
             return self.part(what);
         }
         if !alike {
             return self.part("the ways part");
         }
         let used = self.used(o, a);
+        if let Err(what) = self.by_distance(a, b, used) {
+            return self.part(what);
+        }
         if used.read & self.borrowed != 0 {
             return self.part("a register is read that was borrowed on the way to a home");
         }
@@ -248,6 +324,9 @@ pub(super) fn compare(
         info,
         entry: None,
         borrowed: 0,
+        distances: 0,
+        flags: 0,
+        room: Vec::new(),
         last: None,
         out: Lockstep::default(),
         found: None,

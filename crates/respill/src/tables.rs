@@ -1,0 +1,210 @@
+//! Where the jumps of a `switch` go: tables of labels, as compilers write them.
+//!
+//! A table is a label in front of `.quad LABEL` (addresses) or `.long LABEL-TABLE` (distances), each naming an instruction of this
+//! file. That an index stays inside its table is the compiler's word, as it is for the program itself. Which jumps may use one
+//! is told by what they jump to: an address that was read out of a table by its name, or the sum of a register and a sign-extended
+//! word of 32 bits, which nothing but a table of distances gives. Any other indirect jump goes nobody knows where.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeSet, HashMap};
+
+use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+
+use crate::program::Program;
+use crate::text::Kind;
+
+/// A table of labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// Whether it holds distances from itself; else addresses.
+    pub(crate) distances: bool,
+    /// The instructions at the labels.
+    pub(crate) targets: BTreeSet<usize>,
+}
+
+/// What an indirect jump goes by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The table of this name, of addresses.
+    Address(String),
+    /// Some table of distances that its function names.
+    Distance,
+}
+
+/// How far before a jump its address is computed.
+const BACK: usize = 24;
+
+/// The tables of a program, by their labels.
+pub(crate) fn tables(program: &Program) -> HashMap<String, Table> {
+    let labels: HashMap<&str, usize> = program
+        .names
+        .iter()
+        .flat_map(|(&op, names)| names.iter().map(move |name| (name.name.as_str(), op)))
+        .collect();
+    let mut out = HashMap::new();
+    let mut open: Vec<&str> = Vec::new();
+    let mut labelled = false;
+    for (i, statement) in program.text.statements().iter().enumerate() {
+        let said = program.text.of(i);
+        if statement.kind == Kind::Label {
+            if !labelled {
+                open.clear();
+            }
+            labelled = true;
+            open.push(said.trim_end_matches(':'));
+            continue;
+        }
+        labelled = false;
+        let (directive, values) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
+        let distances = match directive {
+            ".long" | ".4byte" | ".int" => true,
+            ".quad" | ".8byte" => false,
+            _ => {
+                open.clear();
+                continue;
+            }
+        };
+        for value in values.split(',').map(str::trim) {
+            open.retain(|&name| {
+                let label = match value.split_once('-') {
+                    Some((label, from)) if distances && from.trim() == name => Some(label.trim()),
+                    None if !distances => Some(value),
+                    _ => None,
+                };
+                let Some(&op) = label.and_then(|label| labels.get(label)) else { return false };
+                let fresh = || Table { distances, targets: BTreeSet::new() };
+                let table = out.entry(name.to_owned()).or_insert_with(fresh);
+                table.distances == distances && {
+                    table.targets.insert(op);
+                    true
+                }
+            });
+        }
+    }
+    out
+}
+
+/// The tables that an instruction names in its text.
+pub(crate) fn named<'a>(
+    program: &Program,
+    op: usize,
+    tables: &'a HashMap<String, Table>,
+) -> Option<(&'a str, &'a Table)> {
+    let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$' | '@') || !c.is_ascii();
+    program.said(op).split(|c| !part(c)).find_map(|word| {
+        // `OFFSET FLAT:.L4`, `.L4[0+rax*8]`, `table@GOTPCREL` is none.
+        tables.get_key_value(word).map(|(name, table)| (name.as_str(), table))
+    })
+}
+
+/// What the indirect jump at `op` goes by, as far as the straight code before it tells.
+pub(crate) fn by(program: &Program, op: usize, tables: &HashMap<String, Table>) -> Option<By> {
+    let addresses = |op: usize| {
+        let i = &program.ops[op].instruction;
+        let plain = i.memory_base() == Register::None
+            && i.memory_index() != Register::None
+            && i.memory_index_scale() == 8
+            && i.memory_size().size() == 8;
+        let (name, table) = named(program, op, tables).filter(|_| plain)?;
+        (!table.distances).then(|| By::Address(name.to_owned()))
+    };
+    let jump = &program.ops[op].instruction;
+    if jump.op0_kind() == OpKind::Memory {
+        return addresses(op);
+    }
+    let mut info = InstructionInfoFactory::new();
+    // The registers of which one should hold what was read from a table; before the sum was met, the jump's own.
+    let mut from = vec![jump.op0_register()];
+    let (mut summed, mut extended) = (false, false);
+    for j in (op.saturating_sub(BACK)..op).rev() {
+        // Whoever comes here from elsewhere may bring another address.
+        if program.names.contains_key(&(j + 1)) {
+            return None;
+        }
+        let i = &program.ops[j].instruction;
+        if i.flow_control() != FlowControl::Next {
+            return None;
+        }
+        let used = info.info(i).used_registers();
+        let writes = |register: Register| {
+            used.iter().any(|used| {
+                let reads =
+                    matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
+                used.register().full_register() == register && !reads
+            })
+        };
+        let Some(&written) = from.iter().find(|&&register| writes(register)) else { continue };
+        let into = i.op0_kind() == OpKind::Register && i.op0_register() == written;
+        let memory = i.op1_kind() == OpKind::Memory;
+        match i.mnemonic() {
+            Mnemonic::Mov if !summed && into && memory => return addresses(j),
+            Mnemonic::Add if !summed && into && i.op1_kind() == OpKind::Register => {
+                summed = true;
+                from.push(i.op1_register());
+            }
+            Mnemonic::Movsxd if summed && !extended && into && memory => return Some(By::Distance),
+            Mnemonic::Cdqe if summed && !extended => (from, extended) = (vec![Register::RAX], true),
+            Mnemonic::Mov if extended && i.op0_register() == Register::EAX && memory => {
+                return Some(By::Distance);
+            }
+            // The other one of the sum.
+            _ if summed && !extended && from.len() == 2 => from.retain(|&register| register != written),
+            _ => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(text: &str) -> Program {
+        Program::new("f.s", text).expect("a program")
+    }
+
+    #[test]
+    fn tables_end_where_their_entries_do() {
+        let program = program(
+            "f:\tnop\n.La:\tnop\n.Lb:\tret\n.section .rodata\n.Lt: .long .La-.Lt, .Lb-.Lt\n .long .La-.Lt\n.Lu: .long .Lb-.Lu\n .long 7\n .long .La-.Lu\n.Lv: .quad .Lb\n .quad 0\n.Lw: .long .Lb-.Lt\n.Lx: .quad elsewhere\n.Ly: .align 8\n .quad .La\n",
+        );
+        let found = tables(&program);
+        let of = |name: &str| {
+            found.get(name).map(|t| (t.distances, t.targets.iter().copied().collect::<Vec<_>>()))
+        };
+        assert_eq!(of(".Lt"), Some((true, vec![1, 2])));
+        assert_eq!(of(".Lu"), Some((true, vec![2])));
+        assert_eq!(of(".Lv"), Some((false, vec![2])));
+        assert_eq!((of(".Lw"), of(".Lx"), of(".Ly")), (None, None, None));
+    }
+
+    #[test]
+    fn only_jumps_by_tables_are_taken_for_such() {
+        let rest = "\n.La:\tret\n.section .rodata\n.Lt: .long .La-.Lt\n.Lq: .quad .La\n";
+        for (code, want) in [
+            ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\njmp *%rax", Some(By::Distance)),
+            ("movl (%rdx,%rcx), %eax\ncltq\naddq %rdx, %rax\njmp *%rax", Some(By::Distance)),
+            ("movslq (%rdx,%rax,4), %r13\naddq %rdx, %r13\nmovl $1, %eax\njmp *%r13", Some(By::Distance)),
+            ("notrack jmp *.Lq(,%rax,8)", Some(By::Address(".Lq".into()))),
+            ("movq .Lq(,%rax,8), %rax\njmp *%rax", Some(By::Address(".Lq".into()))),
+            // Where a function's address comes from.
+            ("movq (%rdi), %rax\njmp *%rax", None),
+            ("movq %rdi, %rax\naddq %rdx, %rax\njmp *%rax", None),
+            ("jmp *(%rdi,%rax,8)", None),
+            ("jmp *.Lt(,%rax,8)", None),
+            ("jmp *.Lq(%rdi,%rax,8)", None),
+            // Another way leads into the middle.
+            ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\n.Lm: jmp *%rax", None),
+            ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\ncall g\njmp *%rax", None),
+            ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\nxorl %eax, %eax\njmp *%rax", None),
+            ("movslq (%rdx,%rax,4), %rax\nmovq %rcx, %rax\naddq %rdx, %rax\njmp *%rax", None),
+            // The sum in the other register.
+            ("movslq (%rdx,%rax,4), %rax\nmovq %rcx, %rdx\naddq %rax, %rdx\njmp *%rdx", Some(By::Distance)),
+        ] {
+            let program = program(&format!("f:\t{code}{rest}"));
+            let jump = (0..program.ops.len())
+                .find(|&op| program.ops[op].instruction.flow_control() == FlowControl::IndirectBranch);
+            assert_eq!(by(&program, jump.expect("a jump"), &tables(&program)), want, "{code}");
+        }
+    }
+}
