@@ -24,7 +24,7 @@ pub(crate) struct Profile {
     pub(crate) date: String,
     /// By subject path.
     pub(crate) choices: BTreeMap<String, Choice>,
-    /// Homes of spilled values, by the function that was measured.
+    /// Homes of spilled values, by the function that was measured: its name, `#`, and a number that follows from its instructions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) spills: BTreeMap<String, Spill>,
 }

@@ -18,6 +18,8 @@ pub(crate) mod args;
 mod auto;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod cpu;
+mod dynamic;
+mod kept;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod lint;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{CellAlignment, Table};
-use lanework_lab::table::Style;
+use lanework_lab::table::{Style, percent};
 use lanework_respill::analysis::{Analysis, Opaque, Unit};
 use lanework_respill::flow::Callee;
 use lanework_respill::homes::Bank;
@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::Source;
 use super::args::AnalyseArgs;
+use super::dynamic::{Dynamic, counted};
 use super::wish::place;
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
@@ -25,6 +26,8 @@ struct File<'a> {
     file: &'a str,
     functions: Vec<Function>,
     homes: Vec<Fit>,
+    /// What ran, if there was a case to run.
+    runs: Option<Dynamic>,
 }
 
 /// A function.
@@ -45,6 +48,10 @@ struct Function {
     vex: bool,
     /// Registers that its own instructions name, among those that could be homes.
     names: Vec<String>,
+    /// Its own instructions that were executed, if there was a case to run.
+    executed: Option<u64>,
+    /// Those that name one of its slots.
+    executed_slots: Option<u64>,
     /// Why nothing can be said of its slots.
     opaque: Option<String>,
     slots: Vec<Slot>,
@@ -63,6 +70,9 @@ struct Slot {
     suspects: Vec<usize>,
     /// Its accesses' share of all instructions of the file's functions that are shown: every loop counts ten times.
     share: f64,
+    /// Its accesses that were executed, and their share of all executed instructions of the file, if there was a case to run.
+    executed: Option<u64>,
+    executed_share: Option<f64>,
     /// Homes that could take it, were it alone.
     homes: Vec<Bank>,
     /// Why it has none.
@@ -79,11 +89,14 @@ struct Fit {
     eligible: usize,
     /// Slots among these that something else may touch: only a run can clear them.
     suspected: usize,
+    /// Which part of the executed accesses to these the slots that fit have, if there was a case to run.
+    executed_share: Option<f64>,
 }
 
 pub(super) fn run(session: &Session, args: &AnalyseArgs) -> Result<Outcome, Failure> {
     let source = Source::load(&args.source)?;
-    let file = describe(&source);
+    let runs = counted(&source, &args.cases)?;
+    let file = describe(&source, runs);
     if session.json {
         println!("{}", serde_json::to_string(&file).map_err(Failure::input)?);
     } else {
@@ -93,25 +106,27 @@ pub(super) fn run(session: &Session, args: &AnalyseArgs) -> Result<Outcome, Fail
 }
 
 /// Everything that could move if nothing else touched it.
-fn everything(bank: Bank, outside: &BTreeSet<(usize, usize)>) -> Wish {
+fn everything(bank: Bank, outside: &BTreeSet<(usize, usize)>, runs: Option<&Dynamic>) -> Wish {
     Wish {
         banks: vec![(bank, None)],
         policy: Policy::Hottest,
-        counts: None,
+        counts: runs.map(|runs| runs.by_op.clone()),
         stay: outside.clone(),
         only: BTreeSet::new(),
         operands: true,
     }
 }
 
-fn describe(source: &Source) -> File<'_> {
+fn describe(source: &Source, runs: Option<Dynamic>) -> File<'_> {
     let analysis = &source.analysis;
     let outside: BTreeSet<(usize, usize)> = (0..analysis.units.len())
         .filter(|n| !source.units.contains(n))
         .flat_map(|n| (0..analysis.units[n].slots.len()).map(move |s| (n, s)))
         .collect();
-    let plans: Vec<(Bank, Plan)> =
-        Bank::ALL.iter().map(|&bank| (bank, plan::plan(analysis, &everything(bank, &outside)))).collect();
+    let plans: Vec<(Bank, Plan)> = Bank::ALL
+        .iter()
+        .map(|&bank| (bank, plan::plan(analysis, &everything(bank, &outside, runs.as_ref()))))
+        .collect();
     // How often, by loops alone.
     let loops =
         |unit: &Unit, op: usize| 10f64.powi(unit.function.depth.get(&op).copied().unwrap_or(0).min(6) as i32);
@@ -121,7 +136,8 @@ fn describe(source: &Source) -> File<'_> {
         .map(|&n| &analysis.units[n])
         .map(|unit| unit.function.body.iter().map(|&op| loops(unit, op)).sum::<f64>())
         .sum();
-    let functions = source.units.iter().map(|&n| function(analysis, n, &plans, total)).collect();
+    let functions =
+        source.units.iter().map(|&n| function(analysis, n, &plans, total, runs.as_ref())).collect();
     let homes = plans
         .iter()
         .map(|(bank, plan)| {
@@ -133,13 +149,25 @@ fn describe(source: &Source) -> File<'_> {
                 .collect();
             let suspected =
                 eligible.iter().filter(|&&(n, s)| !analysis.units[n].slots[s].suspects.is_empty()).count();
-            Fit { home: *bank, fit: plan.homes.len(), eligible: eligible.len(), suspected }
+            let executed_share = runs.as_ref().map(|runs| {
+                let sum = |keys: &mut dyn Iterator<Item = &(usize, usize)>| -> u64 {
+                    keys.map(|&(n, s)| runs.of(analysis.units[n].slots[s].uses())).sum()
+                };
+                sum(&mut plan.homes.keys()) as f64 / sum(&mut eligible.iter()).max(1) as f64
+            });
+            Fit { home: *bank, fit: plan.homes.len(), eligible: eligible.len(), suspected, executed_share }
         })
         .collect();
-    File { file: &analysis.program.file, functions, homes }
+    File { file: &analysis.program.file, functions, homes, runs }
 }
 
-fn function(analysis: &Analysis, n: usize, plans: &[(Bank, Plan)], total: f64) -> Function {
+fn function(
+    analysis: &Analysis,
+    n: usize,
+    plans: &[(Bank, Plan)],
+    total: f64,
+    runs: Option<&Dynamic>,
+) -> Function {
     let unit = &analysis.units[n];
     let program = &analysis.program;
     let mut calls: Vec<String> = Vec::new();
@@ -179,6 +207,8 @@ fn function(analysis: &Analysis, n: usize, plans: &[(Bank, Plan)], total: f64) -
                 operands: slot.others.len(),
                 suspects: lines(analysis, slot.suspects.iter().copied()),
                 share: weight(unit, slot, None) as f64 / total.max(1.0),
+                executed: runs.map(|runs| runs.of(slot.uses())),
+                executed_share: runs.map(|runs| runs.share(runs.of(slot.uses()))),
                 stays: if homes.is_empty() { why.map(|why| stays(analysis, *why)) } else { None },
                 homes,
             }
@@ -196,6 +226,11 @@ fn function(analysis: &Analysis, n: usize, plans: &[(Bank, Plan)], total: f64) -
         x87: unit.x87,
         vex: unit.vex,
         names: unit.named.iter().map(|r| format!("{r:?}").to_ascii_lowercase()).collect(),
+        executed: runs.map(|runs| runs.of(unit.function.body.iter().copied())),
+        executed_slots: runs.map(|runs| {
+            let named: BTreeSet<usize> = unit.slots.iter().flat_map(|slot| slot.uses()).collect();
+            runs.of(named)
+        }),
         opaque: unit.opaque.map(|why| opaque(analysis, why)),
         slots,
     }
@@ -260,6 +295,14 @@ fn print(session: &Session, file: &File<'_>, all: bool) {
         if function.x87 {
             println!("  uses the x87 stack");
         }
+        if let (Some(runs), Some(executed), Some(slots)) =
+            (&file.runs, function.executed, function.executed_slots)
+        {
+            println!(
+                "  {executed} instructions executed, {slots} of them name a slot ({} of all that were executed)",
+                percent(runs.share(slots))
+            );
+        }
         if let Some(why) = &function.opaque {
             println!("  its slots stay: {why}");
         }
@@ -279,9 +322,30 @@ fn print(session: &Session, file: &File<'_>, all: bool) {
         }
         println!();
     }
+    if let Some(runs) = &file.runs {
+        for run in &runs.runs {
+            println!(
+                "{}: {} instructions executed here, {} elsewhere",
+                run.function, run.inside, run.outside
+            );
+        }
+        for part in &runs.shares {
+            println!(
+                "  {} slots that are {}: {} executed instructions name them, {} of all; {} where nothing else can touch them",
+                part.share.slots,
+                part.class.map_or_else(|| "of any kind".to_owned(), |c| format!("{c:?}").to_lowercase()),
+                part.share.executed,
+                percent(part.share.share),
+                percent(runs.share(part.share.alone))
+            );
+        }
+    }
     for fit in &file.homes {
+        let executed = fit.executed_share.map_or_else(String::new, |share| {
+            format!(", with {} of their executed accesses", percent(share))
+        });
         println!(
-            "{}: {} of {} slots fit, {} of them perhaps touched by something else",
+            "{}: {} of {} slots fit{executed}, {} of them perhaps touched by something else",
             fit.home, fit.fit, fit.eligible, fit.suspected
         );
     }
@@ -317,7 +381,7 @@ fn table(style: Style, slots: &[&Slot]) -> Table {
             slot.loads.to_string(),
             slot.stores.to_string(),
             slot.operands.to_string(),
-            lanework_lab::table::percent(slot.share),
+            percent(slot.executed_share.unwrap_or(slot.share)),
             suspects,
             homes,
         ]);

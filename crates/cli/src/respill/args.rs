@@ -58,6 +58,8 @@ pub(crate) struct AnalyseArgs {
     /// Show callee-saves, narrow cells and everything else that is no spilled value, too.
     #[arg(long)]
     pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) cases: super::proof_args::CasesArgs,
 }
 
 /// Kinds of homes, each with the most that may be used.
@@ -101,6 +103,8 @@ pub(crate) enum PolicyName {
     Coldest,
     /// The same as hottest.
     All,
+    /// What `respill auto --keep` found fastest here for the function of this name and these instructions, which may be that all stay.
+    Auto,
 }
 
 impl PolicyName {
@@ -108,7 +112,7 @@ impl PolicyName {
         match self {
             PolicyName::Pointers => Policy::Pointers,
             PolicyName::Coldest => Policy::Coldest,
-            PolicyName::Hottest | PolicyName::All => Policy::Hottest,
+            PolicyName::Hottest | PolicyName::All | PolicyName::Auto => Policy::Hottest,
         }
     }
 }

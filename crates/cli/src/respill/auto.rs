@@ -16,12 +16,13 @@ use lanework_respill::validate::{self, validate};
 use lanework_respill::{Analysis, Program};
 use serde_json::json;
 
-use super::measure::{case_text, counted, source_of, wished};
-use super::of_program;
+use super::kept::key;
+use super::measure::{case_text, counted, source_of, wished, worked_out};
 use super::proved::{needs, of_judge};
 use super::race::race;
 use super::timing_args::AutoArgs;
 use super::wish::slot_name;
+use super::{of_program, unit};
 use crate::bench;
 use crate::files::{self, Access};
 use crate::outcome::{Failure, Outcome};
@@ -112,6 +113,7 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
     }
     let text = case_text(&args.case)?;
     let case = Case::parse(&text).map_err(Failure::input)?;
+    worked_out(args.slots.policy)?;
     let source = source_of(&args.source, &case)?;
     let analysis = &source.analysis;
     let counts = counted(&source, &case)?;
@@ -137,7 +139,11 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
     let found = search(analysis, &options, &mut judge)?;
     judge.progress.finish_and_clear();
     let homes = named(analysis, &found.plan);
-    let saved = if args.keep { Some(keep(session, &case, &homes, found.ratio)?) } else { None };
+    let saved = if args.keep {
+        Some(keep(session, key(analysis, unit(analysis, case.measured())?), &homes, found.ratio)?)
+    } else {
+        None
+    };
     if let Some(path) = path {
         let made = rewrite(analysis, &found.plan, rewrite::Options::default()).map_err(Failure::input)?;
         files::write(path, made.text.as_bytes(), Access::Public, args.force)?;
@@ -168,7 +174,7 @@ fn named(analysis: &Analysis, plan: &Plan) -> BTreeMap<String, String> {
 /// Puts what was found into the profile, all on the stack included.
 fn keep(
     session: &Session,
-    case: &Case,
+    key: String,
     homes: &BTreeMap<String, String>,
     ratio: f64,
 ) -> Result<std::path::PathBuf, Failure> {
@@ -176,7 +182,7 @@ fn keep(
     let old = session.profile.as_ref().ok().cloned().flatten();
     let mut profile = old.unwrap_or_else(|| Profile::new(&session.context, date.clone()));
     profile.date = date;
-    profile.spills.insert(case.measured().to_owned(), Spill { homes: homes.clone(), ratio });
+    profile.spills.insert(key, Spill { homes: homes.clone(), ratio });
     profile.save()
 }
 

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::Source;
 use super::args::SourceArgs;
-use super::args::{Homes, WishArgs};
+use super::args::{Homes, PolicyName, WishArgs};
 use super::proved::{needs, settle};
 use super::race::race;
 use super::timing_args::{CaseArgs, MeasureArgs, SlotsArgs};
@@ -60,6 +60,16 @@ pub(super) fn counted(source: &Source, case: &Case) -> Result<Counts, Failure> {
         CountError::Missing(_) => Failure::input(e),
         _ => Failure::refused(format!("{}: {e}", case.measured())),
     })
+}
+
+/// What is searched or measured is no matter of what was kept.
+pub(super) fn worked_out(policy: PolicyName) -> Result<(), Failure> {
+    if policy == PolicyName::Auto {
+        return Err(Failure::input(
+            "--policy auto is for rewrite and validate, which take what auto has kept",
+        ));
+    }
+    Ok(())
 }
 
 /// What the options ask for, slots that something else may touch included: whether they can move is for a proof to say.
@@ -112,6 +122,7 @@ pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Fail
     bench::one_form(session, &args.output)?;
     let text = case_text(&args.case)?;
     let case = Case::parse(&text).map_err(Failure::input)?;
+    worked_out(args.slots.policy)?;
     let source = source_of(&args.source, &case)?;
     let counts = counted(&source, &case)?;
     let features = session.context.cpu.features();
@@ -141,7 +152,8 @@ pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Fail
         input: 0,
         variants: raced,
     };
-    let record = record(session, &job, args)?;
+    let direct = direct(&job);
+    let record = record(session, &job, &direct, args)?;
     let findings = findings(&job, &record.results, &Rules::default());
     bench::save_and_show(session, &record, &args.output, || {
         if session.json {
@@ -160,24 +172,50 @@ pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Fail
     })
 }
 
-fn record(session: &Session, job: &Job, args: &MeasureArgs) -> Result<Record, Failure> {
-    let plan = bench::plan(&args.effort, 1);
+/// Variants that differ in one thing alone, raced against each other rather than both against the stack, since the quotient of two
+/// ratios is less certain than one: a levelled text against its placebo, and a text that clears its homes against one that does not.
+fn direct(job: &Job) -> Vec<Job> {
+    let find = |name: &str| job.variants.iter().find(|v| v.name == name);
+    let pair = |what: &str, one: &Variant, two: &Variant| Job {
+        subject: format!("{}/{what}", job.subject),
+        variants: vec![one.clone(), two.clone()],
+        ..job.clone()
+    };
+    let of = |own: &Variant| {
+        let level = find(&format!("{}+level", own.name)).unwrap_or(own);
+        let placebo = find(&format!("{}+placebo", own.name));
+        let unwiped = find(&format!("{}+unwiped", own.name));
+        [placebo.map(|p| pair("home-alone", p, level)), unwiped.map(|u| pair("wiping", u, own))]
+    };
+    job.variants.iter().filter(|v| v.role == Role::Home).flat_map(of).flatten().collect()
+}
+
+fn record(session: &Session, job: &Job, direct: &[Job], args: &MeasureArgs) -> Result<Record, Failure> {
     let clock = Monotonic::new();
     let name = format!("respill-{}", job.subject.rsplit('/').next().unwrap_or("measure"));
     let mut record = Record::new(&name, &session.command, Machine::inspect(&clock, Vec::new()));
-    record.plan = Some(plan.clone());
-    let bar = session.progress(u64::from(plan.launches), "racing");
-    let mut outcome = race(job, args.inputs, &plan, |_, _| bar.inc(1))?;
-    bar.finish_and_clear();
-    for row in &mut outcome.results {
-        if let Some(v) = job.variants.iter().find(|v| v.name == row.variant) {
-            row.extra.insert("role".into(), json!(v.role));
-            row.extra.insert("code_bytes".into(), json!(v.code_bytes));
-            row.extra.insert("slots".into(), json!(v.slots));
-            row.extra.insert("stack_bytes".into(), json!(v.stack_bytes));
+    record.plan = Some(bench::plan(&args.effort, 1));
+    let bar = session.progress(u64::from(args.effort.launches) * (1 + direct.len() as u64), "racing");
+    // Against the stack run those alone whose time beside it is a question of its own.
+    let mut main = job.clone();
+    main.variants.retain(|v| !matches!(v.role, Role::Level | Role::Unwiped));
+    let comparisons = main.variants.len().saturating_sub(1) + direct.len();
+    for job in core::iter::once(&main).chain(direct) {
+        // Every comparison gets the same time.
+        let mut plan = bench::plan(&args.effort, comparisons);
+        plan.budget_ns *= job.variants.len().saturating_sub(1).max(1) as u64;
+        let mut outcome = race(job, args.inputs, &plan, |_, _| bar.inc(1))?;
+        for row in &mut outcome.results {
+            if let Some(v) = job.variants.iter().find(|v| v.name == row.variant) {
+                row.extra.insert("role".into(), json!(v.role));
+                row.extra.insert("code_bytes".into(), json!(v.code_bytes));
+                row.extra.insert("slots".into(), json!(v.slots));
+                row.extra.insert("stack_bytes".into(), json!(v.stack_bytes));
+            }
         }
+        record.add(outcome);
     }
-    record.add(outcome);
+    bar.finish_and_clear();
     record.machine.finish(&clock);
     Ok(record)
 }
@@ -223,32 +261,26 @@ impl Part {
     }
 }
 
-/// A ratio of two ratios to one baseline. Its interval holds whatever the two do together, so it is wider than need be.
-fn against(a: &ResultRow, b: &ResultRow) -> Interval {
-    Interval { estimate: a.ratio / b.ratio, low: a.low / b.high, high: a.high / b.low }
-}
-
 /// What the rows of a race say of each home.
 pub(super) fn findings(job: &Job, rows: &[ResultRow], rules: &Rules) -> Vec<Finding> {
-    let row = |name: &str| rows.iter().find(|row| row.variant == name);
-    let stack = job.variants.first().map_or(0, |v| v.code_bytes);
+    let Some((stack, _)) = job.variants.split_first() else { return Vec::new() };
+    let part = |baseline: &str, variant: &str| {
+        let row = rows.iter().find(|row| row.variant == variant && row.baseline == baseline)?;
+        Some(Part::of(Interval { estimate: row.ratio, low: row.low, high: row.high }, row.noise, rules))
+    };
     let finding = |v: &Variant| -> Option<Finding> {
-        let own = row(&v.name)?;
-        let whole = Interval { estimate: own.ratio, low: own.low, high: own.high };
-        // Where nothing had to be filled up, the rewritten text has the placebo's layout itself.
-        let level = row(&format!("{}+level", v.name)).unwrap_or(own);
-        let placebo = row(&format!("{}+placebo", v.name));
-        let unwiped = row(&format!("{}+unwiped", v.name));
-        let part = |ratio: Interval| Part::of(ratio, own.noise, rules);
+        let with = |suffix: &str| format!("{}{suffix}", v.name);
+        let (placebo, level, unwiped) = (with("+placebo"), with("+level"), with("+unwiped"));
         Some(Finding {
             home: v.name.clone(),
             slots: v.slots,
             stack_bytes: v.stack_bytes,
-            code_bytes: v.code_bytes as i64 - stack as i64,
-            whole: part(whole),
-            home_alone: placebo.map(|p| part(against(level, p))),
-            layout_alone: placebo.map(|p| part(Interval { estimate: p.ratio, low: p.low, high: p.high })),
-            wiping: unwiped.map(|u| part(against(own, u))),
+            code_bytes: v.code_bytes as i64 - stack.code_bytes as i64,
+            whole: part(&stack.name, &v.name)?,
+            // Where nothing had to be filled up, the rewritten text has the placebo's layout itself.
+            home_alone: part(&placebo, &level).or_else(|| part(&placebo, &v.name)),
+            layout_alone: part(&stack.name, &placebo),
+            wiping: part(&unwiped, &v.name),
         })
     };
     job.variants.iter().filter(|v| v.role == Role::Home).filter_map(finding).collect()

@@ -1,16 +1,18 @@
 //! `respill rewrite`: assembly in, assembly out.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use lanework_respill::Program;
 use lanework_respill::case::Case;
-use lanework_respill::plan::{self, Plan, Stays};
+use lanework_respill::plan::{Plan, Stays};
 use lanework_respill::rewrite::{self, Options};
+use lanework_respill::validate::Certificate;
 use serde_json::json;
 
-use super::args::RewriteArgs;
+use super::args::{PolicyName, RewriteArgs};
+use super::kept::plan_of;
 use super::wish::{slot_name, wish};
 use super::{Source, of_program};
 use crate::files::{self, Access};
@@ -29,12 +31,17 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     let cases = cases_of(args)?;
     let source = Source::load(&args.source)?;
     let analysis = &source.analysis;
-    if !cases.is_empty() {
+    let auto = args.wish.policy == PolicyName::Auto;
+    if !cases.is_empty() && !auto {
         return proved(session, args, &source, &cases);
     }
-    let wish = wish(&source, &args.wish)?;
-    let plan = plan::plan(analysis, &wish);
-    for key @ (n, s) in &wish.only {
+    let plan = plan_of(session, &source, &args.wish)?;
+    if auto && plan.homes.is_empty() {
+        return stays(session, &source, path, args.force);
+    }
+    // What something may touch is left out of the plan, unless it was asked for by name.
+    let only = if auto { BTreeSet::new() } else { wish(&source, &args.wish)?.only };
+    for key @ (n, s) in &only {
         if let Some(why) = plan.stays.get(key) {
             let slot = slot_name(analysis, &analysis.units[*n], *s);
             return Err(Failure::refused(format!("{}: {slot} stays: {why}", analysis.program.file)));
@@ -50,11 +57,19 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     let options = Options { wipe: !args.no_wipe, ..Options::default() };
     let made = rewrite::rewrite(analysis, &plan, options).map_err(Failure::input)?;
     // What cannot be assembled is not given out.
-    Program::new(&format!("{} as rewritten", analysis.program.file), &*made.text)
+    let program = Program::new(&format!("{} as rewritten", analysis.program.file), &*made.text)
         .map_err(|e| of_program(&e))?;
+    let certificate = judged(session, args, &source, &plan, &program, &cases)?;
     files::write(path, made.text.as_bytes(), Access::Public, args.force)?;
     if session.json {
-        println!("{}", report(&source, &plan, made.changed.len()));
+        let mut object = report(&source, &plan, made.changed.len());
+        if let Some(certificate) = certificate {
+            object["validated"] = true.into();
+            object["certificate"] = serde_json::to_value(&certificate).map_err(Failure::input)?;
+        }
+        println!("{object}");
+    } else if let Some(certificate) = certificate.filter(|_| !to_stdout) {
+        print!("{}: {certificate}", path.display());
     } else if !to_stdout {
         println!(
             "{}: {} slots moved, {} instructions changed; not proved by that: `lanework respill validate` does",
@@ -67,6 +82,58 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
         }
     }
     Ok(Outcome::Yes)
+}
+
+/// Where it is known that nothing is faster than the stack, the text goes out as it came in.
+fn stays(session: &Session, source: &Source, path: &Path, force: bool) -> Result<Outcome, Failure> {
+    let program = &source.analysis.program;
+    files::write(path, program.text.text().as_bytes(), Access::Public, force)?;
+    if session.json {
+        println!("{}", report(source, &Plan::default(), 0));
+    } else if path != Path::new("-") {
+        println!("{}: all values stay on the stack, as the profile says", path.display());
+    }
+    Ok(Outcome::Yes)
+}
+
+/// What speaks for kept homes, where there are cases to run.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn judged(
+    session: &Session,
+    args: &RewriteArgs,
+    source: &Source,
+    plan: &Plan,
+    program: &Program,
+    cases: &[Case],
+) -> Result<Option<Certificate>, Failure> {
+    use super::proved::{of_judge, options, runs_here};
+    if cases.is_empty() {
+        return Ok(None);
+    }
+    if args.no_wipe {
+        return Err(proved_is_wiped());
+    }
+    runs_here(session.context.cpu.features(), plan)?;
+    let analysis = &source.analysis;
+    lanework_respill::validate::validate(analysis, program, cases, &options(&args.runs))
+        .map(Some)
+        .map_err(|e| of_judge(&analysis.program.file, &e))
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn judged(
+    _: &Session,
+    _: &RewriteArgs,
+    _: &Source,
+    _: &Plan,
+    _: &Program,
+    _: &[Case],
+) -> Result<Option<Certificate>, Failure> {
+    Ok(None)
+}
+
+fn proved_is_wiped() -> Failure {
+    Failure::input("--no-wipe: what is proved clears its homes; leave out the cases, and validate that text")
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -100,9 +167,7 @@ fn proved(
     let to_stdout = path == Path::new("-");
     let analysis = &source.analysis;
     if args.no_wipe {
-        return Err(Failure::input(
-            "--no-wipe: what is proved clears its homes; leave out the cases, and validate that text",
-        ));
+        return Err(proved_is_wiped());
     }
     // The text alone need not clear a slot: the runs do.
     let wide = super::args::WishArgs {

@@ -2,14 +2,13 @@
 #![forbid(unsafe_code)]
 
 use lanework_respill::Program;
-use lanework_respill::plan;
 use lanework_respill::rewrite;
 use lanework_respill::validate::{self, Certificate, Obligation, Refused};
 use serde_json::json;
 
+use super::kept::plan_of;
 use super::proof_args::ValidateArgs;
 use super::proved::{cases, of_judge, options, runs_here};
-use super::wish::wish;
 use super::{Source, of_program, program_of};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
@@ -22,7 +21,7 @@ pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Fai
     let rewritten = match &args.rewritten {
         Some(path) => program_of(path)?,
         None => {
-            let plan = plan::plan(analysis, &wish(&source, &args.wish)?);
+            let plan = plan_of(session, &source, &args.wish)?;
             if plan.homes.is_empty() {
                 return Err(Failure::refused(format!(
                     "{file}: no slot can move, so there is nothing to judge"
@@ -51,7 +50,9 @@ pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Fai
 
 fn accepted(session: &Session, rewritten: &Program, certificate: &Certificate) -> Result<(), Failure> {
     if session.json {
-        let certificate = serde_json::to_value(certificate).map_err(Failure::input)?;
+        let rates: Vec<f64> = certificate.runs.iter().map(lanework_respill::validate::Ran::rate).collect();
+        let mut certificate = serde_json::to_value(certificate).map_err(Failure::input)?;
+        certificate["compared_per_second"] = json!(rates);
         println!("{}", json!({ "file": rewritten.file, "valid": true, "certificate": certificate }));
         return Ok(());
     }
