@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use iced_x86::{EncodingKind, InstructionInfoFactory, Register};
 
 use crate::flow::{self, Callee, Exit, Function};
-use crate::frame::{self, Frame};
+use crate::frame::{self, Frame, Keeps};
 use crate::program::{Program, Target};
 use crate::registers::{self, Registers};
 use crate::slots::{self, Live, Slot};
@@ -76,9 +76,11 @@ impl Analysis {
         let mut owners: HashMap<usize, usize> = HashMap::new();
         functions.iter().flat_map(|f| &f.body).for_each(|&op| *owners.entry(op).or_default() += 1);
         let local: BTreeSet<usize> = functions.iter().filter(|f| !f.global).map(|f| f.entry).collect();
+        let frames = frames(&program, &functions, &by_entry);
         let mut units: Vec<Unit> = functions
             .into_iter()
-            .map(|function| unit(&program, function, &by_entry, &owners, &local))
+            .zip(frames)
+            .map(|(function, frame)| unit(&program, function, frame, &by_entry, &owners, &local))
             .collect();
         let recursive: Vec<usize> = (0..units.len()).filter(|&n| reach(&units, n).contains(&n)).collect();
         for n in recursive {
@@ -145,14 +147,44 @@ fn reach(units: &[Unit], from: usize) -> BTreeSet<usize> {
     out
 }
 
+/// The frames of all functions, callees before their callers, so that it is known what they keep.
+fn frames(program: &Program, functions: &[Function], by_entry: &HashMap<usize, usize>) -> Vec<Frame> {
+    let callees = |n: usize| {
+        functions[n].calls.values().filter_map(|call| match &call.callee {
+            Callee::Local(entry) => by_entry.get(entry).copied(),
+            _ => None,
+        })
+    };
+    let mut frames: Vec<Option<Frame>> = functions.iter().map(|_| None).collect();
+    let mut keeps = Keeps::new();
+    let mut begun: BTreeSet<usize> = BTreeSet::new();
+    let mut todo: Vec<usize> = (0..functions.len()).rev().collect();
+    while let Some(&n) = todo.last() {
+        // Those in a cycle are met again when their callees have begun.
+        let before = todo.len();
+        if begun.insert(n) {
+            todo.extend(callees(n).filter(|callee| !begun.contains(callee)));
+        }
+        if todo.len() == before {
+            todo.pop();
+            if frames[n].is_none() {
+                let frame = frame::frame(program, &functions[n], &keeps);
+                keeps.insert(functions[n].entry, frame::keeps(&functions[n], &frame));
+                frames[n] = Some(frame);
+            }
+        }
+    }
+    frames.into_iter().flatten().collect()
+}
+
 fn unit(
     program: &Program,
     function: Function,
+    frame: Frame,
     by_entry: &HashMap<usize, usize>,
     owners: &HashMap<usize, usize>,
     local: &BTreeSet<usize>,
 ) -> Unit {
-    let frame = frame::frame(program, &function);
     let slots = slots::slots(program, &function, &frame);
     let live = slots::live(&function, &slots);
     let registers = registers::registers(program, &function);

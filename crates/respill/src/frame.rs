@@ -12,7 +12,7 @@ use iced_x86::{
     OpAccess, OpKind, Register, UsedMemory,
 };
 
-use crate::flow::{Callee, Function};
+use crate::flow::{Callee, Exit, Function};
 use crate::program::Program;
 
 /// An address in a frame: bytes from a base. Base 0 is the stack pointer at the entry; any other is the one that the instruction of
@@ -229,10 +229,30 @@ fn writes(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
-/// Follows a function's registers until nothing more is learnt, and lists its accesses.
+/// Of functions of this file, by their entries: the registers that hold at every return what they held at the entry.
+pub type Keeps = HashMap<usize, Vec<Register>>;
+
+/// The callee-saved registers that a function leaves as it found them, as far as its frame tells.
 #[must_use]
-pub fn frame(program: &Program, function: &Function) -> Frame {
-    let mut walker = Walker { program, function, info: InstructionInfoFactory::new(), escapes: false };
+pub fn keeps(function: &Function, frame: &Frame) -> Vec<Register> {
+    let sound = frame.lost.is_empty() && frame.unbalanced.is_empty() && function.astray.is_empty();
+    let same = |register: &Register| {
+        function.exits.iter().all(|(op, exit)| match exit {
+            Exit::Return | Exit::Link => {
+                frame.before.get(op).is_none_or(|state| state.of(*register) == Value::Entry(*register))
+            }
+            Exit::Tail(_) => false,
+            Exit::Stop => true,
+        })
+    };
+    CALLEE_SAVED.into_iter().filter(|register| sound && same(register)).collect()
+}
+
+/// Follows a function's registers until nothing more is learnt, and lists its accesses. Of callees that are not in `keeps` nothing is known.
+#[must_use]
+pub fn frame(program: &Program, function: &Function, keeps: &Keeps) -> Frame {
+    let info = InstructionInfoFactory::new();
+    let mut walker = Walker { program, function, keeps, info, escapes: false };
     let mut before: HashMap<usize, State> = HashMap::from([(function.entry, State::entry())]);
     let mut todo = VecDeque::from([function.entry]);
     while let Some(i) = todo.pop_front() {
@@ -310,6 +330,7 @@ pub fn frame(program: &Program, function: &Function) -> Frame {
 struct Walker<'a> {
     program: &'a Program,
     function: &'a Function,
+    keeps: &'a Keeps,
     info: InstructionInfoFactory,
     escapes: bool,
 }
@@ -320,11 +341,15 @@ impl Walker<'_> {
             let given = GENERAL.iter().any(|&r| r != Register::RSP && state.of(r).of_stack())
                 || !state.stored.is_empty();
             let local = matches!(call.callee, Callee::Local(_));
+            let keeps: &[Register] = match &call.callee {
+                Callee::Local(entry) => self.keeps.get(entry).map_or(&[], Vec::as_slice),
+                _ => &CALLEE_SAVED,
+            };
             let back = if given { Value::Derived } else { Value::Other };
             self.escapes |= given;
             for register in GENERAL {
-                let kept = register == Register::RSP || !local && CALLEE_SAVED.contains(&register);
-                // A callee of this file keeps what it likes; what it was not given it cannot give back.
+                let kept = register == Register::RSP || keeps.contains(&register);
+                // A callee of this file keeps what it is seen to; what it was not given it cannot give back.
                 if !kept {
                     let same = local && !state.of(register).of_stack() && !given;
                     state.set(register, if same { Value::Other } else { back });

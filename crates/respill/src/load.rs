@@ -295,14 +295,14 @@ impl Loaded {
     /// Whether two addresses are the same place of the same section, in this version and in another, or beside it.
     #[must_use]
     pub fn corresponds(&self, other: &Loaded, here: u64, there: u64) -> bool {
+        // An address just behind a section is its own only where it is no other's.
         let find = |of: &Loaded, address: u64| {
-            let holds = |piece: &Piece| {
-                let end = piece.address + piece.bytes.len() as u64;
-                piece.kind != Group::Code && (piece.address..=end).contains(&address)
-            };
-            of.pieces
-                .iter()
-                .find(|piece| holds(piece))
+            let own =
+                || of.pieces.iter().filter(|piece| piece.kind != Group::Code && !piece.bytes.is_empty());
+            let end = |piece: &Piece| piece.address + piece.bytes.len() as u64;
+            own()
+                .find(|piece| (piece.address..end(piece)).contains(&address))
+                .or_else(|| own().find(|piece| end(piece) == address))
                 .map(|piece| (piece.name.clone(), address - piece.address))
         };
         let stub = |of: &Loaded, address: u64| of.stubs.contains(&address).then(|| address - of.stubs.start);

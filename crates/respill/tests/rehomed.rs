@@ -362,3 +362,36 @@ L_g:    movq -8(%rsp), %rax
         assert_ne!(was, of(&text.replace(from, to)), "{from}");
     }
 }
+
+#[test]
+fn a_frame_pointer_is_known_behind_a_call_that_keeps_it() {
+    let text = "
+        .globl f
+f:      pushq %rbp
+        movq %rsp, %rbp
+        subq $32, %rsp
+        movq %rdi, -8(%rbp)
+        call L_g
+        movq -8(%rbp), %rax
+        leave
+        ret
+L_g:    pushq %rbp
+        movq %rsp, %rbp
+        call L_h
+        popq %rbp
+        ret
+L_h:    xorl %edi, %edi
+        ret
+";
+    let opaque = |text: &str| {
+        let analysis = analysed(text);
+        analysis.units[unit(&analysis, "f")].opaque
+    };
+    assert_eq!(opaque(text), None);
+    let analysis = analysed(text);
+    assert_eq!(plan::plan(&analysis, &wish(Bank::Xmm)).homes.len(), 1);
+    // A callee that does not put it back, and one that puts it back whatever its own callee did.
+    let lost = opaque(&text.replace("        popq %rbp\n", "        addq $8, %rsp\n"));
+    assert!(matches!(lost, Some(Opaque::StackPointer(_))), "{lost:?}");
+    assert_eq!(opaque(&text.replace("xorl %edi, %edi", "xorl %ebp, %ebp")), None);
+}

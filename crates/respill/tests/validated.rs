@@ -445,3 +445,34 @@ fn a_switch_is_followed_through_its_table() {
     let Some(refused) = self::refused(&flags, &text.unwrap().text, case, "diverged") else { return };
     assert!(refused.to_string().contains("a flag is read"), "{refused}");
 }
+
+#[test]
+fn tables_of_functions_lie_elsewhere_and_are_the_same() {
+    let text = "
+        .globl f
+f:      subq $24, %rsp
+        movq %rdi, 8(%rsp)
+        leaq table(%rip), %rax
+        andl $1, %esi
+        movq (%rax,%rsi,8), %rcx
+        movq 8(%rsp), %rdi
+        call *%rcx
+        addq $24, %rsp
+        ret
+L_a:    leaq 3(%rdi), %rax
+        ret
+L_b:    leaq (%rdi,%rdi), %rax
+        ret
+        .section .data.rel.ro.local,\"aw\"
+        .p2align 3
+table:  .quad L_a
+        .quad L_b
+";
+    let original = analysed(text);
+    let plan = plan::plan(&original, &wish(Bank::Xmm));
+    assert_eq!(plan.homes.len(), 1, "{:?}", plan.stays);
+    let made = rewrite::rewrite(&original, &plan, Rewriting::default()).unwrap().text;
+    for case in ["measure f(5, 0)", "measure f(5, 1)"] {
+        assert!(judged(&original, &made, case, &few()).is_none_or(|judged| judged.is_ok()), "{case}");
+    }
+}
