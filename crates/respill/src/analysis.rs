@@ -10,6 +10,7 @@ use crate::frame::{self, Frame, Keeps};
 use crate::program::{Program, Target};
 use crate::registers::{self, Registers};
 use crate::slots::{self, Live, Slot};
+use crate::text::Kind;
 
 /// A function with its frame, its slots and its registers.
 #[derive(Clone, Debug)]
@@ -55,6 +56,8 @@ pub enum Opaque {
     /// It is left here by a jump on a condition, or by one to a function that only this file calls: there is no place where its homes could
     /// be cleared.
     Tail(usize),
+    /// The unwinder may go on from this call in a piece of code that no jump leads to: a handler of exceptions, or what cleans up.
+    Landing(usize),
 }
 
 /// A program and all that is known of it.
@@ -76,11 +79,12 @@ impl Analysis {
         let mut owners: HashMap<usize, usize> = HashMap::new();
         functions.iter().flat_map(|f| &f.body).for_each(|&op| *owners.entry(op).or_default() += 1);
         let local: BTreeSet<usize> = functions.iter().filter(|f| !f.global).map(|f| f.entry).collect();
+        let landing = landing(&program);
         let frames = frames(&program, &functions, &by_entry);
         let mut units: Vec<Unit> = functions
             .into_iter()
             .zip(frames)
-            .map(|(function, frame)| unit(&program, function, frame, &by_entry, &owners, &local))
+            .map(|(function, frame)| unit(&program, function, frame, &by_entry, &owners, &local, &landing))
             .collect();
         let recursive: Vec<usize> = (0..units.len()).filter(|&n| reach(&units, n).contains(&n)).collect();
         for n in recursive {
@@ -147,6 +151,18 @@ fn reach(units: &[Unit], from: usize) -> BTreeSet<usize> {
     out
 }
 
+/// The first instructions behind directives that give the unwinder a table of places to go on at.
+fn landing(program: &Program) -> BTreeSet<usize> {
+    let statements = program.text.statements().iter().enumerate();
+    let tables = statements.filter(|(i, statement)| {
+        let said = program.text.of(*i);
+        // 0xff says that there is none.
+        statement.kind == Kind::Directive
+            && said.strip_prefix(".cfi_lsda").is_some_and(|what| !what.trim_start().starts_with("0xff"))
+    });
+    tables.map(|(i, _)| program.ops.partition_point(|op| op.statement < i)).collect()
+}
+
 /// The frames of all functions, callees before their callers, so that it is known what they keep.
 fn frames(program: &Program, functions: &[Function], by_entry: &HashMap<usize, usize>) -> Vec<Frame> {
     let callees = |n: usize| {
@@ -184,6 +200,7 @@ fn unit(
     by_entry: &HashMap<usize, usize>,
     owners: &HashMap<usize, usize>,
     local: &BTreeSet<usize>,
+    landing: &BTreeSet<usize>,
 ) -> Unit {
     let slots = slots::slots(program, &function, &frame);
     let live = slots::live(&function, &slots);
@@ -229,7 +246,13 @@ fn unit(
         .or(frame.lost.first().map(|&op| Opaque::StackPointer(op)))
         .or(frame.unbalanced.first().map(|&op| Opaque::Unbalanced(op)))
         .or(function.body.iter().find(|op| owners[op] > 1).map(|&op| Opaque::Shared(op)))
-        .or(tail.map(|(&op, _)| Opaque::Tail(op)));
+        .or(tail.map(|(&op, _)| Opaque::Tail(op)))
+        .or(function
+            .calls
+            .keys()
+            .next()
+            .filter(|_| function.body.iter().any(|op| landing.contains(op)))
+            .map(|&op| Opaque::Landing(op)));
     Unit { function, frame, slots, live, registers, named, vex, x87, callees, leaves, opaque }
 }
 

@@ -395,3 +395,45 @@ L_h:    xorl %edi, %edi
     assert!(matches!(lost, Some(Opaque::StackPointer(_))), "{lost:?}");
     assert_eq!(opaque(&text.replace("xorl %edi, %edi", "xorl %ebp, %ebp")), None);
 }
+
+#[test]
+fn what_the_unwinder_goes_on_with_is_no_dead_code() {
+    // The value's last use on the ways that jumps take is before the call; the handler has another.
+    let text = "
+        .globl f
+f:      .cfi_startproc
+        .cfi_personality 0x9b,handles
+        .cfi_lsda 0x1b,.Ltable
+        subq $24, %rsp
+        movq %rdi, 8(%rsp)
+        movq 8(%rsp), %rdi
+        call elsewhere
+        addq $24, %rsp
+        ret
+.Lhandler:
+        movq 8(%rsp), %rax
+        addq $24, %rsp
+        ret
+        .cfi_endproc
+        .globl g
+g:      movq %rdi, -8(%rsp)
+        movq -8(%rsp), %rax
+        ret
+        .section .gcc_except_table,\"a\"
+.Ltable: .long .Lhandler-f
+        .hidden handles
+        .weak handles
+        .section .data.rel.local.handles,\"aw\"
+        .p2align 3
+handles: .quad 0
+";
+    let found = |text: &str| {
+        let analysis = analysed(text);
+        let moved = plan::plan(&analysis, &wish(Bank::Xmm)).homes.len();
+        (["f", "g"].map(|name| analysis.units[unit(&analysis, name)].opaque), moved)
+    };
+    assert!(matches!(found(text), ([Some(Opaque::Landing(_)), None], 1)), "{:?}", found(text));
+    // Without a table, or where nothing is called, there is no such way.
+    assert_eq!(found(&text.replace("0x1b,.Ltable", "0xff")).0, [None; 2]);
+    assert_eq!(found(&text.replace("        call elsewhere\n", "")).0, [None; 2]);
+}
