@@ -344,9 +344,21 @@ pub(crate) struct StudyArgs {
     /// Enough runs for publishing.
     #[arg(long)]
     pub(crate) full: bool,
+    /// The short run, as if nothing were said.
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) quick: bool,
     /// Where the studies are; the command carries a copy for where they are not.
     #[arg(long, value_name = "DIR", default_value = "studies")]
     pub(crate) studies: PathBuf,
+    /// For spill-homes: a row's own assembly, such as libjade's, in place of what stands in for it. May be given several times.
+    #[arg(long, value_name = "ROW=FILE")]
+    pub(crate) asm: Vec<String>,
+    /// For spill-homes: these rows and no others.
+    #[arg(long, value_name = "ROW", value_delimiter = ',')]
+    pub(crate) rows: Vec<String>,
+    /// For spill-homes: every rewrite is proved, and nothing is timed.
+    #[arg(long)]
+    pub(crate) validate_only: bool,
     #[command(flatten)]
     pub(crate) output: Output,
 }

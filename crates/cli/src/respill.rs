@@ -23,12 +23,12 @@ mod kept;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod lint;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod measure;
+pub(crate) mod measure;
 pub(crate) mod proof_args;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(crate) mod proved;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod race;
+pub(crate) mod race;
 mod rewrite;
 pub(crate) mod timing_args;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -6,6 +6,8 @@ mod ifma;
 mod magma;
 mod mayo;
 mod self_check;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod spill;
 
 use std::path::Path;
 
@@ -23,8 +25,8 @@ struct Entry {
     name: &'static str,
     toml: &'static str,
     template: &'static str,
-    /// Measures all of it. (session, the question as data, whether for publishing)
-    run: fn(&Session, &Study, bool) -> Result<Found, Failure>,
+    /// Measures all of it. (session, the question as data, what was asked for)
+    run: fn(&Session, &Study, &StudyArgs) -> Result<Found, Failure>,
     /// One process of its workload.
     workload: fn(&Session, &WorkloadArgs) -> Result<Outcome, Failure>,
 }
@@ -39,7 +41,14 @@ struct Found {
 }
 
 /// Every study there is.
-const STUDIES: [Entry; 4] = [ifma::ENTRY, self_check::ENTRY, magma::ENTRY, mayo::ENTRY];
+const STUDIES: &[Entry] = &[
+    ifma::ENTRY,
+    self_check::ENTRY,
+    magma::ENTRY,
+    mayo::ENTRY,
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    spill::ENTRY,
+];
 
 impl Entry {
     fn named(name: &str) -> Result<&'static Entry, Failure> {
@@ -76,8 +85,16 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
     }
     bench::one_form(session, &args.output)?;
     let entry = Entry::named(&args.name)?;
+    let spills = [
+        ("--asm", !args.asm.is_empty()),
+        ("--rows", !args.rows.is_empty()),
+        ("--validate-only", args.validate_only),
+    ];
+    if let Some((option, _)) = spills.iter().find(|(_, said)| *said && entry.name != "spill-homes") {
+        return Err(Failure::input(format!("{option}: the study {} has no rows of assembly", entry.name)));
+    }
     let (study, template) = entry.load(&args.studies)?;
-    let found = (entry.run)(session, &study, args.full)?;
+    let found = (entry.run)(session, &study, args)?;
     let shown = bench::save_and_show(session, &found.record, &args.output, || {
         if session.json {
             println!("{}", as_json(&found)?);

@@ -56,8 +56,8 @@ fn a_function_is_raced_in_its_homes_beside_its_controls() {
         ["spill/sum", "stack", "copy"],
         ["spill/sum", "stack", "mm"],
         ["spill/sum", "stack", "mm+placebo"],
-        ["spill/sum/home-alone", "mm+placebo", "mm+level"],
-        ["spill/sum/wiping", "mm+unwiped", "mm"],
+        ["spill/sum/mm/home-alone", "mm+placebo", "mm+level"],
+        ["spill/sum/mm/wiping", "mm+unwiped", "mm"],
     ];
     assert_eq!(pairs, want.map(|row| row.map(str::to_owned)));
     assert_eq!((rows[1]["slots"].as_u64(), rows[1]["stack_bytes"].as_u64()), (Some(3), Some(20)));

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compile;
+pub mod kernels;
 pub mod packages;
 pub mod rows;
 

@@ -9,6 +9,7 @@ use lanework_respill::load::{Externals, Loaded};
 use lanework_respill::{Analysis, Program};
 use lanework_subjects::spill::Assembly;
 use lanework_subjects::spill::compile::{self, Compiler};
+use lanework_subjects::spill::kernels::Rustc;
 use lanework_subjects::spill::packages::Packages;
 use lanework_subjects::spill::rows::{Rows, Subject};
 use sha2::Digest;
@@ -53,14 +54,14 @@ const SHAKE256: &str = "83dad5390a0b7d963b64a334c55e4f77c536b8ed473b446887d017e3
 #[test]
 fn our_own_sources_give_the_known_answers() {
     let Ok(gcc) = Compiler::gcc() else {
-        println!("skipped: no gcc on this machine");
+        println!("SKIPPED: no gcc on this machine");
         return;
     };
     let rows = rows();
     let mut seen = 0;
     for flags in ["", "-DLANES", "-DLANES -mbmi"] {
         if flags.contains("bmi") && !std::arch::is_x86_feature_detected!("bmi1") {
-            println!("skipped: {flags}: this processor has no BMI1");
+            println!("SKIPPED: {flags}: this processor has no BMI1");
             continue;
         }
         for file in ["sha512.c", "chacha20.c", "keccak.c"] {
@@ -173,7 +174,7 @@ fn every_row_is_found_and_runs() {
     let (mut found, mut own, mut seen) = (0, 0, Seen::default());
     for row in &rows.row {
         if row.flags.contains("bmi") && !bmi || row.name.contains("mulx") && !mulx {
-            println!("skipped: {}: this processor has not its instructions", row.name);
+            println!("SKIPPED: {}: this processor has not its instructions", row.name);
             continue;
         }
         match row.subject(&rows.compilers, &packages, None) {
@@ -181,7 +182,7 @@ fn every_row_is_found_and_runs() {
                 assert!(seen.slots(&subject) > 0, "{}: no slots", row.name);
                 if subject.original { found += 1 } else { own += 1 }
             }
-            Err(why) => println!("skipped: {}: {why}", row.name),
+            Err(why) => println!("SKIPPED: {}: {why}", row.name),
         }
     }
     println!("ran: {found} rows of libjade's, {own} of ours");
@@ -191,11 +192,11 @@ fn every_row_is_found_and_runs() {
                 for fiat in &rows.fiat {
                     match fiat.subject(&rows.compilers, &packages, &compiler) {
                         Ok(subject) => assert!(seen.slots(&subject) > 0, "{}: no slots", subject.name),
-                        Err(why) => println!("skipped: {}: {why}", fiat.name),
+                        Err(why) => println!("SKIPPED: {}: {why}", fiat.name),
                     }
                 }
             }
-            Err(why) => println!("skipped: {why}"),
+            Err(why) => println!("SKIPPED: {why}"),
         }
     }
     if packages.is_ok() && mulx {
@@ -216,4 +217,71 @@ fn a_users_own_file_is_the_original() {
         "{}",
         subject.case
     );
+}
+
+/// Lanework's own kernels, compiled on the spot, still give the answers that their crates are held to.
+#[test]
+fn our_own_kernels_give_the_known_answers() {
+    let Ok(rustc) = Rustc::find() else {
+        println!("SKIPPED: no rustc on this machine");
+        return;
+    };
+    let rows = rows();
+    let mut programs: HashMap<&str, Loaded> = HashMap::new();
+    let mut answers: HashMap<&str, Vec<u8>> = HashMap::new();
+    for kernel in &rows.kernel {
+        let subject = match kernel.subject(&rows.compilers.rust, &rustc) {
+            Ok(subject) => subject,
+            Err(why) => {
+                println!("SKIPPED: {}: {why}", kernel.name);
+                continue;
+            }
+        };
+        let loaded = programs.entry(&kernel.source).or_insert_with(|| {
+            let program = Program::new(&subject.assembly.name, &*subject.assembly.text)
+                .unwrap_or_else(|e| panic!("{}: {e}", kernel.name));
+            Loaded::new(&program, &Externals::default()).unwrap_or_else(|e| panic!("{}: {e}", kernel.name))
+        });
+        let function = &kernel.function;
+        let (case, expected) = match kernel.name.as_str() {
+            // RFC 8891, appendix A.4, in every place.
+            "magma-words" | "magma-planes" => {
+                let blocks = if kernel.name == "magma-words" { 32 } else { 128 };
+                let input = "fedcba9876543210".repeat(blocks);
+                let key = "ffeeddccbbaa99887766554433221100f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff";
+                let case = format!(
+                    "measure {function}(out: out {}, in: bytes 0x{input}, key: bytes 0x{key})",
+                    8 * blocks
+                );
+                (case, "4ee901e5c2d8ca3d".repeat(blocks))
+            }
+            // Two polynomials' values as bytes; their divisor as Python's math.gcd computes it: 133,317.
+            "gcd-euclid-portable" | "gcd-euclid-adx" => {
+                let number = |s: u32, t: u32| -> String {
+                    let byte = |i: u32| (i * i * i * s + 3 * i * i + i * t + 1) as u8;
+                    hex(&(0..128).map(byte).collect::<Vec<u8>>())
+                };
+                let (a, b) = (number(7, 78), number(9, 84));
+                let case = format!("measure {function}(out: out 160, a: bytes 0x{a}, b: bytes 0x{b})");
+                (case, format!("c50802{}", "00".repeat(125)))
+            }
+            // Of a thousand zeros; what FIPS 202 has for it, as Python's hashlib computes it.
+            "mayo-shake256" => {
+                let case = format!("measure {function}(out: out 1000, in: bytes 0x{})", "00".repeat(1000));
+                (case, "8cf4d9b084d3c0b38f3b716c74d3d1d39a84fb66dcf76d59265dbaf4316cf4ad".to_owned())
+            }
+            _ => (subject.case.clone(), String::new()),
+        };
+        let answer = answer(loaded, &case);
+        assert!(hex(&answer).starts_with(&expected), "{}: {}", kernel.name, &hex(&answer)[..64]);
+        assert!(answer.iter().any(|&byte| byte != 0), "{}", kernel.name);
+        answers.insert(&kernel.name, answer);
+    }
+    for (one, other) in [("gcd-euclid-portable", "gcd-euclid-adx"), ("gcd-binary-portable", "gcd-binary-adx")]
+    {
+        if let Some(adx) = answers.get(other) {
+            assert!(answers[one] == *adx, "{one} and {other} differ");
+        }
+    }
+    println!("ran: {} kernels of our own", answers.len());
 }

@@ -23,7 +23,7 @@ use super::Source;
 use super::args::SourceArgs;
 use super::args::{Homes, PolicyName, WishArgs};
 use super::proved::{needs, settle};
-use super::race::race;
+use super::race::{comparisons, race};
 use super::timing_args::{CaseArgs, MeasureArgs, SlotsArgs};
 use super::wish::wish;
 use crate::bench;
@@ -152,8 +152,7 @@ pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Fail
         input: 0,
         variants: raced,
     };
-    let direct = direct(&job);
-    let record = record(session, &job, &direct, args)?;
+    let record = record(session, &job, args)?;
     let findings = findings(&job, &record.results, &Rules::default());
     bench::save_and_show(session, &record, &args.output, || {
         if session.json {
@@ -172,38 +171,18 @@ pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Fail
     })
 }
 
-/// Variants that differ in one thing alone, raced against each other rather than both against the stack, since the quotient of two
-/// ratios is less certain than one: a levelled text against its placebo, and a text that clears its homes against one that does not.
-fn direct(job: &Job) -> Vec<Job> {
-    let find = |name: &str| job.variants.iter().find(|v| v.name == name);
-    let pair = |what: &str, one: &Variant, two: &Variant| Job {
-        subject: format!("{}/{what}", job.subject),
-        variants: vec![one.clone(), two.clone()],
-        ..job.clone()
-    };
-    let of = |own: &Variant| {
-        let level = find(&format!("{}+level", own.name)).unwrap_or(own);
-        let placebo = find(&format!("{}+placebo", own.name));
-        let unwiped = find(&format!("{}+unwiped", own.name));
-        [placebo.map(|p| pair("home-alone", p, level)), unwiped.map(|u| pair("wiping", u, own))]
-    };
-    job.variants.iter().filter(|v| v.role == Role::Home).flat_map(of).flatten().collect()
-}
-
-fn record(session: &Session, job: &Job, direct: &[Job], args: &MeasureArgs) -> Result<Record, Failure> {
+fn record(session: &Session, job: &Job, args: &MeasureArgs) -> Result<Record, Failure> {
     let clock = Monotonic::new();
     let name = format!("respill-{}", job.subject.rsplit('/').next().unwrap_or("measure"));
     let mut record = Record::new(&name, &session.command, Machine::inspect(&clock, Vec::new()));
     record.plan = Some(bench::plan(&args.effort, 1));
-    let bar = session.progress(u64::from(args.effort.launches) * (1 + direct.len() as u64), "racing");
-    // Against the stack run those alone whose time beside it is a question of its own.
-    let mut main = job.clone();
-    main.variants.retain(|v| !matches!(v.role, Role::Level | Role::Unwiped));
-    let comparisons = main.variants.len().saturating_sub(1) + direct.len();
-    for job in core::iter::once(&main).chain(direct) {
+    let jobs = comparisons(job);
+    let bar = session.progress(u64::from(args.effort.launches) * jobs.len() as u64, "racing");
+    let count: usize = jobs.iter().map(|job| job.variants.len() - 1).sum();
+    for job in &jobs {
         // Every comparison gets the same time.
-        let mut plan = bench::plan(&args.effort, comparisons);
-        plan.budget_ns *= job.variants.len().saturating_sub(1).max(1) as u64;
+        let mut plan = bench::plan(&args.effort, count);
+        plan.budget_ns *= job.variants.len() as u64 - 1;
         let mut outcome = race(job, args.inputs, &plan, |_, _| bar.inc(1))?;
         for row in &mut outcome.results {
             if let Some(v) = job.variants.iter().find(|v| v.name == row.variant) {
@@ -222,30 +201,30 @@ fn record(session: &Session, job: &Job, direct: &[Job], args: &MeasureArgs) -> R
 
 /// What is said of one home.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Finding {
-    home: String,
-    slots: usize,
+pub(crate) struct Finding {
+    pub(crate) home: String,
+    pub(crate) slots: usize,
     /// Bytes of stack that no longer hold spilled values.
-    stack_bytes: usize,
+    pub(crate) stack_bytes: usize,
     /// What the code has grown by.
-    code_bytes: i64,
+    pub(crate) code_bytes: i64,
     /// The rewritten text against the function as it is, in time: above 0 it takes longer.
-    whole: Part,
+    pub(crate) whole: Part,
     /// The same in one layout: what is the home's own.
-    home_alone: Option<Part>,
+    pub(crate) home_alone: Option<Part>,
     /// The function as it is in the other layout: what is not the home's.
-    layout_alone: Option<Part>,
+    pub(crate) layout_alone: Option<Part>,
     /// What clearing homes at the end adds.
-    wiping: Option<Part>,
+    pub(crate) wiping: Option<Part>,
 }
 
 /// A difference in time as a fraction: above 0 it takes longer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Part {
-    more: f64,
-    low: f64,
-    high: f64,
-    verdict: Verdict,
+pub(crate) struct Part {
+    pub(crate) more: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) verdict: Verdict,
 }
 
 impl Part {
@@ -262,7 +241,7 @@ impl Part {
 }
 
 /// What the rows of a race say of each home.
-pub(super) fn findings(job: &Job, rows: &[ResultRow], rules: &Rules) -> Vec<Finding> {
+pub(crate) fn findings(job: &Job, rows: &[ResultRow], rules: &Rules) -> Vec<Finding> {
     let Some((stack, _)) = job.variants.split_first() else { return Vec::new() };
     let part = |baseline: &str, variant: &str| {
         let row = rows.iter().find(|row| row.variant == variant && row.baseline == baseline)?;
@@ -288,18 +267,22 @@ pub(super) fn findings(job: &Job, rows: &[ResultRow], rules: &Rules) -> Vec<Find
 
 /// The findings as a table.
 pub(super) fn shown(findings: &[Finding]) -> String {
-    let percent = |x: f64| format!("{:+.2}", 100.0 * x + 0.0);
+    // Where samples are few, an interval may reach beyond all sense.
+    let percent = |x: f64| match 100.0 * x + 0.0 {
+        far if !(-99.0..1000.0).contains(&far) => "?".to_owned(),
+        x => format!("{x:+.2}"),
+    };
     let cell = |part: Option<Part>| match part {
         Some(p) => format!("{} {}..{} {}", percent(p.more), percent(p.low), percent(p.high), p.verdict),
         None => String::new(),
     };
     let mut out = format!(
-        "{:<16}{:>6}{:>8}{:>7}  {:<34}{:<34}{:<34}wiping, %\n",
+        "{:<16}{:>6}{:>8}{:>7}  {:<33} {:<33} {:<33} wiping, %\n",
         "home", "slots", "stack B", "code B", "time against stack, %", "home alone, %", "layout alone, %"
     );
     for f in findings {
         out += &format!(
-            "{:<16}{:>6}{:>8}{:>+7}  {:<34}{:<34}{:<34}{}\n",
+            "{:<16}{:>6}{:>8}{:>+7}  {:<33} {:<33} {:<33} {}\n",
             f.home,
             f.slots,
             f.stack_bytes,

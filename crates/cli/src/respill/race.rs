@@ -11,7 +11,7 @@ use lanework_lab::pairing::Plan;
 use lanework_lab::race::Outcome as Raced;
 use lanework_lab::subject::{Facts, Runnable, Subject, Unavailable, Variant as Contestant};
 use lanework_respill::case::Case;
-use lanework_respill::measure::{Job, Variant};
+use lanework_respill::measure::{Job, Role, Variant};
 use lanework_respill::timed::{MOST_SHIFT, Timed};
 
 use super::timing_args::JobArgs;
@@ -21,8 +21,33 @@ use crate::outcome::{Failure, Outcome};
 /// A file that holds a job is no longer than this.
 const MOST: u64 = 1 << 30;
 
+/// The races of a job: first against the stack, but for those whose time beside it is no question of its own; then variants that
+/// differ in one thing alone, raced against each other rather than both against the stack, since the quotient of two
+/// ratios is less certain than one: a levelled text against its placebo, and a text that clears its homes against one that does not.
+pub(crate) fn comparisons(job: &Job) -> Vec<Job> {
+    let find = |name: &str| job.variants.iter().find(|v| v.name == name);
+    let pair = |own: &str, what: &str, one: &Variant, two: &Variant| Job {
+        subject: format!("{}/{}/{what}", job.subject, own.replace('/', ",")),
+        variants: vec![one.clone(), two.clone()],
+        ..job.clone()
+    };
+    let of = |own: &Variant| {
+        let level = find(&format!("{}+level", own.name)).unwrap_or(own);
+        let placebo = find(&format!("{}+placebo", own.name));
+        let unwiped = find(&format!("{}+unwiped", own.name));
+        [
+            placebo.map(|p| pair(&own.name, "home-alone", p, level)),
+            unwiped.map(|u| pair(&own.name, "wiping", u, own)),
+        ]
+    };
+    let mut main = job.clone();
+    main.variants.retain(|v| !matches!(v.role, Role::Level | Role::Unwiped));
+    let homes = job.variants.iter().filter(|v| v.role == Role::Home);
+    core::iter::once(main).chain(homes.flat_map(of).flatten()).filter(|job| job.variants.len() > 1).collect()
+}
+
 /// Races the variants of a job over several processes, behind a gate on which they must agree on so many inputs.
-pub(super) fn race(
+pub(crate) fn race(
     job: &Job,
     inputs: u64,
     plan: &Plan,

@@ -10,7 +10,7 @@ mod workload;
 
 use lanework_lab::study::Study;
 
-use crate::args::WorkloadArgs;
+use crate::args::{StudyArgs, WorkloadArgs};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -32,7 +32,8 @@ pub(super) const ENTRY: Entry = Entry {
     workload,
 };
 
-fn run(session: &Session, study: &Study, full: bool) -> Result<Found, Failure> {
+fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Failure> {
+    let full = args.full;
     let plan = Plan::of(study).map_err(Failure::input)?;
     let runner = Runner::new(session, &plan, &study.name, full)?;
     let found = runner.measure(&ROUNDS)?;

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::common::{strings, table};
 use super::{Entry, Found, document};
-use crate::args::{Effort, WorkloadArgs};
+use crate::args::{Effort, StudyArgs, WorkloadArgs};
 use crate::bench::{Race, race_all};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
@@ -220,7 +220,8 @@ fn races(
     race_all(session, ENTRY.name, &races, &Effort { seconds: seconds * count as f64, launches, core: None })
 }
 
-fn run(session: &Session, study: &Study, full: bool) -> Result<Found, Failure> {
+fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Failure> {
+    let full = args.full;
     let asked = Asked::of(study)?;
     let mode = if full { &asked.full } else { &asked.quick };
     let mut record = races(session, EQUALS[1], mode.equals, mode.equals_seconds, mode.launches)?;

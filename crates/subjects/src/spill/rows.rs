@@ -4,6 +4,7 @@
 use serde::Deserialize;
 
 use super::compile::{self, Compiler};
+use super::kernels::Kernel;
 use super::packages::Packages;
 use super::{Assembly, NotHere};
 
@@ -14,6 +15,8 @@ pub struct Rows {
     pub row: Vec<Row>,
     /// Field multiplications of fiat-crypto.
     pub fiat: Vec<Fiat>,
+    /// Lanework's own kernels.
+    pub kernel: Vec<Kernel>,
     /// Flags.
     pub compilers: Flags,
 }
@@ -25,6 +28,8 @@ pub struct Flags {
     pub starved: String,
     /// For fiat-crypto's.
     pub fiat: String,
+    /// For Lanework's own kernels, in Rust.
+    pub rust: String,
 }
 
 /// A row of the report.

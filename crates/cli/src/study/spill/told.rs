@@ -1,0 +1,256 @@
+//! What the figures say: an overview, why it is so here, and what the controls say of small effects.
+#![forbid(unsafe_code)]
+
+use lanework_lab::verdict::Verdict;
+
+use super::measure::{Column, Measured, OWN, Row};
+use crate::respill::measure::Finding;
+
+fn raced(row: &Row) -> impl Iterator<Item = (&String, &Finding)> {
+    row.homes.iter().filter_map(|(name, column)| match column {
+        Column::Proved { finding, .. } => finding.as_ref().map(|finding| (name, finding)),
+        Column::Not { .. } => None,
+    })
+}
+
+fn percent(x: f64) -> String {
+    format!("{:+.2} %", 100.0 * x + 0.0)
+}
+
+/// The smallest and the largest.
+fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.filter(|x| x.is_finite()).fold(None, |range, x| match range {
+        None => Some((x, x)),
+        Some((low, high)) => Some((low.min(x), high.max(x))),
+    })
+}
+
+pub(super) fn told(measured: &Measured, timed: bool) -> Vec<String> {
+    if !timed {
+        return vec!["Nothing was timed: what is told of homes is that these rewrites are right.".to_owned()];
+    }
+    let mut out = overview(&measured.rows);
+    out.extend(why(measured));
+    out.extend(small(&measured.rows));
+    out.extend(own(&measured.rows));
+    out.extend(ours(&measured.rows));
+    out
+}
+
+/// How often which verdict.
+fn overview(rows: &[Row]) -> Vec<String> {
+    let all: Vec<(&Row, &String, &Finding)> =
+        rows.iter().flat_map(|row| raced(row).map(move |(name, f)| (row, name, f))).collect();
+    if all.is_empty() {
+        return vec!["No rewrite was raced: nothing is told.".to_owned()];
+    }
+    let with = |verdict: Verdict| all.iter().filter(move |(_, _, f)| f.whole.verdict == verdict);
+    let mut out = vec![format!(
+        "Overview: of {} rewrites of {} functions, {} are slower than the stack, {} the same, {} faster, and of {} it cannot be told.",
+        all.len(),
+        rows.len(),
+        with(Verdict::Slower).count(),
+        with(Verdict::Same).count(),
+        with(Verdict::Faster).count(),
+        with(Verdict::CannotTell).count()
+    )];
+    if let Some((low, high)) = range(all.iter().map(|(_, _, f)| f.whole.more)) {
+        out.push(format!("Their times lie between {} and {} of the stack's.", percent(low), percent(high)));
+    }
+    for (row, name, finding) in with(Verdict::Faster) {
+        let alone = match &finding.home_alone {
+            Some(part) if part.verdict == Verdict::Faster => {
+                "and so is the home in one layout with its placebo: it is the home that pays"
+            }
+            Some(_) => "but not in one layout with its placebo: the layout may be what pays",
+            None => "without a placebo to tell whether that is the home's doing",
+        };
+        out.push(format!("{} in {name} is faster ({}), {alone}.", row.name, percent(finding.whole.more)));
+    }
+    if with(Verdict::Faster).next().is_none() {
+        out.push("Leaving the values on the stack is the answer for every function here.".to_owned());
+    }
+    out
+}
+
+/// Which of the loops' figures agree with it.
+fn why(measured: &Measured) -> Vec<String> {
+    let Ok(table) = &measured.costs else { return Vec::new() };
+    let line = |home: &str| {
+        table.lines.iter().find(|line| line.home.starts_with(home)).and_then(|line| line.costs.as_ref().ok())
+    };
+    let (Some(stack), Some(mm)) = (line("stack"), line("mm")) else { return Vec::new() };
+    let mut out = vec![format!(
+        "Why: a value that is spilled and wanted back at once costs {:.1} cycles on the stack and {:.1} in an MMX register, and a pair that nobody \
+         waits for {:.2} and {:.2}.",
+        stack.dependent.cycles, mm.dependent.cycles, stack.pair.cycles, mm.pair.cycles
+    )];
+    out.push(if stack.dependent.cycles < 1.0 {
+        "This processor forwards a store to its load at no cost (it renames memory), so a register home can only add its moves' latency.".to_owned()
+    } else if stack.dependent.cycles < mm.dependent.cycles {
+        "The stack's way back is the shorter one, so that a home can win only where loads and stores are what is short.".to_owned()
+    } else {
+        "The home's way back is the shorter one: values on a critical path can gain by moving.".to_owned()
+    });
+    if stack.beside_memory.cycles > mm.beside_memory.cycles + 0.05 {
+        out.push(format!(
+            "Where loads and stores are saturated a pair on the stack adds {:.2} cycles and one in MMX {:.2}: there, and only there, the homes \
+             have something to give.",
+            stack.beside_memory.cycles, mm.beside_memory.cycles
+        ));
+    }
+    out
+}
+
+/// What the controls say of effects of the report's size.
+fn small(rows: &[Row]) -> Vec<String> {
+    let theirs: Vec<f64> =
+        rows.iter().filter_map(|row| row.figures).map(|(stack, mmx)| mmx / stack - 1.0).collect();
+    let copies = range(rows.iter().filter_map(|row| row.copy).map(|copy| copy.more));
+    let layouts =
+        range(rows.iter().flat_map(raced).filter_map(|(_, f)| f.layout_alone.as_ref()).map(|part| part.more));
+    let mut out = Vec::new();
+    if let Some((low, high)) = copies {
+        out.push(format!(
+            "A/A: the same bytes at another place take between {} and {} more.",
+            percent(low),
+            percent(high)
+        ));
+    }
+    let Some((low, high)) = layouts else { return out };
+    out.push(format!(
+        "Placebo: the same instructions on the stack, in the rewritten text's layout, take between {} and {} more.",
+        percent(low),
+        percent(high)
+    ));
+    if !theirs.is_empty() {
+        let reach =
+            low.abs().max(high.abs()).max(copies.map_or(0.0, |(low, high)| low.abs().max(high.abs())));
+        let inside = theirs.iter().filter(|x| x.abs() <= reach).count();
+        out.push(format!(
+            "{inside} of the report's {} differences shown here are no larger than what layout alone does on this machine (up to {:.2} %): without \
+             such controls a difference of that size is no evidence for or against a home.",
+            theirs.len(),
+            100.0 * reach
+        ));
+    }
+    out
+}
+
+/// The report's own policy, there and here.
+fn own(rows: &[Row]) -> Vec<String> {
+    let mut same = 0;
+    let mut all = 0;
+    for row in rows.iter().filter(|row| row.original) {
+        let (Some((stack, mmx)), Some(Column::Proved { finding: Some(finding), .. })) =
+            (row.figures, row.homes.get(OWN))
+        else {
+            continue;
+        };
+        all += 1;
+        let there = mmx / stack - 1.0;
+        same += usize::from(match finding.whole.verdict {
+            Verdict::Slower => there > 0.0,
+            Verdict::Faster => there < 0.0,
+            _ => false,
+        });
+    }
+    if all == 0 {
+        return Vec::new();
+    }
+    vec![format!(
+        "The report's own choice of slots, in its own functions: {same} of {all} are faster or slower here beyond doubt and in the direction \
+         that it saw."
+    )]
+}
+
+/// Lanework's own kernels: whether there is a home to be chosen for any.
+fn ours(rows: &[Row]) -> Vec<String> {
+    let own: Vec<&Row> =
+        rows.iter().filter(|row| row.table == "own" && raced(row).next().is_some()).collect();
+    if own.is_empty() {
+        return Vec::new();
+    }
+    let wins = |f: &Finding| {
+        f.whole.verdict == Verdict::Faster
+            && f.home_alone.as_ref().is_some_and(|alone| alone.verdict == Verdict::Faster)
+    };
+    let won: Vec<String> = own
+        .iter()
+        .flat_map(|row| {
+            raced(row).filter(|(_, f)| wins(f)).map(|(name, _)| format!("{} in {name}", row.name))
+        })
+        .collect();
+    vec![if won.is_empty() {
+        format!(
+            "Of Lanework's own {} kernels with values to move none is faster by a home's doing: there is nothing to choose for them.",
+            own.len()
+        )
+    } else {
+        format!("Lanework's own kernels that a home makes faster: {}.", won.join(", "))
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::measure::{Control, Proof};
+    use super::*;
+    use crate::respill::measure::Part;
+
+    fn part(more: f64, verdict: Verdict) -> Part {
+        Part { more, low: more - 0.001, high: more + 0.001, verdict }
+    }
+
+    fn row(more: f64, verdict: Verdict, alone: Verdict) -> Row {
+        let finding = Finding {
+            home: "mm".to_owned(),
+            slots: 3,
+            stack_bytes: 24,
+            code_bytes: -6,
+            whole: part(more, verdict),
+            home_alone: Some(part(more, alone)),
+            layout_alone: Some(part(0.012, Verdict::Slower)),
+            wiping: None,
+        };
+        let column = Column::Proved { proof: Proof::default(), finding: Some(finding) };
+        Row {
+            name: "f".to_owned(),
+            table: "kem".to_owned(),
+            original: true,
+            figures: Some((1000.0, 990.0)),
+            from: String::new(),
+            made_by: None,
+            policy: None,
+            stack_ns: Some(1.0),
+            ticks: None,
+            copy: Some(Control { more: 0.001, low: 0.0, high: 0.002 }),
+            homes: BTreeMap::from([(OWN.to_owned(), column)]),
+        }
+    }
+
+    #[test]
+    fn the_text_follows_the_figures() {
+        let slower = overview(&[row(0.05, Verdict::Slower, Verdict::Slower)]).join("\n");
+        assert!(
+            slower.contains("1 are slower") && slower.contains("Leaving the values on the stack"),
+            "{slower}"
+        );
+        let layout = overview(&[row(-0.05, Verdict::Faster, Verdict::Same)]).join("\n");
+        assert!(layout.contains("the layout may be what pays") && !layout.contains("Leaving"), "{layout}");
+        let home = overview(&[row(-0.05, Verdict::Faster, Verdict::Faster)]).join("\n");
+        assert!(home.contains("it is the home that pays"), "{home}");
+        // One per cent there, 1.2 % by layout alone here.
+        let said = small(&[row(0.0, Verdict::Same, Verdict::Same)]).join("\n");
+        assert!(said.contains("1 of the report's 1 differences"), "{said}");
+        assert!(own(&[row(-0.05, Verdict::Faster, Verdict::Faster)])[0].contains("1 of 1"));
+        assert!(own(&[row(0.05, Verdict::Slower, Verdict::Slower)])[0].contains("0 of 1"));
+        assert!(overview(&[])[0].starts_with("No rewrite was raced"));
+        let kernel = |row: Row| Row { table: "own".to_owned(), ..row };
+        let said = ours(&[kernel(row(-0.05, Verdict::Faster, Verdict::Faster))]);
+        assert!(said[0].contains("faster: f in own"), "{said:?}");
+        let said = ours(&[kernel(row(-0.05, Verdict::Faster, Verdict::Same))]);
+        assert!(said[0].contains("nothing to choose"), "{said:?}");
+    }
+}
