@@ -14,7 +14,7 @@ use lanework_respill::analysis::Analysis;
 use lanework_respill::case::Case;
 use lanework_respill::cpu::{self, loops};
 use lanework_respill::measure::{Job, Variant, unchanged, variants};
-use lanework_respill::plan::{Policy, Wish};
+use lanework_respill::plan::{Policy, Wish, plan};
 use lanework_respill::validate::Options;
 use lanework_subjects::spill::compile::Compiler;
 use lanework_subjects::spill::kernels::Rustc;
@@ -380,7 +380,8 @@ fn proofs(
     let case = Case::parse(&asked.subject.case).map_err(Failure::input)?;
     let (mut found, mut homes) = Columns::default();
     // What is found aliased once is so for all homes.
-    let mut stay: BTreeSet<(usize, usize)> = outside(analysis, &reached(analysis, &case));
+    let reached = reached(analysis, &case);
+    let mut stay: BTreeSet<(usize, usize)> = outside(analysis, &reached);
     let columns = asked
         .own
         .iter()
@@ -407,12 +408,30 @@ fn proofs(
                 found.insert(column.clone(), proved);
                 Column::Proved { proof, finding: None }
             }
-            Ok(None) => Column::Not { why: format!("no slot is left to move ({said})") },
+            Ok(None) => Column::Not { why: nothing_moves(analysis, &wish, &reached) },
             Err(why) => Column::Not { why: why.message().to_owned() },
         };
         homes.insert(column, said);
     }
     Ok((found, homes))
+}
+
+/// Why nothing moves: each reason, and for how many slots of the functions that are reached.
+fn nothing_moves(analysis: &Analysis, wish: &Wish, reached: &BTreeSet<usize>) -> String {
+    let plan = plan(analysis, wish);
+    let mut counted: BTreeMap<String, usize> = BTreeMap::new();
+    for ((n, _), why) in &plan.stays {
+        if reached.contains(n) {
+            *counted.entry(why.to_string()).or_default() += 1;
+        }
+    }
+    // What the plan would move is what the judge refused.
+    if !plan.homes.is_empty() {
+        counted.insert("the judge refuses it".to_owned(), plan.homes.len());
+    }
+    let said: Vec<String> = counted.iter().map(|(why, n)| format!("{n}: {why}")).collect();
+    let said = if said.is_empty() { "nothing is kept in its frame".to_owned() } else { said.join("; ") };
+    format!("no slot is left to move ({said})")
 }
 
 fn control(row: &ResultRow) -> Control {

@@ -1,6 +1,8 @@
 //! The study's tables, as the template needs them.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
+
 use lanework_lab::verdict::Verdict;
 use serde::Serialize;
 
@@ -266,11 +268,13 @@ fn remarks(measured: &Measured) -> Vec<String> {
         let policy =
             row.policy.as_ref().map_or_else(String::new, |policy| format!("; its own policy: {policy}"));
         out.push(format!("{}: from {}{by}{policy}", row.name, row.from));
+        let mut whys: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (name, column) in &row.homes {
             if let Column::Not { why } = column {
-                out.push(format!("{}, {name}: {}", row.name, why.lines().next().unwrap_or_default()));
+                whys.entry(why.lines().next().unwrap_or_default()).or_default().push(name);
             }
         }
+        out.extend(whys.iter().map(|(why, names)| format!("{} ({}): {why}", row.name, names.join(", "))));
     }
     out
 }

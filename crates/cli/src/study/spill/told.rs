@@ -68,7 +68,14 @@ fn overview(rows: &[Row]) -> Vec<String> {
         out.push(format!("{} in {name} is faster ({}), {alone}.", row.name, percent(finding.whole.more)));
     }
     if with(Verdict::Faster).next().is_none() {
-        out.push("Leaving the values on the stack is the answer for every function here.".to_owned());
+        let open = with(Verdict::CannotTell).count();
+        out.push(if open == 0 {
+            "Leaving the values on the stack is the answer for every function here.".to_owned()
+        } else {
+            format!(
+                "None was shown to be faster, so the values stay on the stack; a quieter machine or `--full` may tell of the {open} that are open."
+            )
+        });
     }
     out
 }
@@ -102,30 +109,50 @@ fn why(measured: &Measured) -> Vec<String> {
     out
 }
 
+/// A control whose interval is wider than this, as a fraction, says nothing of effects of one per cent.
+const SHARP: f64 = 0.01;
+
 /// What the controls say of effects of the report's size.
 fn small(rows: &[Row]) -> Vec<String> {
     let theirs: Vec<f64> =
         rows.iter().filter_map(|row| row.figures).map(|(stack, mmx)| mmx / stack - 1.0).collect();
-    let copies = range(rows.iter().filter_map(|row| row.copy).map(|copy| copy.more));
-    let layouts =
-        range(rows.iter().flat_map(raced).filter_map(|(_, f)| f.layout_alone.as_ref()).map(|part| part.more));
+    let copies: Vec<[f64; 3]> =
+        rows.iter().filter_map(|row| row.copy).map(|copy| [copy.more, copy.low, copy.high]).collect();
+    let parts = rows.iter().flat_map(raced).filter_map(|(_, f)| f.layout_alone.as_ref());
+    let layouts: Vec<[f64; 3]> = parts.map(|part| [part.more, part.low, part.high]).collect();
+    let sharp = |all: &[[f64; 3]]| {
+        range(all.iter().filter(|[_, low, high]| high - low <= SHARP).map(|[more, ..]| *more))
+    };
     let mut out = Vec::new();
-    if let Some((low, high)) = copies {
+    let all = copies.len() + layouts.len();
+    let open = copies.iter().chain(&layouts).filter(|[_, low, high]| high - low > SHARP).count();
+    if open > 0 {
+        out.push(format!(
+            "{open} of {all} controls are not known to {:.0} % on this run, and are left out of what follows.",
+            100.0 * SHARP
+        ));
+    }
+    if let Some((low, high)) = sharp(&copies) {
         out.push(format!(
             "A/A: the same bytes at another place take between {} and {} more.",
             percent(low),
             percent(high)
         ));
     }
-    let Some((low, high)) = layouts else { return out };
+    let Some((low, high)) = sharp(&layouts) else {
+        if !layouts.is_empty() {
+            out.push("Of effects of one per cent, the report's included, this run says nothing.".to_owned());
+        }
+        return out;
+    };
     out.push(format!(
         "Placebo: the same instructions on the stack, in the rewritten text's layout, take between {} and {} more.",
         percent(low),
         percent(high)
     ));
     if !theirs.is_empty() {
-        let reach =
-            low.abs().max(high.abs()).max(copies.map_or(0.0, |(low, high)| low.abs().max(high.abs())));
+        let reach = [Some((low, high)), sharp(&copies)].into_iter().flatten();
+        let reach = reach.fold(0.0, |most: f64, (low, high)| most.max(low.abs()).max(high.abs()));
         let inside = theirs.iter().filter(|x| x.abs() <= reach).count();
         out.push(format!(
             "{inside} of the report's {} differences shown here are no larger than what layout alone does on this machine (up to {:.2} %): without \
@@ -244,6 +271,18 @@ mod tests {
         // One per cent there, 1.2 % by layout alone here.
         let said = small(&[row(0.0, Verdict::Same, Verdict::Same)]).join("\n");
         assert!(said.contains("1 of the report's 1 differences"), "{said}");
+        // Controls that are not known well say nothing.
+        let mut blurred = row(0.0, Verdict::Same, Verdict::Same);
+        for column in blurred.homes.values_mut() {
+            if let Column::Proved { finding: Some(finding), .. } = column {
+                finding.layout_alone = Some(Part { high: 0.5, ..part(0.2, Verdict::CannotTell) });
+            }
+        }
+        let said = small(&[blurred]).join("\n");
+        assert!(said.contains("1 of 2 controls") && said.contains("says nothing"), "{said}");
+        assert!(!said.contains("of the report's 1"), "{said}");
+        let open = overview(&[row(0.05, Verdict::CannotTell, Verdict::CannotTell)]).join("\n");
+        assert!(open.contains("the 1 that are open"), "{open}");
         assert!(own(&[row(-0.05, Verdict::Faster, Verdict::Faster)])[0].contains("1 of 1"));
         assert!(own(&[row(0.05, Verdict::Slower, Verdict::Slower)])[0].contains("0 of 1"));
         assert!(overview(&[])[0].starts_with("No rewrite was raced"));
