@@ -7,9 +7,12 @@
 #![forbid(unsafe_code)]
 
 mod compile;
+mod flow;
 mod lint;
 mod manifest;
 mod sass;
+mod signature;
+mod state;
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -111,14 +114,18 @@ fn plants(toolchain: &Toolchain, root: &Path, scratch: &Path) -> Result<(), Prob
         secret: Vec::new(),
         exempt: BTreeMap::new(),
         declassified: BTreeMap::new(),
-        unjudged: None,
+        public: BTreeMap::from([("*_open_*".to_owned(), vec!["open".to_owned()])]),
     };
     let code = scratch.join("plants.fatbin");
-    toolchain.compile(&root.join("xtask/src/cuda/plants"), &program, &code)?;
+    let folder = root.join("xtask/src/cuda/plants");
+    let source = read(&folder.join(&program.source))?;
+    toolchain.compile(&folder, &program, &code)?;
     let functions = sass::parse(&toolchain.listing(&code)?).map_err(Problem::Failed)?;
+    let constants = sass::constants(&toolchain.sections(&code)?);
     let (mut refused, mut passed) = (0, 0);
     for function in &functions {
-        let findings = lint::judge(function);
+        let memory = memory(&program, &source, function, None, &constants).map_err(Problem::Failed)?;
+        let findings = lint::judge(function, memory);
         let passes = findings.refusals.is_empty();
         if passes != function.name.starts_with("pass_") {
             let what = if passes { "lets the planted" } else { "refuses the clean" };
@@ -163,19 +170,7 @@ fn one(
         let fresh = scratch.join("fresh.fatbin");
         toolchain.compile(folder, program, &fresh)?;
         let bytes = fs::read(&fresh).map_err(|e| Problem::Failed(format!("{}: {e}", fresh.display())))?;
-        let (mut wrong, kernels) = judge(options, toolchain, program, &fresh)?;
-        if let Some(why) = &program.unjudged {
-            if wrong == 0 {
-                println!(
-                    "FAILED {}: nothing is refused, so kernels.toml must not say unjudged",
-                    program.source
-                );
-                wrong = 1;
-            } else {
-                println!("UNJUDGED {}: {wrong} kernels are refused; {why}", program.source);
-                wrong = 0;
-            }
-        }
+        let (wrong, kernels) = judge(options, toolchain, folder, program, &fresh)?;
         failed += wrong;
         let locked = Locked {
             code: program.code.clone(),
@@ -217,19 +212,42 @@ fn clone(locked: &Locked) -> Locked {
     }
 }
 
+fn read(path: &Path) -> Result<String, Problem> {
+    fs::read_to_string(path).map_err(|e| Problem::Failed(format!("{}: {e}", path.display())))
+}
+
+/// The function's arguments, as the program's source has them and its entry in `kernels.toml` calls them.
+fn memory(
+    program: &Program,
+    source: &str,
+    function: &sass::Function,
+    bank: Option<u64>,
+    constants: &BTreeMap<(String, String), Vec<u32>>,
+) -> Result<flow::Memory, String> {
+    let public = program.public.iter().filter(|(pattern, _)| manifest::matches(pattern, &function.name));
+    let public: Vec<String> = public.flat_map(|(_, names)| names.clone()).collect();
+    let memory = signature::memory(source, &function.name, &function.architecture, &public, bank)?;
+    let own = constants.get(&(function.architecture.clone(), function.name.clone()));
+    Ok(memory.with_constants(own.cloned().unwrap_or_default()))
+}
+
 /// Judges a program's kernels. How many are refused, and what the compiler made of each.
 fn judge(
     options: &Options,
     toolchain: &Toolchain,
+    folder: &Path,
     program: &Program,
     code: &Path,
 ) -> Result<(usize, BTreeMap<String, String>), Problem> {
     let functions = sass::parse(&toolchain.listing(code)?).map_err(Problem::Failed)?;
+    let constants = sass::constants(&toolchain.sections(code)?);
     let resources = usage(&toolchain.resources(code)?);
+    let source = read(&folder.join(&program.source))?;
     let mut failed = 0;
     let mut kernels = BTreeMap::new();
     for function in &functions {
         let name = format!("{}/{}", function.architecture, function.name);
+        let mut released = String::new();
         let used = resources.get(&(function.name.clone(), function.architecture.clone()));
         let used = used.map_or("", String::as_str);
         let secret = program.secret.iter().any(|pattern| manifest::matches(pattern, &function.name));
@@ -237,18 +255,26 @@ fn judge(
         let mut why = Vec::new();
         match (secret, exempt) {
             (true, None) => {
-                let findings = lint::judge(function);
-                let allowed = program
-                    .declassified
-                    .iter()
-                    .find(|(pattern, _)| manifest::matches(pattern, &function.name))
-                    .map_or(0, |(_, most)| *most);
-                why = findings.refusals;
-                if findings.declassified > allowed {
-                    why.push(format!(
-                        "{} values are made public where kernels.toml allows {allowed}",
-                        findings.declassified
-                    ));
+                match memory(program, &source, function, value(used, "CONSTANT[0]"), &constants) {
+                    Ok(memory) => {
+                        let findings = lint::judge(function, memory);
+                        why = findings.refusals;
+                        let named = program
+                            .declassified
+                            .iter()
+                            .find(|(pattern, _)| manifest::matches(pattern, &function.name))
+                            .map_or(0, |(_, named)| {
+                                released = format!(", released {}: {}", named.count, named.why);
+                                named.count
+                            });
+                        if findings.declassified != named {
+                            why.push(format!(
+                                "{} values are made public where kernels.toml says {named}",
+                                findings.declassified
+                            ));
+                        }
+                    }
+                    Err(reason) => why.push(reason),
                 }
                 if ["STACK", "LOCAL"].iter().any(|part| value(used, part) != Some(0)) {
                     why.push(format!("local memory: {used}"));
@@ -259,7 +285,7 @@ fn judge(
             (false, None) => why.push("kernels.toml calls it neither secret nor exempt".to_owned()),
         }
         let kind = if secret { "secret" } else { "exempt" };
-        println!("{name:48} {kind} {used}{}", if why.is_empty() { "" } else { "  REFUSED" });
+        println!("{name:48} {kind} {used}{released}{}", if why.is_empty() { "" } else { "  REFUSED" });
         failed += usize::from(!why.is_empty());
         let shown = if options.all { why.len() } else { why.len().min(SHOWN) };
         for line in &why[..shown] {
@@ -288,7 +314,9 @@ fn usage(text: &str) -> BTreeMap<(String, String), String> {
             name = rest.trim_end_matches(':').to_owned();
         } else if line.starts_with("REG:") {
             let kept = line.split_whitespace().filter(|part| {
-                ["REG:", "STACK:", "SHARED:", "LOCAL:"].iter().any(|kept| part.starts_with(kept))
+                ["REG:", "STACK:", "SHARED:", "LOCAL:", "CONSTANT[0]:"]
+                    .iter()
+                    .any(|kept| part.starts_with(kept))
             });
             found.insert((name.clone(), architecture.clone()), kept.collect::<Vec<_>>().join(" "));
         }

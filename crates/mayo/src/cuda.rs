@@ -22,6 +22,9 @@ mod keys;
 mod secrecy;
 #[cfg(all(test, feature = "emulated"))]
 mod tests;
+#[cfg(all(test, feature = "emulated"))]
+mod thread_tests;
+mod threads;
 mod work;
 
 use std::sync::{Arc, OnceLock};
@@ -35,6 +38,7 @@ use crate::params::Params;
 use crate::scheme::Engine;
 
 pub use keys::{GpuSigningKeys, GpuVerifyingKeys};
+pub use threads::{GpuThreads, ThreadError, ThreadLaunch, ThreadMemory, ThreadTimes};
 pub use work::{GpuSigners, GpuVerifiers};
 
 /// Whether signatures are verified before they are handed out.

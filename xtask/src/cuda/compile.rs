@@ -98,6 +98,11 @@ impl Toolchain {
         run(Command::new(self.tool("cuobjdump")).arg("-sass").arg(code)).map_err(Problem::Failed)
     }
 
+    /// All sections of a fat binary, as text.
+    pub(super) fn sections(&self, code: &Path) -> Result<String, Problem> {
+        run(Command::new(self.tool("cuobjdump")).arg("-elf").arg(code)).map_err(Problem::Failed)
+    }
+
     /// Registers and memory of each kernel, as text.
     pub(super) fn resources(&self, code: &Path) -> Result<String, Problem> {
         run(Command::new(self.tool("cuobjdump")).arg("-res-usage").arg(code)).map_err(Problem::Failed)

@@ -1,16 +1,17 @@
 //! What the machine code of a kernel that holds secrets may not do.
 //!
-//! Everything a kernel loads from memory counts as secret, and so does all that is computed from it. Arguments, constants,
-//! and the numbers of threads and blocks are public. From there cells are followed through the code, along every path that
-//! control can take, until nothing changes. Refused are: a branch, exit or call under a secret predicate, a jump through a register,
-//! an address or the lane of a shuffle from a secret, memory that is touched or not by a secret, local memory (spilled
-//! registers lie where others may find them), calls (they hide what they do), and instructions that are not known
-//! here. The dot product that `lw_declassify` stands for makes its value public, and is counted.
+//! What a kernel loads from memory counts as secret, and so does all that is computed from it, unless the pointer came from
+//! arguments that `kernels.toml` calls public, or is to the module's own constants. Arguments themselves, and the numbers of
+//! threads and blocks, are public. Refused are: a branch, exit or call under a secret predicate, a jump
+//! through a register, an address or the lane of a shuffle from a secret, memory that is touched or not by a secret, a secret that is
+//! written to what is public or nobody knows where, local memory (spilled registers lie where others may find them), calls that leave
+//! the kernel, and instructions that are not known here. The dot product with 1 that `lw_declassify` stands for makes its value public,
+//! and is counted; by other numbers compilers multiply.
 #![forbid(unsafe_code)]
 
-use std::collections::{BTreeMap, HashSet};
-
+use super::flow::{Flow, Memory, addressed, guarded, read, releases};
 use super::sass::{Cell, Function, Instruction};
+use super::state::State;
 
 /// What was found in a kernel.
 #[derive(Debug, Default)]
@@ -21,11 +22,9 @@ pub(super) struct Findings {
     pub(super) declassified: usize,
 }
 
-type Secrets = HashSet<Cell>;
-
 /// How an instruction treats its operands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// Computes its first operands from the others.
     Compute,
     /// Writes two predicates.
@@ -42,13 +41,13 @@ enum Kind {
     Jump,
     /// Has no result and no secret to tell.
     Still,
-    /// Makes public.
-    Public,
+    /// A dot product: with 1 it makes public.
+    Dot,
     /// Is not to be there.
     Refused(&'static str),
 }
 
-fn kind(i: &Instruction) -> Option<Kind> {
+pub(super) fn kind(i: &Instruction) -> Option<Kind> {
     if i.root == "BAR" && i.has("RED") {
         return None;
     }
@@ -67,7 +66,7 @@ fn kind(i: &Instruction) -> Option<Kind> {
         "BRA" | "EXIT" | "BREAK" | "KILL" => Kind::Jump,
         "NOP" | "BAR" | "BSSY" | "BSYNC" | "WARPSYNC" | "MEMBAR" | "ERRBAR" | "CGAERRBAR" | "DEPBAR"
         | "LDGDEPBAR" | "CCTL" | "YIELD" | "BMOV" | "NANOSLEEP" | "PMTRIG" => Kind::Still,
-        "IDP" => Kind::Public,
+        "IDP" => Kind::Dot,
         "LDL" | "STL" => Kind::Refused("local memory"),
         "BRX" | "JMX" | "BRXU" | "JMXU" => Kind::Refused("a jump through a register"),
         // Collectives in code that may diverge are put aside, and called. Other calls leave the kernel.
@@ -78,11 +77,11 @@ fn kind(i: &Instruction) -> Option<Kind> {
     })
 }
 
-fn predicate(cell: Cell) -> bool {
+pub(super) fn predicate(cell: Cell) -> bool {
     matches!(cell, Cell::Predicate(_) | Cell::UniformPredicate(_))
 }
 
-fn next(cell: Cell, by: u16) -> Cell {
+pub(super) fn next(cell: Cell, by: u16) -> Cell {
     match cell {
         Cell::Register(n) => Cell::Register(n + by),
         Cell::Uniform(n) => Cell::Uniform(n + by),
@@ -91,7 +90,7 @@ fn next(cell: Cell, by: u16) -> Cell {
 }
 
 /// How many registers a result has.
-fn width(i: &Instruction) -> u16 {
+pub(super) fn width(i: &Instruction) -> u16 {
     match i.root.as_str() {
         "BMMA" | "IMMA" | "HMMA" => 4,
         "CS2R" if !i.has("32") => 2,
@@ -112,7 +111,7 @@ fn width(i: &Instruction) -> u16 {
 }
 
 /// The number of operands at the front that are results.
-fn results(i: &Instruction, kind: Kind) -> usize {
+pub(super) fn results(i: &Instruction, kind: Kind) -> usize {
     let is_predicate = |n: usize| {
         i.operands.get(n).is_some_and(|o| {
             let name = o.text.as_str();
@@ -124,7 +123,7 @@ fn results(i: &Instruction, kind: Kind) -> usize {
     match kind {
         Kind::Compare => 2,
         Kind::Store | Kind::Jump | Kind::Still | Kind::Refused(_) => 0,
-        Kind::Compute | Kind::Load | Kind::Constant | Kind::Atomic | Kind::Public => {
+        Kind::Compute | Kind::Load | Kind::Constant | Kind::Atomic | Kind::Dot => {
             if i.root == "VOTE" || i.root == "VOTEU" {
                 // The last is what is voted on.
                 return i.operands.len().saturating_sub(1);
@@ -146,7 +145,7 @@ fn results(i: &Instruction, kind: Kind) -> usize {
 }
 
 /// What the instruction reads, addresses apart.
-fn sources(i: &Instruction, from: usize) -> Vec<Cell> {
+pub(super) fn sources(i: &Instruction, from: usize) -> Vec<Cell> {
     let mut last = i.operands.len().saturating_sub(1);
     if i.operands
         .get(last)
@@ -156,7 +155,7 @@ fn sources(i: &Instruction, from: usize) -> Vec<Cell> {
     }
     let mut cells = Vec::new();
     for (n, operand) in i.operands.iter().enumerate().skip(from) {
-        for cell in &operand.value {
+        for cell in operand.value.iter().filter(|cell| i.root != "P2R" || masked(i, **cell)) {
             let wide = match i.root.as_str() {
                 "BMMA" | "IMMA" | "HMMA" => 4,
                 // The sum that a wide product is added to; a carry may stand behind it.
@@ -169,135 +168,36 @@ fn sources(i: &Instruction, from: usize) -> Vec<Cell> {
     cells
 }
 
+/// Whether a mask of predicates, the last operand, has this one.
+pub(super) fn masked(i: &Instruction, cell: Cell) -> bool {
+    let (Cell::Predicate(n) | Cell::UniformPredicate(n)) = cell else { return true };
+    i.target().is_none_or(|mask| mask >> n & 1 == 1)
+}
+
 /// Judges a kernel.
-pub(super) fn judge(function: &Function) -> Findings {
-    let code = &function.code;
-    let position: BTreeMap<u64, usize> = code.iter().enumerate().map(|(n, i)| (i.at, n)).collect();
+pub(super) fn judge(function: &Function, memory: Memory) -> Findings {
     let mut findings = Findings::default();
-    let returns = returns(code, &position, &mut findings);
-    // What is secret before each instruction; none until control has been seen to come there.
-    let mut before: Vec<Option<Secrets>> = vec![None; code.len()];
-    let mut work = Vec::new();
-    if !code.is_empty() {
-        before[0] = Some(Secrets::new());
-        work.push(0);
-    }
-    while let Some(start) = work.pop() {
-        // Straight on while nothing else changes what comes next.
-        let mut n = start;
-        let Some(mut state) = before[n].clone() else { continue };
-        loop {
-            step(&code[n], &mut state);
-            let mut goes = Vec::new();
-            let jump = kind(&code[n]) == Some(Kind::Jump)
-                || (code[n].root == "WARPSYNC" && code[n].has("COLLECTIVE"));
-            if code[n].root == "RET" {
-                goes.extend(&returns);
-            } else if let Some(target) = code[n].target().filter(|_| jump) {
-                match position.get(&target) {
-                    Some(target) => goes.push(*target),
-                    None => findings.refusals.push(format!("{}: leaves the kernel", code[n].text)),
-                }
-            }
-            let always = code[n].guard.is_none() && !code[n].text.starts_with('@');
-            let stops = always
-                && matches!(code[n].root.as_str(), "EXIT" | "BRA" | "KILL" | "RET")
-                && plain_jump(&code[n]);
-            for target in goes {
-                if merge(&mut before[target], &state) {
-                    work.push(target);
-                }
-            }
-            if stops || n + 1 >= code.len() || !merge(&mut before[n + 1], &state) {
-                break;
-            }
-            n += 1;
-            // What was known there from elsewhere counts as well.
-            state = before[n].clone().unwrap_or_default();
-        }
-    }
-    for (i, state) in code.iter().zip(&before) {
-        // Padding behind the end is never come to.
-        let Some(state) = state else { continue };
-        findings.declassified += usize::from(kind(i) == Some(Kind::Public));
-        if let Some(why) = refuse(i, state) {
+    let mut flow = Flow::new(function, memory);
+    flow.run(|i, state, memory| {
+        findings.declassified += usize::from(releases(i, state, memory));
+        if let Some(why) = refuse(i, state, memory) {
             findings.refusals.push(format!("{:#06x} {}: {why}", i.at, i.text));
         }
-    }
+    });
+    findings.refusals.extend(flow.lost);
     findings
 }
 
-/// Where calls inside the kernel come back to: behind each, as the address says that is put into a register for it.
-fn returns(code: &[Instruction], position: &BTreeMap<u64, usize>, findings: &mut Findings) -> Vec<usize> {
-    let mut returns = Vec::new();
-    for call in code.iter().filter(|i| i.root == "CALL") {
-        let back = call.at + 16;
-        let named = code.iter().any(|i| i.root == "MOV" && i.target() == Some(back));
-        match position.get(&back) {
-            Some(n) if named => returns.push(*n),
-            _ => findings
-                .refusals
-                .push(format!("{:#06x} {}: a call that comes back nobody knows where", call.at, call.text)),
-        }
-    }
-    returns
-}
-
-/// Whether the jump happens whenever it is come to: it has no condition among its operands.
-fn plain_jump(i: &Instruction) -> bool {
-    i.root == "RET" || i.operands.iter().all(|o| o.value.is_empty()) && !i.has("DIV") && !i.has("CONV")
-}
-
-/// Adds what is secret. True where that is news.
-fn merge(into: &mut Option<Secrets>, state: &Secrets) -> bool {
-    match into {
-        None => {
-            *into = Some(state.clone());
-            true
-        }
-        Some(known) => {
-            let before = known.len();
-            known.extend(state);
-            known.len() != before
-        }
-    }
-}
-
-/// What is secret after the instruction.
-fn step(i: &Instruction, state: &mut Secrets) {
-    let Some(kind) = kind(i) else { return };
-    let count = results(i, kind);
-    let guarded = i.guard.is_some_and(|guard| state.contains(&guard));
-    let secret = guarded
-        || match kind {
-            Kind::Public => false,
-            Kind::Load | Kind::Atomic => true,
-            _ => sources(i, count).iter().any(|cell| state.contains(cell)),
-        };
-    let wide = width(i);
-    for operand in i.operands.iter().take(count) {
-        for cell in &operand.value {
-            let run = if predicate(*cell) { 1 } else { wide };
-            for cell in (0..run).map(|by| next(*cell, by)) {
-                if secret {
-                    state.insert(cell);
-                } else if i.guard.is_none() && !i.text.starts_with('@') {
-                    state.remove(&cell);
-                }
-            }
-        }
-    }
-}
-
-/// Why the instruction may not be there, with these cells secret.
-fn refuse(i: &Instruction, state: &Secrets) -> Option<&'static str> {
+/// Why the instruction may not be there, if this is known before it.
+fn refuse(i: &Instruction, state: &State, memory: &Memory) -> Option<&'static str> {
     let Some(kind) = kind(i) else { return Some("an instruction that the lint does not know") };
     if let Kind::Refused(why) = kind {
         return Some(why);
     }
-    let guarded = i.guard.is_some_and(|guard| state.contains(&guard));
-    let secret = |cells: &[Cell]| cells.iter().any(|cell| state.contains(cell));
-    if i.operands.iter().any(|o| secret(&o.address)) {
+    let guarded = guarded(i, state);
+    let secret = |cells: &[Cell]| cells.iter().any(|cell| read(i, *cell, state).is_secret());
+    let address = addressed(i, state);
+    if address.is_secret() {
         return Some("an address from a secret");
     }
     match kind {
@@ -307,6 +207,13 @@ fn refuse(i: &Instruction, state: &Secrets) -> Option<&'static str> {
         Kind::Load | Kind::Store | Kind::Atomic | Kind::Constant if guarded => {
             Some("a secret decides whether memory is touched")
         }
+        Kind::Store | Kind::Atomic
+            if !matches!(i.root.as_str(), "STS" | "ATOMS" | "LDGSTS")
+                && memory.may_be_public(address.from)
+                && secret(&stored(i)) =>
+        {
+            Some("a secret is written to what is public, or nobody knows where")
+        }
         Kind::Still if guarded => Some("a secret decides whether threads wait"),
         _ if i.root == "SHFL" && i.operands.get(3).is_some_and(|lane| secret(&lane.value)) => {
             Some("a secret decides which lane is read")
@@ -315,10 +222,24 @@ fn refuse(i: &Instruction, state: &Secrets) -> Option<&'static str> {
     }
 }
 
+/// What goes into memory.
+fn stored(i: &Instruction) -> Vec<Cell> {
+    let wide = if i.has("128") {
+        4
+    } else if i.has("64") {
+        2
+    } else {
+        1
+    };
+    let address = i.operands.iter().position(|o| !o.address.is_empty()).unwrap_or(0);
+    let cells = i.operands.iter().skip(address + 1).flat_map(|o| &o.value);
+    cells.flat_map(|cell| (0..wide).map(|by| next(*cell, by))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda::sass;
+    use crate::cuda::{sass, signature};
 
     /// The listing of `plants.cu`, which `cargo xtask cuda` also compiles anew and judges.
     const PLANTS: &str = include_str!("plants/plants.sass");
@@ -326,9 +247,12 @@ mod tests {
     #[test]
     fn every_plant_is_refused_and_the_others_pass() {
         let functions = sass::parse(PLANTS).unwrap();
-        assert!(functions.len() >= 10, "{}", functions.len());
+        let source = include_str!("plants/plants.cu");
+        assert!(functions.len() >= 18, "{}", functions.len());
         for function in functions {
-            let findings = judge(&function);
+            let open = if function.name.contains("_open_") { vec!["open".to_owned()] } else { Vec::new() };
+            let memory = signature::memory(source, &function.name, &function.architecture, &open, None);
+            let findings = judge(&function, memory.unwrap());
             let passes = findings.refusals.is_empty();
             assert_eq!(
                 passes,
@@ -344,7 +268,10 @@ mod tests {
     fn code(lines: &[&str]) -> Findings {
         let listing: String =
             lines.iter().enumerate().map(|(n, line)| format!("/*{:04x}*/ {line} ;\n", n * 16)).collect();
-        judge(&sass::parse(&format!("code for sm_90\nFunction : f\n{listing}")).unwrap()[0])
+        let function = &sass::parse(&format!("code for sm_90\nFunction : f\n{listing}")).unwrap()[0];
+        // Two pointers, the second to what is public.
+        let words = [(true, false), (true, false), (true, true), (true, true)];
+        judge(function, Memory::of("sm_90", words).with_constants(vec![1, 5]))
     }
 
     #[test]
@@ -398,10 +325,141 @@ mod tests {
         };
         assert_eq!(code(&lines("@P0 BRA 0x0")).refusals.len(), 1);
         assert_eq!(code(&lines("@P1 BRA 0x0")).refusals.len(), 0);
-        // One whose way back is not known.
+        // The way back is taken from where it was put, also through another register.
+        let mut moved = lines("@P0 BRA 0x0");
+        moved[5] = "MOV R10, R9";
+        moved[2] = "CALL.REL.NOINC 0x50";
+        moved[7] = "RET.REL.NODEC R10 0x0";
+        assert_eq!(code(&moved).refusals.len(), 1);
+        // One whose way back is not known, and one that goes elsewhere.
         let mut lost = lines("NOP");
-        lost[1] = "MOV R9, 0x40";
+        lost[1] = "IADD3 R9, R9, 0x40, RZ";
         assert_eq!(code(&lost).refusals.len(), 1);
+        let mut gone = lines("NOP");
+        gone[2] = "CALL.REL.NOINC 0x4000";
+        assert_eq!(code(&gone).refusals.len(), 1);
+    }
+
+    #[test]
+    fn what_is_public_is_known_by_its_pointer() {
+        let lines = |pointer, load| {
+            [
+                "LDC.64 R2, X",
+                "IADD3 R2, P1, R2, R0, RZ",
+                "LDG.E R4, desc[UR4][R2.64]",
+                "IMAD.WIDE R6, R4, 0x4, R8",
+                "Y",
+            ]
+            .map(|line: &str| line.replace('X', pointer).replace('Y', load))
+        };
+        let of = |pointer, load| {
+            let lines = lines(pointer, load);
+            let lines: Vec<&str> = lines.iter().map(String::as_str).chain(["EXIT"]).collect();
+            code(&lines).refusals.len()
+        };
+        let (secret, public, module) = ("c[0x0][0x210]", "c[0x0][0x218]", "c[0x4][0x8]");
+        let load = "LDG.E R1, desc[UR4][R6.64]";
+        assert_eq!((of(secret, load), of(public, load), of(module, load)), (1, 0, 0));
+        // Another bank, or a place in it that is not known, says nothing.
+        assert_eq!((of("c[0x3][0x218]", load), of("c[0x0][R5+0x218]", load)), (1, 1));
+        // A difference of two pointers is not the one of them that is public.
+        let mixed = "IADD3 R2, R2, c[0x0][0x210], RZ";
+        let after =
+            ["LDC.64 R2, c[0x0][0x218]", mixed, "LDG.E R4, desc[UR4][R2.64]", "LDG.E R1, [R4.64]", "EXIT"];
+        assert_eq!(code(&after).refusals.len(), 1);
+        // What is public stays so: no secret is written there, nor nobody knows where.
+        let store = |pointer, value| {
+            let lines = lines(pointer, "NOP");
+            let address = if value == "R9" { "LDG.E R9, desc[UR4][R20.64]" } else { "NOP" };
+            let text = format!("STG.E.64 desc[UR4][R2.64], {value}");
+            code(&[&lines[0], address, &lines[1], &text, "EXIT"]).refusals.len()
+        };
+        assert_eq!((store(secret, "R9"), store(public, "R9"), store(module, "R9")), (0, 1, 1));
+        assert_eq!((store("c[0x3][0x8]", "R9"), store(public, "R12")), (1, 0));
+        // The second of two registers counts.
+        let wide = [
+            "LDG.E R9, desc[UR4][R20.64]",
+            "LDC.64 R2, c[0x0][0x218]",
+            "STG.E.64 desc[UR4][R2.64], R8",
+            "EXIT",
+        ];
+        assert_eq!(code(&wide).refusals.len(), 1);
+    }
+
+    #[test]
+    fn bytes_that_are_kept_apart_are_told_apart() {
+        let load = "LDG.E R4, desc[UR4][R2.64]";
+        // A public half beside a secret one.
+        let half = "PRMT R4, R0, 0x7610, R4";
+        let of = |lines: &[&str]| {
+            let all: Vec<&str> = [load, half]
+                .into_iter()
+                .chain(lines.iter().copied())
+                .chain(["LDS R1, [R5]", "EXIT"])
+                .collect();
+            code(&all).refusals.len()
+        };
+        let low = "LOP3.LUT R5, R5, 0xffff, RZ, 0xc0, !PT";
+        assert_eq!(of(&["LOP3.LUT R5, R4, 0xffff, RZ, 0xc0, !PT"]), 0);
+        assert_eq!(of(&["LOP3.LUT R5, R4, 0x10000, RZ, 0xc0, !PT"]), 1);
+        assert_eq!(of(&["LOP3.LUT R5, R4, 0xffff, RZ, 0xfc, !PT"]), 1);
+        for sum in [
+            "IMAD R5, R0, 0x3, R4",
+            "IADD3 R5, R4, R4, RZ",
+            "LEA R5, R4, 0x10, 0x2",
+            "LEA.HI R5, R0, R4, RZ, 0x1b",
+        ] {
+            assert_eq!((of(&[sum, low]), of(&[sum])), (0, 1), "{sum}");
+        }
+        for down in
+            ["SHF.R.U32.HI R5, RZ, 0x1, R4", "LEA.HI R5, R4, R0, RZ, 0x1b", "IMAD.HI.U32 R5, R4, R0, RZ"]
+        {
+            assert_eq!(of(&[down, low]), 1, "{down}");
+        }
+        assert_eq!(of(&["PRMT R5, R4, 0x1010, R0"]), 0);
+        assert_eq!(of(&["PRMT R5, R4, 0x1012, R0"]), 1);
+    }
+
+    #[test]
+    fn a_product_by_another_number_than_1_makes_nothing_public() {
+        let of =
+            |one: &str, dot: &str| code(&["LDG.E R4, desc[UR4][R2.64]", one, dot, "LDS R1, [R5]", "EXIT"]);
+        let dot = "IDP.2A.LO.U16.U8 R5, R4, UR6, RZ";
+        let found = of("UMOV UR6, 0x1", dot);
+        assert_eq!((found.refusals.len(), found.declassified), (0, 1));
+        for (one, dot) in [
+            ("UMOV UR6, 0x5", dot),
+            ("ULDC UR6, c[0x0][0x210]", dot),
+            ("UMOV UR6, 0x1", "IDP.2A.LO.U16.U8 R5, R4, UR6, R0"),
+            ("UMOV UR6, 0x1", "IDP.4A.U8.U8 R5, R4, UR6, RZ"),
+            ("NOP", "IDP.2A.LO.U16.U8 R5, R4, c[0x2][0x4], RZ"),
+        ] {
+            let found = of(one, dot);
+            assert_eq!((found.refusals.len(), found.declassified), (1, 0), "{one}; {dot}");
+        }
+        // The kernel's own constants say what they are.
+        let found = of("NOP", "IDP.2A.LO.U16.U8 R5, R4, c[0x2][0x0], RZ");
+        assert_eq!((found.refusals.len(), found.declassified), (0, 1));
+    }
+
+    #[test]
+    fn a_predicate_on_both_sides_is_one_condition() {
+        let load = "LDG.E R4, desc[UR4][R2.64]";
+        let address = "@!P0 LDC.64 R4, c[0x0][0x210]";
+        let of = |use_of: &str| code(&[load, address, use_of, "EXIT"]).refusals.len();
+        assert_eq!(of("@!P0 LDG.E R6, desc[UR4][R4.64]"), 0);
+        for other in ["@P0", "@!P1", ""] {
+            assert_eq!(of(&format!("{other} LDG.E R6, desc[UR4][R4.64]")), 1, "{other}");
+        }
+        // Not if it was written in between.
+        let between =
+            [load, address, "ISETP.NE.AND P0, PT, R0, RZ, PT", "@!P0 LDG.E R6, desc[UR4][R4.64]", "EXIT"];
+        assert_eq!(code(&between).refusals.len(), 1);
+        // A branch under it counts as well, in both directions.
+        let ways = [load, address, "@P0 BRA 0x40", "LDG.E R6, desc[UR4][R4.64]", "EXIT"];
+        assert_eq!(code(&ways).refusals.len(), 0);
+        let ways = [load, address, "@!P0 BRA 0x40", "LDG.E R6, desc[UR4][R4.64]", "EXIT"];
+        assert_eq!(code(&ways).refusals.len(), 1);
     }
 
     #[test]
@@ -409,7 +467,7 @@ mod tests {
         for line in [
             "DADD R0, R2, R4",
             "BRX R2 0x10",
-            "CALL.REL.NOINC 0x10",
+            "CALL.ABS.NOINC 0x10",
             "STL [R1], R0",
             "BAR.RED.POPC.DEFER_BLOCKING 0x0, P0",
         ] {

@@ -35,11 +35,22 @@ pub(super) struct Program {
     /// Kernels that meet none, or are not held to it, each with the reason.
     #[serde(default)]
     pub(super) exempt: BTreeMap<String, String>,
-    /// Instructions that make a value public, at most, in kernels that have some.
+    /// Arguments of secret kernels that point to what is public as long as the kernel runs, by kernel.
     #[serde(default)]
-    pub(super) declassified: BTreeMap<String, usize>,
-    /// Why refusals do not keep this program from shipping yet. They are printed all the same, and once there are none this has to go.
-    pub(super) unjudged: Option<String>,
+    pub(super) public: BTreeMap<String, Vec<String>>,
+    /// Instructions that make a value public, in kernels that have some.
+    #[serde(default)]
+    pub(super) declassified: BTreeMap<String, Declassified>,
+}
+
+/// What a kernel makes public.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Declassified {
+    /// Exactly so many instructions do.
+    pub(super) count: usize,
+    /// What it is, and why it may be known.
+    pub(super) why: String,
 }
 
 /// `kernels.lock`: written by `cargo xtask cuda`.

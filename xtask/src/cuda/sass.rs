@@ -1,8 +1,10 @@
 //! Machine code as the disassembler prints it, taken apart.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
+
 /// A thread's or a warp's register, or a predicate of either. Those that are constant are left out when code is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Cell {
     Register(u16),
     Uniform(u16),
@@ -18,6 +20,8 @@ pub(super) struct Operand {
     pub(super) value: Vec<Cell>,
     /// Cells of an address.
     pub(super) address: Vec<Cell>,
+    /// The bank of constants, and where in it unless a register says so.
+    pub(super) constant: Option<(u64, Option<u64>)>,
 }
 
 /// One instruction.
@@ -77,6 +81,34 @@ pub(super) fn parse(listing: &str) -> Result<Vec<Function>, String> {
         }
     }
     Ok(functions)
+}
+
+/// The constants that the compiler made for each kernel (bank 2), by architecture and name, of a listing of the whole binary.
+pub(super) fn constants(listing: &str) -> BTreeMap<(String, String), Vec<u32>> {
+    let (mut found, mut architecture) = (BTreeMap::new(), String::new());
+    let mut name: Option<String> = None;
+    for line in listing.lines() {
+        if let Some(arch) = line.strip_prefix("arch = ") {
+            architecture = arch.trim().to_owned();
+        }
+        if let Some(kernel) = line.strip_prefix(".nv.constant2.") {
+            name = Some(kernel.trim().to_owned());
+        } else if let Some(kernel) = &name {
+            let words: Option<Vec<u32>> = line
+                .split_whitespace()
+                .map(|w| u32::from_str_radix(w.strip_prefix("0x")?, 16).ok())
+                .collect();
+            match words.filter(|words| !words.is_empty()) {
+                Some(words) => {
+                    let bank: &mut Vec<u32> =
+                        found.entry((architecture.clone(), kernel.clone())).or_default();
+                    bank.extend(words);
+                }
+                None => name = None,
+            }
+        }
+    }
+    found
 }
 
 fn instruction(at: u64, text: &str) -> Result<Instruction, String> {
@@ -144,8 +176,19 @@ fn cells(word: &str, out: &mut Vec<Cell>) {
     }
 }
 
+/// `c[0x0][0x210]`: the bank and the place, which is not known where registers are in it.
+fn constant(text: &str) -> Option<(u64, Option<u64>)> {
+    let (bank, at) = text.split_once("c[")?.1.split_once("][")?;
+    let number = |text: &str| match text.strip_prefix("RZ").unwrap_or(text).trim_start_matches('+') {
+        "" => Some(0),
+        digits => u64::from_str_radix(digits.strip_prefix("0x")?, 16).ok(),
+    };
+    // A bank that a register names may be that of the arguments.
+    Some((number(bank).unwrap_or(0), number(bank).and_then(|_| number(at.split(']').next()?))))
+}
+
 fn operand(text: &str) -> Result<Operand, ()> {
-    let mut operand = Operand { text: text.to_owned(), ..Operand::default() };
+    let mut operand = Operand { text: text.to_owned(), constant: constant(text), ..Operand::default() };
     let mut depth = 0usize;
     let mut word = String::new();
     // `desc[..]` describes the memory and is no part of the address; `c[bank][..]` is one.
@@ -179,6 +222,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn constants_are_each_kernels_own() {
+        let listing = "arch = sm_89\n 1 .nv.constant2.a\n.nv.constant2.a\n0x00000010 0x00000000\n0x00000001 \n\n0x5\n\
+                       arch = sm_90\n.nv.constant2.a\n0x7\n";
+        let found = constants(listing);
+        assert_eq!(found[&("sm_89".to_owned(), "a".to_owned())], [16, 0, 1]);
+        assert_eq!(found[&("sm_90".to_owned(), "a".to_owned())], [7]);
+    }
+
+    #[test]
     fn instructions_come_apart() {
         let i = instruction(0x10, "@!P0 LDG.E.64 R10, desc[UR4][R4.64+UR8+0x10]").unwrap();
         assert_eq!((i.guard, i.root.as_str()), (Some(Cell::Predicate(0)), "LDG"));
@@ -189,6 +241,11 @@ mod tests {
         assert!(i.operands[3].value.is_empty() && i.operands[5].value.is_empty());
         let i = instruction(0, "LDC R2, c[0x0][R3+0x210]").unwrap();
         assert_eq!(i.operands[1].address, [Cell::Register(3)]);
+        assert_eq!(i.operands[1].constant, Some((0, None)));
+        let i = instruction(0, "LDC R2, c[0x0][RZ]").unwrap();
+        assert_eq!(i.operands[1].constant, Some((0, Some(0))));
+        let i = instruction(0, "IMAD.WIDE.U32 R2, R5, 0x4, c[0x0][0x168]").unwrap();
+        assert_eq!(i.operands[3].constant, Some((0, Some(0x168))));
         assert_eq!(instruction(0, "@P0 BRA 0x2b0").unwrap().target(), Some(0x2b0));
         assert!(instruction(0, "@Q1 BRA 0x2b0").is_err());
     }

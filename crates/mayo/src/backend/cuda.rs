@@ -4,8 +4,7 @@
 mod header;
 pub(crate) mod lane;
 pub(crate) mod shape;
-#[cfg(all(test, feature = "emulated"))]
-mod thread_tests;
+pub(crate) mod threads;
 
 use lanework_cuda::Image;
 
@@ -24,7 +23,6 @@ unsafe extern "C" {
     static lanework_mayo_kernels: lanework_cuda::Kernels;
     #[cfg(test)]
     static lanework_mayo_planted_kernels: lanework_cuda::Kernels;
-    #[cfg(test)]
     static lanework_mayo_thread_kernels: lanework_cuda::Kernels;
 }
 
@@ -37,9 +35,11 @@ pub(crate) static PLANTED: Image = {
 };
 
 /// One thread to a whole operation.
-#[cfg(all(test, feature = "emulated"))]
+#[cfg(not(feature = "emulated"))]
+pub(crate) static THREAD: Image = Image::new("lanework_mayo_thread", include_bytes!("cuda/thread.fatbin"));
+#[cfg(feature = "emulated")]
 pub(crate) static THREAD: Image = {
     // SAFETY: the build script compiles `thread.cu`, which defines it.
     let kernels = unsafe { &lanework_mayo_thread_kernels };
-    Image::new("lanework_mayo_thread", &[]).with_emulated(kernels)
+    Image::new("lanework_mayo_thread", include_bytes!("cuda/thread.fatbin")).with_emulated(kernels)
 };

@@ -23,6 +23,64 @@ extern "C" __global__ void pass_declassified(const uint32_t *in, uint32_t *out)
     }
 }
 
+// Addresses and branches by what it loads from memory that is public.
+extern "C" __global__ void pass_open_index(const uint32_t *open, const uint32_t *in, uint32_t *out)
+{
+    uint32_t i = open[blockIdx.x];
+    if (i != 0xffffffffu)
+        for (uint32_t j = 0; j < open[i]; j++)
+            out[i + j] = in[i + j] ^ in[threadIdx.x];
+}
+
+// The same by memory that is not.
+extern "C" __global__ void refuse_open_index(const uint32_t *open, const uint32_t *in, uint32_t *out)
+{
+    uint32_t i = in[blockIdx.x];
+    out[threadIdx.x] = open[i & 31];
+}
+
+// By what it was that was loaded last.
+extern "C" __global__ void refuse_open_either(const uint32_t *open, const uint32_t *in, uint32_t *out, uint32_t n)
+{
+    const uint32_t *from = n & 1 ? open : in;
+    out[from[threadIdx.x] & 31] = n;
+}
+
+// Makes memory secret that is said to be public.
+extern "C" __global__ void refuse_open_store(uint32_t *open, const uint32_t *in)
+{
+    open[threadIdx.x] = in[threadIdx.x];
+}
+
+// A table of the module's own, read by public numbers and by a secret one.
+__device__ const uint32_t PLANTED_TABLE[8] = {5, 3, 9, 30, 11, 23, 12, 1};
+extern "C" __global__ void pass_own_table(const uint32_t *in, uint32_t *out)
+{
+    out[PLANTED_TABLE[threadIdx.x & 7]] = in[threadIdx.x];
+}
+extern "C" __global__ void refuse_own_table(const uint32_t *in, uint32_t *out)
+{
+    out[threadIdx.x] = PLANTED_TABLE[in[threadIdx.x] & 7];
+}
+
+// A function that is called, and comes back.
+static __device__ __noinline__ uint32_t called(uint32_t v, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        v = v * 2654435761u ^ i;
+    return v;
+}
+extern "C" __global__ void pass_called(const uint32_t *in, uint32_t *out, uint32_t n)
+{
+    uint32_t v = called(in[threadIdx.x], n);
+    out[threadIdx.x] = called(v, n + 1);
+}
+extern "C" __global__ void refuse_called(const uint32_t *in, uint32_t *out, uint32_t n)
+{
+    uint32_t v = called(1, n);
+    out[threadIdx.x] = called(v, in[threadIdx.x]);
+}
+
 // A branch on a loaded value, with work in it that cannot be predicated away.
 extern "C" __global__ void refuse_branch(const uint32_t *in, uint32_t *out, uint32_t n)
 {

@@ -39,7 +39,7 @@ template <class S> struct Hashes {
     DEVICE void salt(u32 count, const u8 *digests, const u8 *randomizers, const u8 *seeds, const u32 *keys, u8 *salts) {
         u32 i = blockIdx.x * blockDim.x + threadIdx.x;
         if (i >= count) return;
-        u32 key = keys ? lw_declassify(keys[i]) : i;
+        u32 key = keys ? keys[i] : i;
         hash_parts<S::DIGEST_BYTES, S::SALT_BYTES, S::SALT_BYTES, 0>(
             digests + (u64)i * S::DIGEST_BYTES, randomizers + (u64)i * S::SALT_BYTES, seeds + (u64)key * S::SALT_BYTES, 0,
             salts + (u64)i * SALT, S::SALT_BYTES);
@@ -58,7 +58,7 @@ template <class S> struct Hashes {
                      const u32 *keys, u8 *out) {
         u32 at = blockIdx.x * blockDim.x + threadIdx.x;
         if (at >= count) return;
-        u32 i = lw_declassify(list[at]), key = keys ? lw_declassify(keys[i]) : i;
+        u32 i = list[at], key = keys ? keys[i] : i;
         hash_parts<S::DIGEST_BYTES, S::SALT_BYTES, S::SALT_BYTES, 1>(
             digests + (u64)i * S::DIGEST_BYTES, salts + (u64)i * SALT, seeds + (u64)key * S::SALT_BYTES, attempt,
             out + (u64)i * DRAWN, S::K * S::V_BYTES + S::R_BYTES);

@@ -61,12 +61,9 @@ fn set(out: &mut String, p: &Params) {
     let _ = writeln!(out, "    static constexpr bool LINEAR = {};", p.linear_term);
     let _ = writeln!(
         out,
-        "    DEVICE u32 schedule(u32 l, int which) {{ return lw_declassify16(SCHEDULE_{index}[2 * l + which]); }}"
+        "    DEVICE u32 schedule(u32 l, int which) {{ return SCHEDULE_{index}[2 * l + which]; }}"
     );
-    let _ = writeln!(
-        out,
-        "    DEVICE u32 power(u32 i, u32 j) {{ return lw_declassify16(POWER_{index}[i * K + j]); }}"
-    );
+    let _ = writeln!(out, "    DEVICE u32 power(u32 i, u32 j) {{ return POWER_{index}[i * K + j]; }}");
     out.push_str("};\n");
 }
 

@@ -51,8 +51,8 @@ struct Set0 {
     static constexpr int WS = 5;
     static constexpr int SLICES = 2;
     static constexpr bool LINEAR = true;
-    DEVICE u32 schedule(u32 l, int which) { return lw_declassify16(SCHEDULE_0[2 * l + which]); }
-    DEVICE u32 power(u32 i, u32 j) { return lw_declassify16(POWER_0[i * K + j]); }
+    DEVICE u32 schedule(u32 l, int which) { return SCHEDULE_0[2 * l + which]; }
+    DEVICE u32 power(u32 i, u32 j) { return POWER_0[i * K + j]; }
 };
 
 // MAYO-2 round 3: which pair has which power of z, and the other way round.
@@ -87,8 +87,8 @@ struct Set1 {
     static constexpr int WS = 4;
     static constexpr int SLICES = 2;
     static constexpr bool LINEAR = true;
-    DEVICE u32 schedule(u32 l, int which) { return lw_declassify16(SCHEDULE_1[2 * l + which]); }
-    DEVICE u32 power(u32 i, u32 j) { return lw_declassify16(POWER_1[i * K + j]); }
+    DEVICE u32 schedule(u32 l, int which) { return SCHEDULE_1[2 * l + which]; }
+    DEVICE u32 power(u32 i, u32 j) { return POWER_1[i * K + j]; }
 };
 
 // MAYO-3 round 3: which pair has which power of z, and the other way round.
@@ -131,8 +131,8 @@ struct Set2 {
     static constexpr int WS = 7;
     static constexpr int SLICES = 2;
     static constexpr bool LINEAR = true;
-    DEVICE u32 schedule(u32 l, int which) { return lw_declassify16(SCHEDULE_2[2 * l + which]); }
-    DEVICE u32 power(u32 i, u32 j) { return lw_declassify16(POWER_2[i * K + j]); }
+    DEVICE u32 schedule(u32 l, int which) { return SCHEDULE_2[2 * l + which]; }
+    DEVICE u32 power(u32 i, u32 j) { return POWER_2[i * K + j]; }
 };
 
 // MAYO-5 round 3: which pair has which power of z, and the other way round.
@@ -176,8 +176,8 @@ struct Set3 {
     static constexpr int WS = 3;
     static constexpr int SLICES = 6;
     static constexpr bool LINEAR = true;
-    DEVICE u32 schedule(u32 l, int which) { return lw_declassify16(SCHEDULE_3[2 * l + which]); }
-    DEVICE u32 power(u32 i, u32 j) { return lw_declassify16(POWER_3[i * K + j]); }
+    DEVICE u32 schedule(u32 l, int which) { return SCHEDULE_3[2 * l + which]; }
+    DEVICE u32 power(u32 i, u32 j) { return POWER_3[i * K + j]; }
 };
 
 // MAYO-1 round 2: which pair has which power of z, and the other way round.
@@ -218,8 +218,8 @@ struct Set4 {
     static constexpr int WS = 5;
     static constexpr int SLICES = 2;
     static constexpr bool LINEAR = false;
-    DEVICE u32 schedule(u32 l, int which) { return lw_declassify16(SCHEDULE_4[2 * l + which]); }
-    DEVICE u32 power(u32 i, u32 j) { return lw_declassify16(POWER_4[i * K + j]); }
+    DEVICE u32 schedule(u32 l, int which) { return SCHEDULE_4[2 * l + which]; }
+    DEVICE u32 power(u32 i, u32 j) { return POWER_4[i * K + j]; }
 };
 
 // MAYO-2 round 2: which pair has which power of z, and the other way round.
@@ -254,8 +254,8 @@ struct Set5 {
     static constexpr int WS = 4;
     static constexpr int SLICES = 2;
     static constexpr bool LINEAR = false;
-    DEVICE u32 schedule(u32 l, int which) { return lw_declassify16(SCHEDULE_5[2 * l + which]); }
-    DEVICE u32 power(u32 i, u32 j) { return lw_declassify16(POWER_5[i * K + j]); }
+    DEVICE u32 schedule(u32 l, int which) { return SCHEDULE_5[2 * l + which]; }
+    DEVICE u32 power(u32 i, u32 j) { return POWER_5[i * K + j]; }
 };
 
 // MAYO-3 round 2: which pair has which power of z, and the other way round.
@@ -298,8 +298,8 @@ struct Set6 {
     static constexpr int WS = 7;
     static constexpr int SLICES = 2;
     static constexpr bool LINEAR = false;
-    DEVICE u32 schedule(u32 l, int which) { return lw_declassify16(SCHEDULE_6[2 * l + which]); }
-    DEVICE u32 power(u32 i, u32 j) { return lw_declassify16(POWER_6[i * K + j]); }
+    DEVICE u32 schedule(u32 l, int which) { return SCHEDULE_6[2 * l + which]; }
+    DEVICE u32 power(u32 i, u32 j) { return POWER_6[i * K + j]; }
 };
 
 // MAYO-5 round 2: which pair has which power of z, and the other way round.
@@ -343,8 +343,8 @@ struct Set7 {
     static constexpr int WS = 3;
     static constexpr int SLICES = 6;
     static constexpr bool LINEAR = false;
-    DEVICE u32 schedule(u32 l, int which) { return lw_declassify16(SCHEDULE_7[2 * l + which]); }
-    DEVICE u32 power(u32 i, u32 j) { return lw_declassify16(POWER_7[i * K + j]); }
+    DEVICE u32 schedule(u32 l, int which) { return SCHEDULE_7[2 * l + which]; }
+    DEVICE u32 power(u32 i, u32 j) { return POWER_7[i * K + j]; }
 };
 
 #define EACH_SET(stamp) stamp(0) stamp(1) stamp(2) stamp(3) stamp(4) stamp(5) stamp(6) stamp(7)

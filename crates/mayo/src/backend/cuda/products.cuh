@@ -242,8 +242,8 @@ template <class S> struct Products {
                      const u8 *drawn, u32 *u, u32 *m) {
         typedef Gram<S, MODE> G;
         LW_SHARED(u32, shared);
-        u32 op = lw_declassify(list[blockIdx.x / S::SLICES]), slice = blockIdx.x % S::SLICES;
-        u32 key = keys ? lw_declassify(keys[op]) : op;
+        u32 op = list[blockIdx.x / S::SLICES], slice = blockIdx.x % S::SLICES;
+        u32 key = keys ? keys[op] : op;
         const u8 *o = hashes + (u64)key * Hashes<S>::SEED + 16, *vinegar = drawn + (u64)op * Hashes<S>::DRAWN;
         const u32 *own = p + ((u64)key * S::SLICES + slice) * total * S::WS;
         const u32 *term = S::LINEAR ? lambda + ((u64)op * S::SLICES + slice) * S::N * S::WS : 0;

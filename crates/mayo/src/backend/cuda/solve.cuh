@@ -59,7 +59,7 @@ template <class S> struct Solve {
     DEVICE void run(const u32 *list, const u32 *keys, const u32 *us, const u32 *ms, const u8 *targets, const u8 *hashes,
                     const u8 *drawns, const u8 *salts, u8 *signatures, u8 *flags) {
         LW_SHARED(u32, columns);
-        u32 lane = threadIdx.x, op = lw_declassify(list[blockIdx.x]), key = keys ? lw_declassify(keys[op]) : op;
+        u32 lane = threadIdx.x, op = list[blockIdx.x], key = keys ? keys[op] : op;
         const u8 *o = hashes + (u64)key * Hashes<S>::SEED + 16, *vinegar = drawns + (u64)op * Hashes<S>::DRAWN;
         const u8 *free = vinegar + S::K * S::V_BYTES;
         const u32 *m = ms + (u64)op * KO * L::WORDS;
