@@ -16,8 +16,11 @@
 //! another key; such a signature gives nothing away and is refused by every verifier.
 #![forbid(unsafe_code)]
 
+pub mod check;
 mod chunks;
+mod fleet;
 mod keys;
+mod pace;
 #[cfg(all(test, feature = "emulated", target_os = "linux", target_arch = "x86_64"))]
 mod secrecy;
 #[cfg(all(test, feature = "emulated"))]
@@ -37,8 +40,11 @@ use crate::error::Error;
 use crate::params::Params;
 use crate::scheme::Engine;
 
+pub use fleet::{Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys};
 pub use keys::{GpuSigningKeys, GpuVerifyingKeys};
 pub use threads::{GpuThreads, ThreadError, ThreadLaunch, ThreadMemory, ThreadTimes};
+
+pub use pace::Pace;
 pub use work::{GpuSigners, GpuVerifiers};
 
 /// Whether signatures are verified before they are handed out.
@@ -140,6 +146,15 @@ impl Gpu {
     /// Why the device is not used for this set.
     pub fn test(&self, params: &Params) -> Result<(), String> {
         self.kernels(params).map(|_| ())
+    }
+
+    /// The kernels that operations on a set consist of, by name, with what the compiler made of each: local memory says whether a
+    /// thread works outside its registers.
+    ///
+    /// # Errors
+    /// Why the device is not used for this set.
+    pub fn facts(&self, params: &Params) -> Result<Vec<(String, lanework_cuda::Facts)>, String> {
+        Ok(self.kernels(params)?.each().map(|kernel| (kernel.name().to_owned(), kernel.facts())).to_vec())
     }
 
     /// The kernels of a set after their self-test.

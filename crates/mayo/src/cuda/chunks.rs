@@ -39,13 +39,25 @@ impl Gpu {
         count: usize,
         work: &W,
     ) -> Result<(Vec<W::Output>, Tally), Error> {
+        let share = self.options.cpu_share.clamp(0.0, 1.0);
+        let worth = count >= self.options.break_even.max(1);
+        let cpu = if worth { (count as f64 * share).round() as usize } else { count };
+        self.run_part(params, count, cpu, work)
+    }
+
+    /// The same, the last `cpu` of them on the CPU.
+    pub(super) fn run_part<W: Work>(
+        &self,
+        params: &Params,
+        count: usize,
+        cpu: usize,
+        work: &W,
+    ) -> Result<(Vec<W::Output>, Tally), Error> {
         let mut tally = Tally::default();
         let mut results: Vec<Option<W::Output>> = (0..count).map(|_| None).collect();
-        if count >= self.options.break_even.max(1) {
+        if cpu < count {
             match self.kernels(params) {
                 Ok(kernels) => {
-                    let share = self.options.cpu_share.clamp(0.0, 1.0);
-                    let cpu = (count as f64 * share).round() as usize;
                     let (device_part, cpu_part) = results.split_at_mut(count - cpu);
                     let offset = device_part.len();
                     std::thread::scope(|scope| {

@@ -4,10 +4,10 @@
 use lanework_cuda::{Control, Device, Emulation, Order};
 use zeroize::Zeroizing;
 
-use super::{Gpu, GpuSigners, GpuVerifiers, Options, Release, Tally};
+use super::check::{self, Depth};
+use super::{Fleet, FleetSigners, FleetVerifiers, Gpu, GpuSigners, GpuVerifiers, Options, Release, Tally};
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
-use crate::known::{self, NistDrbg, Record};
 use crate::params::{Params, Round, Set};
 use crate::scheme::Engine;
 
@@ -59,53 +59,21 @@ impl Batch {
     }
 }
 
-/// Regenerates the first `count` records of a set's response file, a batch for each operation.
-fn records(gpu: &Gpu, params: &'static Params, count: usize) -> Vec<Record> {
-    let mut entropy = [0; 48];
-    entropy.iter_mut().zip(0u8..).for_each(|(e, i)| *e = i);
-    let mut outer = NistDrbg::new(&entropy);
-    let mut batch = Batch { params, keys: Vec::new(), messages: Vec::new(), randomizers: Vec::new() };
-    let mut seeds = Vec::new();
-    for i in 0..count {
-        let mut seed = [0; 48];
-        outer.fill(&mut seed);
-        let mut message = vec![0; 33 * (i + 1)];
-        outer.fill(&mut message);
-        let mut inner = NistDrbg::new(&seed);
-        let (mut secret, mut randomizer) = (vec![0; params.salt_bytes], vec![0; params.salt_bytes]);
-        inner.fill(&mut secret);
-        inner.fill(&mut randomizer);
-        seeds.push(seed);
-        batch.keys.push(SecretKey::from_seed(params, &secret).unwrap());
-        batch.messages.push(message);
-        batch.randomizers.push(Zeroizing::new(randomizer));
-    }
-    let on_device = |tally: &Tally| assert_eq!((tally.device, &tally.trouble), (count, &None));
-    let (public, tally) = gpu.keygen(&batch.keys).unwrap();
-    on_device(&tally);
-    let (signed, tally) = batch.sign(gpu, GpuSigners::Each(&batch.keys));
-    on_device(&tally);
-    let signed: Vec<Signature> = signed.into_iter().map(Result::unwrap).collect();
-    let (verdicts, tally) = gpu.verify(GpuVerifiers::Each(&public), &batch.messages, &signed).unwrap();
-    on_device(&tally);
-    assert!(verdicts.iter().all(Result::is_ok), "{}", params.name());
-    (0..count)
-        .map(|i| Record {
-            seed: seeds[i],
-            message: batch.messages[i].clone(),
-            public_key: public[i].as_bytes().to_vec(),
-            secret_key: batch.keys[i].expose_seed().to_vec(),
-            randomizer: batch.randomizers[i].to_vec(),
-            signed: signed[i].clone().before(&batch.messages[i]),
-        })
-        .collect()
-}
-
 fn all_known_answers(round: Round, set: Set) {
+    let (gpu, control) = gpu(Emulation::default(), check::ALONE);
     let params = Params::of(round, set);
-    let records = records(&plain().0, params, 100);
-    let digests = known::digests(params).unwrap();
-    assert_eq!(known::sha256_hex(known::response(&records).as_bytes()), digests.all, "{}", params.name());
+    gpu.test(params).unwrap();
+    let tested = control.launched().len();
+    let row = check::known_answers(&gpu, params, Depth::Full);
+    assert!(row.ok() && row.passed == 100, "{row:?}");
+    // One launch for all of them.
+    let name = format!("mayo_verify_{}", params.index());
+    let launched = control.launched();
+    assert_eq!(
+        launched[tested..].iter().filter(|l| l.kernel == name).count(),
+        2,
+        "when signing and when verifying"
+    );
 }
 
 macro_rules! known_answers {
@@ -354,3 +322,124 @@ fn host_and_kernels_agree_on_sizes() {
         assert_eq!(ours, theirs, "{}", p.name());
     }
 }
+
+/// Two devices of different speed.
+fn fleet(options: Options) -> (Fleet, [Control; 2]) {
+    let (first, one) = gpu(Emulation::default(), options);
+    let (second, two) = gpu(Emulation { multiprocessors: 12, ..Emulation::default() }, options);
+    (Fleet::of(vec![first, second]), [one, two])
+}
+
+#[test]
+fn the_checks_see_a_device_that_computes_wrongly() {
+    let params = Params::of(SMALL.0, SMALL.1);
+    let (right, _) = gpu(Emulation::default(), check::ALONE);
+    for row in
+        [check::known_answers(&right, params, Depth::Quick), check::agreement(&right, params, Depth::Quick)]
+    {
+        assert!(row.ok() && row.backend == "emulated", "{row:?}");
+    }
+    // A public key, a signature's verdict, a verdict.
+    for (download, at) in [(0, 100), (2, 0), (4, 0)] {
+        let (gpu, control) = gpu(Emulation::default(), check::ALONE);
+        gpu.test(params).unwrap();
+        control.corrupt_download(download, at, 1);
+        assert!(!check::known_answers(&gpu, params, Depth::Quick).ok(), "download {download}");
+        let (gpu, control) = self::gpu(Emulation::default(), check::ALONE);
+        gpu.test(params).unwrap();
+        control.corrupt_download(download, at, 1);
+        assert!(!check::agreement(&gpu, params, Depth::Quick).ok(), "download {download}");
+    }
+}
+
+#[test]
+fn two_devices_and_the_cpu_share_a_batch() {
+    let params = Params::of(SMALL.0, SMALL.1);
+    let batch = Batch::new(params, 24);
+    let (fleet, controls) = fleet(Options { cpu_share: 0.25, chunk: 5, break_even: 9, ..OPTIONS });
+    let shares = |tallies: &[Tally]| -> Vec<(usize, usize)> {
+        assert!(tallies.iter().all(|t| t.trouble.is_none()), "{tallies:?}");
+        tallies.iter().map(|t| (t.device, t.cpu)).collect()
+    };
+    // A quarter is the CPU's; the second device has three times the multiprocessors.
+    let (public, tallies) = fleet.keygen(&batch.keys).unwrap();
+    let expected: Vec<PublicKey> = batch.keys.iter().map(|k| k.public_key(Engine::best())).collect();
+    assert!(public == expected);
+    assert!(shares(&tallies) == [(5, 0), (13, 6)] || shares(&tallies) == [(4, 0), (14, 6)], "{tallies:?}");
+    let held = fleet.expand_secret(&batch.keys[..2]).unwrap();
+    let which: Vec<usize> = (0..24).map(|i| i % 2).collect();
+    let mut signatures = Vec::new();
+    for (signers, keys) in
+        [(FleetSigners::Each(&batch.keys), None), (FleetSigners::Of(&held, &which), Some(&which))]
+    {
+        let mut rng = Counter(7);
+        let (signed, tallies) = fleet.sign(signers, &batch.messages, Release::Verified, &mut rng).unwrap();
+        assert_eq!(tallies.iter().map(|t| t.device + t.cpu).sum::<usize>(), 24);
+        // The same generator, the same signatures, however the batch was cut.
+        let mut rng = Counter(7);
+        signatures.clear();
+        for (i, made) in signed.into_iter().enumerate() {
+            let key = &batch.keys[keys.map_or(i, |which| which[i])];
+            let made = made.unwrap();
+            assert!(key.public_key(Engine::best()).verify(Engine::best(), &batch.messages[i], &made).is_ok());
+            let alone =
+                key.sign_with(Engine::best(), &batch.messages[i], SignOptions::default(), &mut rng).unwrap();
+            assert!(alone == made, "signature {i}");
+            signatures.push(made);
+        }
+    }
+    signatures.swap(3, 20);
+    let verifying = fleet.expand_public(held.public_keys()).unwrap();
+    let (verdicts, _) =
+        fleet.verify(FleetVerifiers::Of(&verifying, &which), &batch.messages, &signatures).unwrap();
+    let refused: Vec<usize> = (0..24).filter(|&i| verdicts[i].is_err()).collect();
+    assert_eq!(refused, [3, 20]);
+    // Below the break-even nothing is launched.
+    let before = controls.each_ref().map(|c| c.launched().len());
+    let (_, tallies) = fleet.keygen(&batch.keys[..8]).unwrap();
+    assert_eq!(tallies.iter().map(|t| t.cpu).sum::<usize>(), 8);
+    assert_eq!(controls.each_ref().map(|c| c.launched().len()), before);
+    let short = super::FleetSigners::Of(&held, &which[..3]);
+    assert!(fleet.sign(short, &batch.messages, Release::Verified, &mut Counter(1)).is_err());
+}
+
+#[test]
+fn what_a_lost_device_leaves_the_others_do() {
+    let params = Params::of(SMALL.0, SMALL.1);
+    let batch = Batch::new(params, 16);
+    let (mut fleet, [_, second]) = fleet(Options { chunk: 3, ..OPTIONS });
+    fleet.set_weights(&[1.0, 1.0]).unwrap();
+    assert!(fleet.set_weights(&[1.0]).is_err());
+    fleet.gpus().iter().for_each(|gpu| gpu.test(params).unwrap());
+    second.lose_device_after(4);
+    let expected: Vec<PublicKey> = batch.keys.iter().map(|k| k.public_key(Engine::best())).collect();
+    let (public, tallies) = fleet.keygen(&batch.keys).unwrap();
+    assert!(public == expected);
+    assert!(tallies[0].device == 8 && tallies[1].cpu > 0 && tallies[1].trouble.is_some(), "{tallies:?}");
+    // From here on the first has it all.
+    let (public, tallies) = fleet.keygen(&batch.keys).unwrap();
+    assert!(public == expected);
+    assert_eq!((tallies[0].device, &tallies[1]), (16, &Tally::default()));
+}
+
+/// Numbers in a row, for signatures that can be had again.
+struct Counter(u64);
+
+impl rand_core::TryRng for Counter {
+    type Error = core::convert::Infallible;
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        self.0 += 1;
+        Ok(self.0 as u32)
+    }
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        self.0 += 1;
+        Ok(self.0)
+    }
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Self::Error> {
+        self.0 += 1;
+        out.iter_mut().zip(self.0.to_le_bytes().iter().cycle()).for_each(|(to, from)| *to = *from);
+        Ok(())
+    }
+}
+
+impl rand_core::TryCryptoRng for Counter {}

@@ -330,7 +330,7 @@ impl Gpu {
 }
 
 /// As many numbers as messages, and each that of a key.
-fn expect_numbers(messages: usize, keys: usize, which: &[usize]) -> Result<(), Error> {
+pub(super) fn expect_numbers(messages: usize, keys: usize, which: &[usize]) -> Result<(), Error> {
     expect_count("key numbers", messages, which.len())?;
     match which.iter().find(|&&i| i >= keys) {
         Some(&i) => Err(Error::Count { what: "expanded keys", expected: i + 1, got: keys }),

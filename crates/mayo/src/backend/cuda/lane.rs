@@ -49,6 +49,26 @@ impl Kernels {
         })
     }
 
+    /// All of them.
+    pub(crate) fn each(&self) -> [&Kernel; 14] {
+        [
+            &self.seed,
+            &self.salt,
+            &self.target,
+            &self.draw,
+            &self.expand,
+            &self.place,
+            &self.keygen,
+            &self.lower,
+            &self.sign,
+            &self.sign_expanded,
+            &self.verify,
+            &self.check,
+            &self.solve,
+            &self.round_keys,
+        ]
+    }
+
     /// The same with one kernel that leaks on purpose, which `planted` has under its name.
     #[cfg(all(test, feature = "emulated"))]
     pub(crate) fn planted(mut self, planted: &Module, name: &str) -> Result<Kernels, Error> {

@@ -1,0 +1,336 @@
+//! Several devices and the CPU on one batch.
+#![forbid(unsafe_code)]
+
+use core::ops::Range;
+
+use rand_core::TryCryptoRng;
+use zeroize::Zeroizing;
+
+use super::work::{Keygen, Signing, Verifying, expect_numbers};
+use super::{
+    Gpu, GpuSigners, GpuSigningKeys, GpuVerifiers, GpuVerifyingKeys, Options, Release, Tally, one_set,
+};
+use crate::batch::expect_count;
+use crate::error::Error;
+use crate::keys::{PublicKey, SecretKey, Signature, draw_randomizer, expect};
+use crate::params::Params;
+use crate::scheme::Engine;
+
+/// Devices that batches are split over, each with a thread of its own, and the CPU beside them.
+///
+/// A batch is cut into one piece for each device that lives, as large as its weight asks for, and the CPU's share behind
+/// them. Results do not depend on the cut: randomness is drawn before it, and what a device cannot do the CPU does.
+/// Batches below the break-even go to the CPU whole.
+#[derive(Debug)]
+pub struct Fleet {
+    gpus: Vec<Gpu>,
+    weights: Vec<f64>,
+}
+
+/// Secret keys, expanded on every device of a fleet.
+#[derive(Debug)]
+pub struct FleetSigningKeys(Vec<GpuSigningKeys>);
+
+/// Public keys, expanded on every device of a fleet.
+#[derive(Debug)]
+pub struct FleetVerifyingKeys(Vec<GpuVerifyingKeys>);
+
+/// Whose signatures a fleet makes.
+#[derive(Clone, Copy, Debug)]
+pub enum FleetSigners<'a> {
+    /// A compact key for each message.
+    Each(&'a [SecretKey]),
+    /// One expanded key for all messages: the first of these.
+    One(&'a FleetSigningKeys),
+    /// For each message the number of one of these expanded keys.
+    Of(&'a FleetSigningKeys, &'a [usize]),
+}
+
+/// Whose signatures a fleet verifies.
+#[derive(Clone, Copy, Debug)]
+pub enum FleetVerifiers<'a> {
+    /// A compact key for each message.
+    Each(&'a [PublicKey]),
+    /// One expanded key for all messages: the first of these.
+    One(&'a FleetVerifyingKeys),
+    /// For each message the number of one of these expanded keys.
+    Of(&'a FleetVerifyingKeys, &'a [usize]),
+}
+
+impl FleetSigningKeys {
+    /// The public halves.
+    #[must_use]
+    pub fn public_keys(&self) -> &[PublicKey] {
+        self.0.first().map_or(&[], GpuSigningKeys::public_keys)
+    }
+}
+
+/// A device's piece of a batch: where it lies, and how much of its end is the CPU's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Piece {
+    gpu: usize,
+    range: Range<usize>,
+    cpu: usize,
+}
+
+/// Cuts `count` by weights (those of 0 get nothing), the CPU's share off the last piece's end.
+fn cut(count: usize, weights: &[f64], cpu_share: f64) -> Vec<Piece> {
+    let sum: f64 = weights.iter().sum();
+    let cpu = if sum > 0.0 { (count as f64 * cpu_share.clamp(0.0, 1.0)).round() as usize } else { count };
+    let devices = count - cpu;
+    let (mut pieces, mut at, mut seen) = (Vec::new(), 0, 0.0);
+    for (gpu, weight) in weights.iter().enumerate().filter(|(_, w)| **w > 0.0) {
+        seen += weight;
+        // By running sums, so that what rounding takes from one the next one gets.
+        let end = (devices as f64 * (seen / sum)).round() as usize;
+        pieces.push(Piece { gpu, range: at..end.clamp(at, devices), cpu: 0 });
+        at = end.clamp(at, devices);
+    }
+    if pieces.is_empty() {
+        pieces.push(Piece { gpu: 0, range: 0..0, cpu: 0 });
+    }
+    if let Some(last) = pieces.last_mut() {
+        // The last running sum may fall short of 1 by its rounding.
+        (last.range.end, last.cpu) = (count, count - at);
+        if sum > 0.0 {
+            last.cpu = cpu;
+        }
+    }
+    pieces
+}
+
+impl Fleet {
+    /// The devices of these numbers; of all that there are if there is no number.
+    ///
+    /// # Errors
+    /// What `lanework_cuda` says of devices that are not there.
+    pub fn open(ordinals: &[u32], cpu: Engine, options: Options) -> Result<Fleet, lanework_cuda::Error> {
+        let all: Vec<u32> = match ordinals {
+            [] => lanework_cuda::devices()?.iter().map(|card| card.ordinal).collect(),
+            some => some.to_vec(),
+        };
+        let gpus = all.iter().map(|&n| Gpu::open(n, cpu, options)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Fleet::of(gpus))
+    }
+
+    /// Devices that are open already, with their multiprocessors as weights. Their options but for the first's break-even and CPU
+    /// share stay their own.
+    #[must_use]
+    pub fn of(gpus: Vec<Gpu>) -> Fleet {
+        let weights = gpus.iter().map(|gpu| f64::from(gpu.device().card().multiprocessors.max(1))).collect();
+        Fleet { gpus, weights }
+    }
+
+    /// The devices.
+    #[must_use]
+    pub fn gpus(&self) -> &[Gpu] {
+        &self.gpus
+    }
+
+    /// Uses all devices so from here on.
+    pub fn set_options(&mut self, options: Options) {
+        self.gpus.iter_mut().for_each(|gpu| gpu.set_options(options));
+    }
+
+    /// Splits by these weights from here on, measured rates for instance: one for each device, 0 for one that is to idle.
+    ///
+    /// # Errors
+    /// [`Error::Count`] for another number of weights.
+    pub fn set_weights(&mut self, weights: &[f64]) -> Result<(), Error> {
+        expect_count("weights", self.gpus.len(), weights.len())?;
+        self.weights = weights.iter().map(|w| if w.is_finite() { w.max(0.0) } else { 0.0 }).collect();
+        Ok(())
+    }
+
+    /// The pieces of a batch, none of them for a device that is lost.
+    fn pieces(&self, count: usize) -> Vec<Piece> {
+        let options = self.gpus.first().map(Gpu::options).copied().unwrap_or_default();
+        let worth = count >= options.break_even.max(1);
+        let alive = |(gpu, &weight): (&Gpu, &f64)| {
+            if worth && !gpu.device().is_dead() { weight } else { 0.0 }
+        };
+        let weights: Vec<f64> = self.gpus.iter().zip(&self.weights).map(alive).collect();
+        cut(count, &weights, options.cpu_share)
+    }
+
+    /// Computes a batch piece by piece, one thread for each, and puts the results in order.
+    fn spread<T: Send>(
+        &self,
+        count: usize,
+        part: impl Fn(&Gpu, usize, Range<usize>, usize) -> Result<(Vec<T>, Tally), Error> + Sync,
+    ) -> Result<(Vec<T>, Vec<Tally>), Error> {
+        let mut tallies = vec![Tally::default(); self.gpus.len()];
+        let pieces = self.pieces(count);
+        let part = &part;
+        let done: Vec<(usize, Result<(Vec<T>, Tally), Error>)> = std::thread::scope(|scope| {
+            let started: Vec<_> = pieces
+                .into_iter()
+                .filter_map(|p| Some((p.gpu, self.gpus.get(p.gpu)?, p)))
+                .map(|(n, gpu, p)| (n, scope.spawn(move || part(gpu, n, p.range, p.cpu))))
+                .collect();
+            started
+                .into_iter()
+                .map(|(n, thread)| (n, thread.join().unwrap_or_else(|e| std::panic::resume_unwind(e))))
+                .collect()
+        });
+        let mut all = Vec::with_capacity(count);
+        for (n, result) in done {
+            let (some, tally) = result?;
+            all.extend(some);
+            tallies[n] = tally;
+        }
+        expect_count("results", count, all.len())?;
+        Ok((all, tallies))
+    }
+
+    /// The public keys of `keys`, all of one set, and what each device did of it; the CPU's share stands with the last.
+    ///
+    /// # Errors
+    /// As for [`Gpu::keygen`].
+    pub fn keygen(&self, keys: &[SecretKey]) -> Result<(Vec<PublicKey>, Vec<Tally>), Error> {
+        let Some(params) = one_set(keys.iter().map(SecretKey::params))? else {
+            return Ok((Vec::new(), vec![Tally::default(); self.gpus.len()]));
+        };
+        self.spread(keys.len(), |gpu, _, range, cpu| {
+            let count = range.len();
+            let (device, engine, spot_check) = (&gpu.device, gpu.cpu, gpu.options.spot_check);
+            let work = Keygen { device, cpu: engine, params, keys: &keys[range], spot_check };
+            gpu.run_part(params, count, cpu, &work)
+        })
+    }
+
+    /// Expands secret keys of one set on every device.
+    ///
+    /// # Errors
+    /// As for [`Gpu::expand_secret`], of the first device that has trouble.
+    pub fn expand_secret(&self, keys: &[SecretKey]) -> Result<FleetSigningKeys, Error> {
+        self.gpus.iter().map(|gpu| gpu.expand_secret(keys)).collect::<Result<_, _>>().map(FleetSigningKeys)
+    }
+
+    /// Expands public keys of one set on every device.
+    ///
+    /// # Errors
+    /// As for [`Gpu::expand_public`], of the first device that has trouble.
+    pub fn expand_public(&self, keys: &[PublicKey]) -> Result<FleetVerifyingKeys, Error> {
+        self.gpus.iter().map(|gpu| gpu.expand_public(keys)).collect::<Result<_, _>>().map(FleetVerifyingKeys)
+    }
+
+    /// Signs each message, hedged with `rng`.
+    ///
+    /// # Errors
+    /// As for [`Gpu::sign`]; [`Error::Count`] for keys that were expanded on fewer devices.
+    pub fn sign<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
+        &self,
+        signers: FleetSigners<'_>,
+        messages: &[M],
+        release: Release,
+        rng: &mut R,
+    ) -> Result<(Vec<Result<Signature, Error>>, Vec<Tally>), Error> {
+        let params = match signers {
+            FleetSigners::Each(keys) => {
+                expect_count("keys", messages.len(), keys.len())?;
+                one_set(keys.iter().map(SecretKey::params))?
+            }
+            FleetSigners::One(FleetSigningKeys(held)) => self.set_of(held, GpuSigningKeys::params)?,
+            FleetSigners::Of(FleetSigningKeys(held), which) => {
+                expect_numbers(messages.len(), held.first().map_or(0, GpuSigningKeys::len), which)?;
+                self.set_of(held, GpuSigningKeys::params)?
+            }
+        };
+        let Some(params) = params.filter(|_| !messages.is_empty()) else {
+            return Ok((Vec::new(), vec![Tally::default(); self.gpus.len()]));
+        };
+        let randomizers: Vec<Zeroizing<Vec<u8>>> =
+            messages.iter().map(|_| draw_randomizer(params, rng)).collect::<Result<_, _>>()?;
+        self.spread(messages.len(), |gpu, n, range, cpu| {
+            let signers = match signers {
+                FleetSigners::Each(keys) => GpuSigners::Each(&keys[range.clone()]),
+                FleetSigners::One(FleetSigningKeys(held)) => GpuSigners::One(&held[n]),
+                FleetSigners::Of(FleetSigningKeys(held), which) => {
+                    GpuSigners::Of(&held[n], &which[range.clone()])
+                }
+            };
+            let (count, messages, randomizers) = (range.len(), &messages[range.clone()], &randomizers[range]);
+            let (device, engine) = (&gpu.device, gpu.cpu);
+            let work = Signing { device, cpu: engine, params, signers, messages, randomizers, release };
+            gpu.run_part(params, count, cpu, &work)
+        })
+    }
+
+    /// Verifies each signature against the message of the same index.
+    ///
+    /// # Errors
+    /// As for [`Gpu::verify`]; [`Error::Count`] for keys that were expanded on fewer devices.
+    pub fn verify<M: AsRef<[u8]> + Sync>(
+        &self,
+        verifiers: FleetVerifiers<'_>,
+        messages: &[M],
+        signatures: &[Signature],
+    ) -> Result<(Vec<Result<(), Error>>, Vec<Tally>), Error> {
+        expect_count("signatures", messages.len(), signatures.len())?;
+        let params = match verifiers {
+            FleetVerifiers::Each(keys) => {
+                expect_count("keys", messages.len(), keys.len())?;
+                one_set(keys.iter().map(PublicKey::params))?
+            }
+            FleetVerifiers::One(FleetVerifyingKeys(held)) => self.set_of(held, GpuVerifyingKeys::params)?,
+            FleetVerifiers::Of(FleetVerifyingKeys(held), which) => {
+                expect_numbers(messages.len(), held.first().map_or(0, GpuVerifyingKeys::len), which)?;
+                self.set_of(held, GpuVerifyingKeys::params)?
+            }
+        };
+        let Some(params) = params.filter(|_| !messages.is_empty()) else {
+            return Ok((Vec::new(), vec![Tally::default(); self.gpus.len()]));
+        };
+        signatures.iter().try_for_each(|s| expect(params, s.params()))?;
+        self.spread(messages.len(), |gpu, n, range, cpu| {
+            let verifiers = match verifiers {
+                FleetVerifiers::Each(keys) => GpuVerifiers::Each(&keys[range.clone()]),
+                FleetVerifiers::One(FleetVerifyingKeys(held)) => GpuVerifiers::One(&held[n]),
+                FleetVerifiers::Of(FleetVerifyingKeys(held), which) => {
+                    GpuVerifiers::Of(&held[n], &which[range.clone()])
+                }
+            };
+            let (count, messages, signatures) = (range.len(), &messages[range.clone()], &signatures[range]);
+            let work = Verifying { cpu: gpu.cpu, params, verifiers, messages, signatures };
+            gpu.run_part(params, count, cpu, &work)
+        })
+    }
+
+    /// The set of keys that every device holds.
+    fn set_of<K>(
+        &self,
+        held: &[K],
+        set: impl Fn(&K) -> &'static Params,
+    ) -> Result<Option<&'static Params>, Error> {
+        expect_count("devices with expanded keys", self.gpus.len(), held.len())?;
+        Ok(held.first().map(set))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(gpu: usize, range: Range<usize>, cpu: usize) -> Piece {
+        Piece { gpu, range, cpu }
+    }
+
+    #[test]
+    fn pieces_cover_a_batch_by_weight() {
+        assert_eq!(cut(10, &[1.0, 1.0], 0.0), [piece(0, 0..5, 0), piece(1, 5..10, 0)]);
+        assert_eq!(cut(12, &[1.0, 0.0, 2.0], 0.25), [piece(0, 0..3, 0), piece(2, 3..12, 3)]);
+        // Nobody there, or nobody wanted: the CPU has it all.
+        assert_eq!(cut(7, &[0.0, 0.0], 0.1), [piece(0, 0..7, 7)]);
+        assert_eq!(cut(0, &[1.0, 3.0], 0.5).iter().map(|p| p.range.len()).sum::<usize>(), 0);
+        for count in 0..200 {
+            for share in [0.0, 0.31, 1.0] {
+                let pieces = cut(count, &[0.1, 0.7, 0.1], share);
+                assert_eq!(pieces[0].range.start, 0);
+                assert!(pieces.windows(2).all(|w| w[0].range.end == w[1].range.start), "{pieces:?}");
+                let last = &pieces[2];
+                assert!(last.range.end == count && last.cpu <= last.range.len(), "{pieces:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! From what batch size a device pays, and how to share a batch with the CPU. Whoever holds a clock brings the times.
+#![forbid(unsafe_code)]
+
+use super::Options;
+
+/// Times of batches, in any one unit: two sizes on a device, and one operation of a batch on the CPU's threads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Operations of the smaller batch, and its time on the device.
+    pub small: (usize, f64),
+    /// The same for a larger one.
+    pub large: (usize, f64),
+    /// Time for one operation on the CPU, with all threads that it is to use.
+    pub cpu: f64,
+}
+
+impl Pace {
+    /// The device's time for a batch of none and what each operation adds, by the line through both sizes. A larger batch that
+    /// was not slower makes that line flat.
+    #[must_use]
+    pub fn line(&self) -> (f64, f64) {
+        let more = self.large.0.saturating_sub(self.small.0).max(1) as f64;
+        let each = ((self.large.1 - self.small.1) / more).max(0.0);
+        ((self.small.1 - each * self.small.0 as f64).max(0.0), each)
+    }
+
+    /// The smallest batch that the device is done with no later than the CPU; `None` where there is no such size.
+    #[must_use]
+    pub fn break_even(&self) -> Option<usize> {
+        let (fixed, each) = self.line();
+        let won = self.cpu - each;
+        (won > 0.0).then(|| ((fixed / won).ceil() as usize).max(1))
+    }
+
+    /// The share of a large batch that the CPU is done with when the device is done with the rest, 0 to 1.
+    #[must_use]
+    pub fn cpu_share(&self) -> f64 {
+        let (_, each) = self.line();
+        let both = each + self.cpu;
+        if both > 0.0 { each / both } else { 0.0 }
+    }
+
+    /// `options` with what these times say; a device that never pays gets no batch at all.
+    #[must_use]
+    pub fn picked(&self, options: Options, together: bool) -> Options {
+        let break_even = self.break_even().unwrap_or(usize::MAX);
+        Options { break_even, cpu_share: if together { self.cpu_share() } else { 0.0 }, ..options }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_break_even_is_where_the_lines_meet() {
+        // 100 to start and 1 each, against 3 each: at 50 both take 150.
+        let pace = Pace { small: (10, 110.0), large: (1000, 1100.0), cpu: 3.0 };
+        assert_eq!(pace.line(), (100.0, 1.0));
+        assert_eq!(pace.break_even(), Some(50));
+        assert!((pace.cpu_share() - 0.25).abs() < 1e-12);
+        let options = pace.picked(Options::default(), true);
+        assert_eq!((options.break_even, options.cpu_share), (50, 0.25));
+        assert_eq!(pace.picked(Options::default(), false).cpu_share, 0.0);
+    }
+
+    #[test]
+    fn a_device_that_never_pays_gets_nothing() {
+        let pace = Pace { small: (10, 110.0), large: (1000, 4100.0), cpu: 3.0 };
+        assert_eq!(pace.break_even(), None);
+        assert_eq!(pace.picked(Options::default(), true).break_even, usize::MAX);
+    }
+
+    #[test]
+    fn noise_makes_no_negative_times() {
+        let pace = Pace { small: (10, 110.0), large: (1000, 90.0), cpu: 3.0 };
+        assert_eq!(pace.line(), (110.0, 0.0));
+        assert_eq!((pace.break_even(), pace.cpu_share()), (Some(37), 0.0));
+    }
+}
