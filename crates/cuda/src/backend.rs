@@ -8,6 +8,7 @@ pub(crate) mod driver;
 #[cfg(feature = "emulated")]
 pub(crate) mod emulated;
 mod launch;
+pub(crate) mod nvml;
 pub(crate) mod plain;
 pub(crate) mod selftest;
 pub(crate) mod transfer;

@@ -22,6 +22,8 @@ pub struct Card {
     pub l2: u32,
     /// The multiprocessors' highest clock in kHz, 0 if it is not told.
     pub clock_khz: u32,
+    /// Its place on the bus: domain, bus and device. Numbers of devices differ between libraries, places do not.
+    pub place: (u32, u32, u32),
     /// The CUDA version that the driver offers, as major and minor.
     pub driver: (u32, u32),
     /// Whether this is the emulation, whose times mean nothing.

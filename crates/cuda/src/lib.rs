@@ -17,6 +17,7 @@ mod sys;
 
 #[cfg(feature = "emulated")]
 pub use backend::emulated::{Control, Emulation, Freed, Kernels, Launched, Order};
+pub use backend::nvml::Energy;
 pub use backend::plain::Plain;
 pub use backend::selftest::{Report, selftest};
 pub use backend::{Argument, Limit};

@@ -135,6 +135,7 @@ fn card(driver: &Driver, ordinal: u32) -> Result<(Card, c_int), Failure> {
         shared_per_block: attribute(97)?,
         l2: attribute(38)?,
         clock_khz: attribute(13).unwrap_or(0),
+        place: (attribute(50).unwrap_or(0), attribute(33).unwrap_or(0), attribute(34).unwrap_or(0)),
         driver: driver.version,
         emulated: false,
     };

@@ -214,6 +214,7 @@ pub(crate) fn open(how: Emulation) -> (Arc<dyn Machine>, Control) {
         shared_per_block: how.shared_per_block,
         l2: 32 << 20,
         clock_khz: 0,
+        place: (0, 0, 0),
         driver: (13, 0),
         emulated: true,
     };
