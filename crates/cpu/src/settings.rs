@@ -100,6 +100,14 @@ impl Settings {
         self.forced.insert(primitive.to_owned(), backend.to_owned());
     }
 
+    /// Forgets every entry that forces `backend`, and says whether there was one: for what can be named like a backend and
+    /// is chosen otherwise.
+    pub fn unforce(&mut self, backend: &str) -> bool {
+        let before = self.forced.len();
+        self.forced.retain(|_, name| name != backend);
+        self.forced.len() < before
+    }
+
     /// Whether a test may not skip `backend`.
     #[must_use]
     pub fn requires(&self, backend: &str) -> bool {
@@ -123,6 +131,9 @@ mod tests {
         assert_eq!(s.select("mayo"), Select::Named("avx2"));
         assert_eq!(s.select("magma"), Select::Named("portable"));
         assert_eq!(Settings::default().select("mayo"), Select::Best);
+        let mut s = s;
+        assert!(s.unforce("avx2") && !s.unforce("avx2"));
+        assert_eq!((s.select("mayo"), s.select("magma")), (Select::Best, Select::Named("portable")));
     }
 
     #[test]
