@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use lanework_subjects::device::DeviceChoice;
 
 /// Cryptography that uses every lane of your machine: proved right, raced, and what won kept.
 ///
@@ -29,6 +30,10 @@ pub(crate) struct Global {
     /// Use this backend: NAME, or PRIMITIVE=NAME,... Overrides LANEWORK_BACKEND and the profile.
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) backend: Option<String>,
+    /// Use these devices for what can run on one: none, cuda (all there are), or their numbers. Without it, checks take those
+    /// that there are, and jobs take none.
+    #[arg(long, global = true, value_name = "N,...")]
+    pub(crate) device: Option<DeviceChoice>,
     /// Also race other people's implementations (needs the `peers` feature and `cargo xtask peers`).
     #[arg(long, global = true)]
     pub(crate) peers: bool,

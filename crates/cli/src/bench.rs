@@ -38,6 +38,7 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
     if !args.process.is_empty() {
         return process::run(session, args);
     }
+    session.device_there()?;
     let subjects = chosen(session, &args.what)?;
     if args.list {
         return list(session, &subjects);

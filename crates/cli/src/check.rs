@@ -16,6 +16,7 @@ pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failur
         (_, true) => Depth::KnownAnswers,
         _ => Depth::Full,
     };
+    session.device_there()?;
     let rows = lanework_subjects::check(&session.context, &args.what, depth, &mut |row| {
         session.say(line(row));
     });

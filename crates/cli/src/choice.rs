@@ -62,6 +62,14 @@ impl Session {
         lanework_cpu::select(table, cpu, forced).map_err(Failure::unavailable)
     }
 
+    /// That a device which was asked for is there, for what would go on without.
+    pub(crate) fn device_there(&self) -> Result<(), Failure> {
+        if self.context.device.is_asked() {
+            self.context.device.open().map_err(Failure::unavailable)?;
+        }
+        Ok(())
+    }
+
     /// Threads for a batch: as asked for (0: one for each core), else the profile's, else one for each core.
     pub(crate) fn threads(&self, asked: Option<usize>, subject: &str) -> Threads<'static> {
         match (asked, self.choice(subject)) {

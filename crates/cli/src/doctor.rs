@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use lanework_cpu::Threads;
 use lanework_lab::clock::Monotonic;
 use lanework_lab::machine::Machine;
+use lanework_subjects::device::CUDA;
 
 use crate::outcome::{Failure, Outcome};
 use crate::profile;
@@ -100,7 +101,16 @@ pub(crate) fn inspect(session: &Session) -> Findings {
         let chosen = chain.as_ref().is_ok_and(|c| c.name() == b.name());
         ("vdf", b.name(), b.summary(), b.get(cpu).err(), chosen)
     });
+    let devices = lanework_cuda::devices().map_err(|u| u.why);
+    // Devices are an axis of their own; what runs on them stands here all the same, and can be forced and required.
+    let kernels = {
+        let wrong = || devices.as_ref().err().cloned();
+        let why = wrong().map(|why| lanework_cpu::Unavailable { what: CUDA.to_owned(), why });
+        let what = "batches on CUDA devices, where --device asks for one; unproven on hardware";
+        ("mayo", CUDA, what, why, session.context.device.is_asked())
+    };
     let backends = mayo
+        .chain([kernels])
         .chain(magma)
         .chain(integer)
         .chain(vdf)
@@ -120,7 +130,7 @@ pub(crate) fn inspect(session: &Session) -> Findings {
             .or(chain.err())
             .map(|e| e.message().to_owned()),
         peers: peers(session),
-        devices: lanework_cuda::devices().map_err(|u| u.why),
+        devices,
     }
 }
 

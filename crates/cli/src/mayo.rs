@@ -1,13 +1,17 @@
 //! `lanework mayo keygen|sign|verify`: the jobs themselves, on files and pipes.
 #![forbid(unsafe_code)]
 
+mod device;
+
 use std::path::{Path, PathBuf};
 
 use lanework_mayo::batch::{self, Signers, Verifiers};
+use lanework_mayo::cuda::{FleetSigners, FleetVerifiers};
 use lanework_mayo::{
     Params, PublicKey, Round, SecretKey, Set, SignOptions, Signature, SigningKey, VerifyingKey,
 };
 
+use device::Devices;
 use getrandom::SysRng;
 use zeroize::Zeroizing;
 
@@ -71,7 +75,15 @@ fn keygen(
     files::may_write(public_path, force)?;
     let engine = session.mayo_engine(&subject(params, "keygen"))?;
     let secret = SecretKey::generate_os(params).map_err(Failure::unavailable)?;
-    let public = secret.public_key(engine);
+    let mut devices = Devices::asked(session, engine)?;
+    let public = match &mut devices {
+        None => secret.public_key(engine),
+        Some(devices) => {
+            let mut made = devices.keygen(std::slice::from_ref(&secret)).map_err(Failure::unavailable)?;
+            made.pop().ok_or_else(|| Failure::unavailable("the device made no key"))?
+        }
+    };
+    let used = devices.as_ref().map(Devices::report);
     let (secret_pem, public_pem) =
         (secret.to_pem(engine).map_err(Failure::input)?, public.to_pem().map_err(Failure::input)?);
     // Both are ready before either is put in its place, so that a refusal leaves no half pair. The secret key goes
@@ -86,7 +98,7 @@ fn keygen(
             &[secret_path, public_path],
             &serde_json::json!({
                 "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
-                "secret_key": shown(secret_path), "public_key": shown(public_path),
+                "devices": used, "secret_key": shown(secret_path), "public_key": shown(public_path),
             })
             .to_string(),
         );
@@ -151,7 +163,10 @@ fn sign(
         lanework_mayo::Error::Fault | lanework_mayo::Error::Exhausted => Failure::refused(e),
         _ => Failure::unavailable(e),
     };
-    let signatures: Vec<Signature> = if let [input] = inputs {
+    let mut devices = Devices::asked(session, engine)?;
+    let signatures: Vec<Signature> = if let Some(devices) = &mut devices {
+        sign_on(session, devices, &key, inputs).map_err(|e| e.into_failure(failed))?
+    } else if let [input] = inputs {
         let message = files::read(input)?;
         vec![key.sign_with(engine, &message, options, &mut SysRng).map_err(failed)?]
     } else {
@@ -170,6 +185,7 @@ fn sign(
         bar.finish_and_clear();
         done
     };
+    let used = devices.as_ref().map(Devices::report);
     for (output, signature) in outputs.iter().zip(&signatures) {
         files::write(output, signature.as_bytes(), Access::Public, force)?;
     }
@@ -179,12 +195,64 @@ fn sign(
             &outs,
             &serde_json::json!({
                 "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
-                "signatures": outputs.iter().map(|p| shown(p)).collect::<Vec<_>>(), "bytes": params.signature_bytes(),
+                "devices": used, "signatures": outputs.iter().map(|p| shown(p)).collect::<Vec<_>>(), "bytes": params.signature_bytes(),
             })
             .to_string(),
         );
     }
     Ok(Outcome::Yes)
+}
+
+/// Signatures from the devices; several files with a key that is expanded there.
+fn sign_on(
+    session: &Session,
+    devices: &mut Devices,
+    key: &SecretKey,
+    inputs: &[PathBuf],
+) -> Result<Vec<Signature>, Signing> {
+    if let [input] = inputs {
+        let message = [files::read(input)?];
+        let made = devices.sign(FleetSigners::Each(std::slice::from_ref(key)), &message)?;
+        return Ok(made.into_iter().collect::<Result<_, _>>()?);
+    }
+    let held = devices.expand_secret(key)?;
+    let bar = session.progress(inputs.len() as u64, "signing");
+    let mut done = Vec::with_capacity(inputs.len());
+    for group in inputs.chunks(device::GROUP) {
+        let messages = group.iter().map(|p| files::read(p)).collect::<Result<Vec<_>, _>>()?;
+        let signed = devices.sign(FleetSigners::One(&held), &messages)?;
+        done.extend(signed.into_iter().collect::<Result<Vec<_>, _>>()?);
+        bar.inc(group.len() as u64);
+    }
+    bar.finish_and_clear();
+    Ok(done)
+}
+
+/// What can go wrong with signing: a file, or the operation.
+enum Signing {
+    File(Failure),
+    Scheme(lanework_mayo::Error),
+}
+
+impl From<Failure> for Signing {
+    fn from(failure: Failure) -> Signing {
+        Signing::File(failure)
+    }
+}
+
+impl From<lanework_mayo::Error> for Signing {
+    fn from(error: lanework_mayo::Error) -> Signing {
+        Signing::Scheme(error)
+    }
+}
+
+impl Signing {
+    fn into_failure(self, scheme: impl Fn(lanework_mayo::Error) -> Failure) -> Failure {
+        match self {
+            Signing::File(failure) => failure,
+            Signing::Scheme(error) => scheme(error),
+        }
+    }
 }
 
 fn verify(
@@ -211,7 +279,21 @@ fn verify(
     let read_signature =
         |path: &Path| Signature::from_bytes(params, &files::read(path)?).map_err(|e| Failure::file(path, e));
     let mut answers: Vec<bool> = Vec::with_capacity(inputs.len());
-    if let ([input], [signature]) = (inputs, signatures.as_slice()) {
+    let mut devices = Devices::asked(session, engine)?;
+    if let Some(devices) = &mut devices {
+        let held = devices.expand_public(&key).map_err(Failure::unavailable)?;
+        let bar = session.progress(inputs.len() as u64, "verifying");
+        for (files_, signatures) in inputs.chunks(device::GROUP).zip(signatures.chunks(device::GROUP)) {
+            let messages = files_.iter().map(|p| files::read(p)).collect::<Result<Vec<_>, _>>()?;
+            let signatures = signatures.iter().map(|p| read_signature(p)).collect::<Result<Vec<_>, _>>()?;
+            let done = devices
+                .verify(FleetVerifiers::One(&held), &messages, &signatures)
+                .map_err(Failure::unavailable)?;
+            answers.extend(done.iter().map(Result::is_ok));
+            bar.inc(files_.len() as u64);
+        }
+        bar.finish_and_clear();
+    } else if let ([input], [signature]) = (inputs, signatures.as_slice()) {
         answers.push(key.verify(engine, &files::read(input)?, &read_signature(signature)?).is_ok());
     } else {
         let expanded = VerifyingKey::new(engine, &key);
@@ -227,6 +309,7 @@ fn verify(
         }
         bar.finish_and_clear();
     }
+    let used = devices.as_ref().map(Devices::report);
     if session.json {
         let results: Vec<_> = inputs
             .iter()
@@ -237,7 +320,7 @@ fn verify(
             "{}",
             serde_json::json!({
                 "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
-                "results": results,
+                "devices": used, "results": results,
             })
         );
     } else {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod common;
+mod gpu;
 mod ifma;
 mod magma;
 mod mayo;
@@ -45,6 +46,7 @@ const STUDIES: &[Entry] = &[
     ifma::ENTRY,
     self_check::ENTRY,
     magma::ENTRY,
+    gpu::ENTRY,
     mayo::ENTRY,
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     spill::ENTRY,

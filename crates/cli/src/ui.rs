@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lanework_cpu::Settings;
 use lanework_lab::table::Style;
 use lanework_subjects::Context;
+use lanework_subjects::device::{CUDA, DeviceChoice};
 
 use crate::args::Global;
 use crate::outcome::Failure;
@@ -55,6 +56,14 @@ impl Session {
             ]);
         }
         lanework_subjects::known(&context.settings).map_err(Failure::input)?;
+        // A device is an axis of its own; its name among the backends' asks for it all the same.
+        if context.settings.unforce(CUDA) {
+            context.device = DeviceChoice::Cuda(Vec::new());
+        }
+        if let Some(device) = &global.device {
+            context.device = device.clone();
+            inherited.extend(["--device".to_owned(), device.to_string()]);
+        }
         let profile = Profile::load(&context);
         let given = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
         let mut arguments = vec![command_line(std::iter::once("lanework".to_owned()).chain(given))];

@@ -40,7 +40,7 @@ pub const LANES: [LaneQuestion; 5] = [
     LaneQuestion {
         name: "GPU",
         compares: "a batch on the GPU against every core",
-        absent: Some("this version has no GPU backend"),
+        absent: Some("`lanework study mayo-gpu` asks it, where there is one"),
     },
 ];
 

@@ -12,6 +12,9 @@ use lanework_lab::machine::Machine;
 use lanework_lab::record::ResultRow;
 use lanework_lab::subject::Subject;
 
+use device::{CUDA, DeviceChoice};
+
+pub mod device;
 pub mod integer;
 pub mod lanes;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -34,13 +37,21 @@ pub struct Context {
     pub peers: Option<PathBuf>,
     /// A newer gost-engine that somebody built, instead of the one among the peers.
     pub gost_engine: Option<PathBuf>,
+    /// The devices that may be used.
+    pub device: DeviceChoice,
 }
 
 impl Context {
     /// A context for these settings, without peers.
     #[must_use]
     pub fn new(settings: Settings) -> Context {
-        Context { cpu: settings.cpu(), settings, peers: None, gost_engine: None }
+        Context {
+            cpu: settings.cpu(),
+            settings,
+            peers: None,
+            gost_engine: None,
+            device: DeviceChoice::default(),
+        }
     }
 }
 
@@ -55,11 +66,13 @@ pub enum Depth {
     Full,
 }
 
-/// Every primitive with the names of its backends, available here or not.
+/// Every primitive with the names of its backends, available here or not; `cuda` among them where it has kernels for devices.
 #[must_use]
 pub fn primitives() -> Vec<(&'static str, Vec<&'static str>)> {
+    let mayo =
+        lanework_mayo::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).chain([CUDA]).collect();
     vec![
-        ("mayo", lanework_mayo::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
+        ("mayo", mayo),
         ("magma", lanework_magma::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
         ("integer", lanework_integer::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
         ("vdf", lanework_vdf::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
@@ -256,6 +269,8 @@ mod tests {
         assert!(of("magma=sse9").is_err_and(|e| e.contains("'sse9'")));
         assert!(of("mayo=sse9").is_err_and(|e| e.contains("'sse9'") && e.contains("portable")));
         assert!(of("sse9").is_err());
+        assert_eq!(of("mayo=cuda"), Ok(()));
+        assert!(of("magma=cuda").is_err_and(|e| e.contains("'cuda'")));
     }
 
     #[test]

@@ -20,8 +20,10 @@ use lanework_mayo::{
 };
 use rand_core::{TryCryptoRng, TryRng};
 
+use crate::device::{CUDA, DeviceChoice};
 use crate::{Context, Depth, missing, row, selects, skipped};
 
+pub mod cuda;
 #[cfg(feature = "peers")]
 pub mod peers;
 
@@ -71,7 +73,11 @@ impl Operation {
 const POOL: usize = 64;
 
 /// Items in a batch: a multiple of the usual core counts, and long enough that handing work out hardly counts.
-const BATCH: usize = 32;
+pub(crate) const BATCH: usize = 32;
+
+/// The same on a device, which is idle with fewer; and on an emulated one, which is slow.
+const DEVICE_BATCH: usize = 4096;
+const EMULATED_BATCH: usize = 2;
 
 fn path(params: &Params, operation: Operation) -> String {
     format!("mayo/{}/{}", params.path(), operation.name())
@@ -133,6 +139,11 @@ pub fn subject(context: &Context, params: &'static Params, operation: Operation)
         });
         subject = subject.with(variant.cores(threads).units(BATCH as u64));
     }
+    if context.device.is_asked() {
+        let emulated = matches!(context.device, DeviceChoice::Emulated(_));
+        let how = cuda::How::of(if emulated { EMULATED_BATCH } else { DEVICE_BATCH });
+        subject = subject.with(cuda::variant(context, params, operation, how));
+    }
     #[cfg(feature = "peers")]
     for variant in peers::variants(context, params, operation) {
         subject = subject.with(variant);
@@ -141,19 +152,22 @@ pub fn subject(context: &Context, params: &'static Params, operation: Operation)
 }
 
 /// The fastest backend of this CPU.
-fn fastest(cpu: &Cpu) -> Result<Engine, Unavailable> {
+pub(crate) fn fastest(cpu: &Cpu) -> Result<Engine, Unavailable> {
     Engine::choose(cpu, Select::Best).map_err(|u| Unavailable::because(u.to_string()))
 }
 
 /// What must hold before MAYO is timed: every backend that can run makes record 0 of the known answers, agrees with
 /// the specification on fresh inputs, and refuses damaged signatures.
-fn gate_rows(context: &Context, params: &'static Params) -> Vec<GateRow> {
+pub(crate) fn gate_rows(context: &Context, params: &'static Params) -> Vec<GateRow> {
     let mut rows = Vec::new();
     for engine in Engine::all(&context.cpu) {
         match engine {
             Ok(engine) => checks::run(engine, params, checks::Depth::Quick, &mut |r| rows.push(row(r))),
             Err(unavailable) => rows.push(skipped(&place(params), &unavailable)),
         }
+    }
+    if context.device.is_asked() {
+        rows.extend(cuda::gate_rows(context, params));
     }
     #[cfg(feature = "peers")]
     rows.extend(peers::gate_rows(context, params));
@@ -176,6 +190,8 @@ pub fn check(
         progress(&row);
         rows.push(row);
     };
+    let wanted = context.device != DeviceChoice::None || context.settings.requires(CUDA);
+    let mut devices = None;
     for params in Params::all() {
         if !pattern.is_empty() && !selects(pattern, &place(params)) {
             continue;
@@ -194,6 +210,12 @@ pub fn check(
                 }
                 Err(unavailable) => push(missing(context, &place(params), &unavailable)),
             }
+        }
+        if wanted {
+            let devices = devices.get_or_insert_with(|| {
+                Engine::choose(&context.cpu, Select::Best).and_then(|cpu| cuda::fleet(context, cpu))
+            });
+            cuda::check(context, devices, params, depth, &mut push);
         }
         #[cfg(feature = "peers")]
         peers::gate_rows(context, params).into_iter().for_each(&mut push);
@@ -351,7 +373,7 @@ fn one_by_one(
 }
 
 /// The same operation through the batch calls, `BATCH` at a time on a pool that outlives the samples.
-fn in_batches(
+pub(crate) fn in_batches(
     engine: Engine,
     maker: Engine,
     params: &'static Params,

@@ -5,7 +5,7 @@ mod answers;
 mod measure;
 mod original;
 mod page;
-mod phases;
+pub(super) mod phases;
 mod workload;
 
 use lanework_lab::study::Study;

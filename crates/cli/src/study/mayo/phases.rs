@@ -16,24 +16,25 @@ const TURNS: usize = 9;
 const SAMPLE_NS: u64 = 300_000;
 
 /// Phases in the order of the table.
-pub(super) const PHASES: [Phase; 4] = [Phase::Expansion, Phase::Products, Phase::System, Phase::Hashing];
+pub(in crate::study) const PHASES: [Phase; 4] =
+    [Phase::Expansion, Phase::Products, Phase::System, Phase::Hashing];
 
 /// One operation of one backend.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Profile {
-    pub(super) set: String,
-    pub(super) backend: &'static str,
-    pub(super) operation: &'static str,
+pub(in crate::study) struct Profile {
+    pub(in crate::study) set: String,
+    pub(in crate::study) backend: &'static str,
+    pub(in crate::study) operation: &'static str,
     /// Nanoseconds of the whole operation.
-    pub(super) whole_ns: f64,
+    pub(in crate::study) whole_ns: f64,
     /// The share of each of [`PHASES`], where the operation has it.
-    pub(super) shares: [Option<f64>; 4],
+    pub(in crate::study) shares: [Option<f64>; 4],
 }
 
 impl Profile {
     /// What no phase accounts for: packing, unpacking, wiping, and second attempts at signing. Below 0 when
     /// the phases alone ran slower than together.
-    pub(super) fn rest(&self) -> f64 {
+    pub(in crate::study) fn rest(&self) -> f64 {
         1.0 - self.shares.iter().flatten().sum::<f64>()
     }
 }
@@ -66,7 +67,7 @@ fn medians(clock: &dyn Clock, jobs: &mut [Box<dyn FnMut() + '_>]) -> Vec<f64> {
 }
 
 /// Every operation of every set on the given backends, as far as they run here, on one core.
-pub(super) fn profile(cpu: &Cpu, round: &str, backends: &[&str]) -> Result<Vec<Profile>, Failure> {
+pub(in crate::study) fn profile(cpu: &Cpu, round: &str, backends: &[&str]) -> Result<Vec<Profile>, Failure> {
     let clock = Monotonic::new();
     // Where the kernel will not pin, the profile is rougher and nothing else.
     let _pin = Pin::hold(None).and_then(|mut pin| pin.use_cores(1).map(|()| pin)).ok();

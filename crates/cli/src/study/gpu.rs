@@ -1,0 +1,42 @@
+//! `mayo-gpu`: what a GPU is worth for MAYO.
+#![forbid(unsafe_code)]
+
+mod device;
+mod figures;
+mod measure;
+mod original;
+mod page;
+mod verdict;
+
+use lanework_lab::study::Study;
+use serde_json::json;
+
+use super::{Entry, Found, document};
+use crate::args::WorkloadArgs;
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+use original::Plan;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "mayo-gpu",
+    toml: include_str!("../../../../studies/mayo-gpu/study.toml"),
+    template: include_str!("../../../../studies/mayo-gpu/study.md"),
+    run,
+    workload,
+};
+
+fn run(session: &Session, study: &Study, full: bool) -> Result<Found, Failure> {
+    let plan = Plan::of(study).map_err(Failure::input)?;
+    let measured = measure::measure(session, &study.name, &plan, full)?;
+    let page = page::page(&study.question, &plan, &measured, full);
+    let findings = json!({
+        "device": measured.missing.as_ref().map_or_else(|| json!(measured.names()), |why| json!({ "not_here": why })),
+        "emulated": measured.emulated, "checks": measured.checks, "memory": measured.memory,
+        "joules": measured.joules, "verdict": page.verdict,
+    });
+    Ok(Found { page: document(&page)?, findings, record: measured.record })
+}
+
+fn workload(_: &Session, _: &WorkloadArgs) -> Result<Outcome, Failure> {
+    Err(Failure::input("the study mayo-gpu has no workload of its own; its races are subjects"))
+}

@@ -1,0 +1,183 @@
+//! Devices from the command line: asked for, required, missing, and emulated; and the study that races them.
+
+mod common;
+
+#[cfg(feature = "study")]
+use std::fs;
+
+use common::{Place, code, json, stderr};
+
+#[cfg(feature = "study")]
+const STUDY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/mayo-gpu/");
+
+#[cfg(feature = "study")]
+fn stdout(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_device_that_is_not_there_is_an_error_that_says_why() {
+    let place = Place::new();
+    for args in [
+        &["--device", "4000000", "check", "mayo/round3/mayo2", "--quick"][..],
+        &["--device", "4000000", "bench", "mayo/round3/mayo2/sign"],
+        &[
+            "--device",
+            "4000000",
+            "mayo",
+            "keygen",
+            "--set",
+            "mayo2",
+            "--secret-key",
+            "s",
+            "--public-key",
+            "p",
+        ],
+    ] {
+        let output = place.run(args);
+        assert_eq!(code(&output), 3, "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("cuda is not available"), "{}", stderr(&output));
+    }
+    assert!(place.names().is_empty(), "no key was left behind");
+    let output = place.run(&["--device", "gpu0", "check", "mayo"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("none, cuda, or numbers"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_required_device_may_not_be_skipped() {
+    let place = Place::new();
+    let check = ["--json", "--device", "none", "check", "mayo/round3/mayo2", "--quick"];
+    let free = place.run(&check);
+    assert_eq!(code(&free), 0, "{}", stderr(&free));
+    let output = place.command(&check).env("LANEWORK_REQUIRE", "cuda").output().expect("it runs");
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    let rows = json(&output.stdout);
+    let row =
+        rows["results"].as_array().expect("rows").iter().find(|r| r["backend"] == "cuda").expect("a row");
+    assert_eq!(row["failed"], 1);
+    assert!(row["why"].as_str().is_some_and(|why| why.contains("required")), "{row}");
+    // Other primitives have no kernels for it.
+    let output = place.run(&["--backend", "magma=cuda", "check", "magma", "--quick"]);
+    assert_eq!(code(&output), 2);
+}
+
+/// The study's folder with less to do.
+#[cfg(feature = "study")]
+fn study(place: &Place) {
+    let folder = place.path("studies").join("mayo-gpu");
+    fs::create_dir_all(&folder).expect("a folder");
+    let text = fs::read_to_string(format!("{STUDY}study.toml")).expect("the question");
+    let (head, tail) = text.split_once("[quick]").expect("a quick form");
+    let (_, rest) = tail.split_once("[full]").expect("a full form");
+    let quick = "[quick]\nsets = [\"mayo2\"]\noperations = [\"keygen\", \"sign\", \"verify\"]\nbatches = [1, 2]\n\
+        seconds = 1.0\nlaunches = 1\njoules_seconds = 0.0\n";
+    fs::write(folder.join("study.toml"), format!("{head}{quick}\n[full]{rest}")).expect("a file");
+    fs::copy(format!("{STUDY}study.md"), folder.join("study.md")).expect("a file");
+}
+
+#[cfg(feature = "study")]
+#[test]
+fn without_a_device_the_study_says_so_and_runs_the_rest() {
+    let place = Place::new();
+    study(&place);
+    let output = place.run(&["--device", "none", "study", "mayo-gpu"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = stdout(&output);
+    for part in [
+        "64 operations in flight in every set, where its launch had 16 threads",
+        "are 481.8",
+        "No verdict on a GPU: none is here",
+        "unproven on hardware",
+        "| GPU, report ",
+        "554.41",
+        "keygen: PK_PRF",
+        "1070523",
+        "compute-sanitizer --tool racecheck",
+        "## Not here",
+        "Not told: none is to be used",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    assert!(!text.contains("PAYS"), "{text}");
+}
+
+#[cfg(feature = "emulated")]
+mod emulated {
+    use super::*;
+
+    #[test]
+    fn jobs_run_on_two_devices() {
+        let place = Place::new();
+        let device = ["--json", "--device", "emulated:2", "mayo"];
+        let run = |args: &[&str]| place.run(&[&device[..], args].concat());
+        let made = run(&["keygen", "--set", "mayo2", "--secret-key", "sk.pem", "--public-key", "pk.pem"]);
+        assert_eq!(code(&made), 0, "{}", stderr(&made));
+        let devices = json(&made.stdout)["devices"].clone();
+        assert_eq!(devices.as_array().map(Vec::len), Some(2), "{devices}");
+        let names = ["a", "b", "c", "d", "e"];
+        names.iter().for_each(|name| place.put(name, name.as_bytes()));
+        let signed = run(&[&["sign", "--key", "sk.pem"][..], &names].concat());
+        assert_eq!(code(&signed), 0, "{}", stderr(&signed));
+        let on = |out: &std::process::Output| -> Vec<u64> {
+            let rows = json(&out.stdout)["devices"].clone();
+            assert!(rows.as_array().is_some_and(|r| r.iter().all(|d| d["trouble"].is_null())), "{rows}");
+            rows.as_array().expect("rows").iter().filter_map(|d| d["on_device"].as_u64()).collect()
+        };
+        assert_eq!(on(&signed).iter().sum::<u64>(), 5);
+        assert!(on(&signed).iter().all(|&n| n > 0), "both had some");
+        // The CPU is content with them, and the devices with each other's, but not with one that was changed.
+        let verify = [&["mayo", "verify", "--key", "pk.pem"][..], &names].concat();
+        assert_eq!(code(&place.run(&verify)), 0);
+        place.put("d", b"other");
+        let verified = run(&[&["verify", "--key", "pk.pem"][..], &names].concat());
+        assert_eq!(code(&verified), 1);
+        let results = json(&verified.stdout)["results"].clone();
+        let valid: Vec<bool> = results.as_array().expect("rows").iter().map(|r| r["valid"] == true).collect();
+        assert_eq!(valid, [true, true, true, false, true]);
+        assert_eq!(on(&verified).iter().sum::<u64>(), 5);
+    }
+
+    #[test]
+    fn checks_run_on_the_device() {
+        let place = Place::new();
+        let output = place.run(&["--json", "--device", "emulated", "check", "mayo/round3/mayo2", "--quick"]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let rows = json(&output.stdout)["results"].clone();
+        let rows: Vec<_> =
+            rows.as_array().expect("rows").iter().filter(|r| r["backend"] == "emulated").collect();
+        assert_eq!(rows.len(), 2, "{rows:?}");
+        assert!(
+            rows.iter().all(|r| r["failed"] == 0 && r["passed"].as_u64().is_some_and(|n| n > 0)),
+            "{rows:?}"
+        );
+    }
+
+    #[cfg(feature = "study")]
+    #[test]
+    fn the_study_runs_whole_and_gives_no_verdict() {
+        let place = Place::new();
+        let output = place.run(&[
+            "--device",
+            "emulated",
+            "study",
+            "mayo-gpu",
+            "--studies",
+            STUDY.trim_end_matches("mayo-gpu/"),
+        ]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let text = stdout(&output);
+        for part in [
+            "**Emulated.**",
+            "No verdict: the device is emulated",
+            "Not told: an emulated device uses no energy",
+            "agreement with the CPU, ",
+            "round 3 verify-expanded",
+            "pays from",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+        assert!(!text.contains("PAYS"), "{text}");
+        assert!(!text.contains("in mayo-gpu/"), "every variant raced\n{text}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Which devices a run may use: an axis of its own beside backends and threads.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use core::str::FromStr;
+
+use lanework_cpu::Unavailable;
+use lanework_cuda::Device;
+
+/// The name under which CUDA stands in tables, and can be forced and required like a backend.
+pub const CUDA: &str = "cuda";
+
+/// The devices for what can run on one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// Nobody said: checks take those that there are, jobs take none.
+    #[default]
+    Unasked,
+    /// No device, the CPU alone.
+    None,
+    /// The CUDA devices of these numbers; all that there are if there is no number.
+    Cuda(Vec<u32>),
+    /// So many emulated ones, for development: their times mean nothing.
+    Emulated(usize),
+}
+
+impl FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DeviceChoice, String> {
+        let wrong = || {
+            format!(
+                "'{text}' is no device: write none, cuda, or numbers as `lanework doctor` shows them (0 or 0,1)"
+            )
+        };
+        match text {
+            "none" => return Ok(DeviceChoice::None),
+            CUDA => return Ok(DeviceChoice::Cuda(Vec::new())),
+            "emulated" => return Ok(DeviceChoice::Emulated(1)),
+            _ => {}
+        }
+        if let Some(count) = text.strip_prefix("emulated:") {
+            return count
+                .parse()
+                .ok()
+                .filter(|n| (1..=8).contains(n))
+                .map(DeviceChoice::Emulated)
+                .ok_or_else(wrong);
+        }
+        let numbers: Vec<u32> =
+            text.split(',').map(|n| n.trim().parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
+        let mut once = numbers.clone();
+        once.sort_unstable();
+        once.dedup();
+        // Each device has one place in a list: twice the same would share nothing out.
+        if once.len() == numbers.len() { Ok(DeviceChoice::Cuda(numbers)) } else { Err(wrong()) }
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceChoice::Unasked => f.write_str("those there are"),
+            DeviceChoice::None => f.write_str("none"),
+            DeviceChoice::Cuda(numbers) if numbers.is_empty() => f.write_str(CUDA),
+            DeviceChoice::Cuda(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+                f.write_str(&numbers.join(","))
+            }
+            DeviceChoice::Emulated(count) => write!(f, "emulated:{count}"),
+        }
+    }
+}
+
+impl DeviceChoice {
+    /// Whether a device was asked for, so that to go on without one would be wrong.
+    #[must_use]
+    pub fn is_asked(&self) -> bool {
+        matches!(self, DeviceChoice::Cuda(_) | DeviceChoice::Emulated(_))
+    }
+
+    /// What variants on these devices are called.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        if matches!(self, DeviceChoice::Emulated(_)) { "emulated" } else { CUDA }
+    }
+
+    /// Opens them.
+    ///
+    /// # Errors
+    /// What is not there and why; with [`DeviceChoice::None`] that none is to be used.
+    pub fn open(&self) -> Result<Vec<Device>, Unavailable> {
+        let missing = |why: String| Unavailable { what: self.name().to_owned(), why };
+        let numbers = match self {
+            DeviceChoice::None => return Err(missing("none is to be used (--device none)".to_owned())),
+            DeviceChoice::Emulated(count) => return emulated(*count).map_err(missing),
+            DeviceChoice::Cuda(numbers) if !numbers.is_empty() => numbers.clone(),
+            DeviceChoice::Cuda(_) | DeviceChoice::Unasked => {
+                let cards = lanework_cuda::devices().map_err(|u| missing(u.why))?;
+                cards.iter().map(|card| card.ordinal).collect()
+            }
+        };
+        let open = |n| {
+            Device::open(n).map_err(|e| match e {
+                lanework_cuda::Error::Unavailable(u) => missing(u.why),
+                e => missing(e.to_string()),
+            })
+        };
+        numbers.into_iter().map(open).collect()
+    }
+}
+
+#[cfg(feature = "emulated")]
+fn emulated(count: usize) -> Result<Vec<Device>, String> {
+    Ok((0..count).map(|_| Device::emulated(lanework_cuda::Emulation::default()).0).collect())
+}
+
+#[cfg(not(feature = "emulated"))]
+fn emulated(_: usize) -> Result<Vec<Device>, String> {
+    Err("this build has no emulated device; build with the feature `emulated`, which takes a C++ compiler"
+        .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_read_and_written() {
+        for (text, choice) in [
+            ("none", DeviceChoice::None),
+            ("cuda", DeviceChoice::Cuda(vec![])),
+            ("1", DeviceChoice::Cuda(vec![1])),
+            ("2,0", DeviceChoice::Cuda(vec![2, 0])),
+            ("emulated:2", DeviceChoice::Emulated(2)),
+        ] {
+            assert_eq!(text.parse(), Ok(choice.clone()), "{text}");
+            assert_eq!(choice.to_string().parse(), Ok(choice), "{text}");
+        }
+        for text in ["", "gpu", "0,", "0,0", "-1", "emulated:0", "emulated:99"] {
+            let why = text.parse::<DeviceChoice>().unwrap_err();
+            assert!(why.contains(text) && why.contains("doctor"), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_to_be_used_is_not_opened() {
+        assert!(DeviceChoice::None.open().is_err_and(|u| u.why.contains("--device none")));
+        // No machine has so many.
+        assert!(DeviceChoice::Cuda(vec![4_000_000]).open().is_err());
+        assert_eq!(DeviceChoice::Emulated(2).open().is_ok(), cfg!(feature = "emulated"));
+    }
+}
