@@ -1,4 +1,4 @@
-//! Two builds of one command, in pairs: what became faster or slower between them.
+//! Builds of one command, in pairs: what became faster or slower from one to another.
 //!
 //! Builds cannot share a process, so the unit is a short process: old, new, new, old, each timing the same variant of the same
 //! subject for a moment, each giving its median. Memory layout differs by process and is averaged out with everything else. The
@@ -9,11 +9,13 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
+use crate::gate::GateRow;
 use crate::launch::{LaunchError, Worker};
 use crate::pairing::{LaunchSamples, Pair, Plan, Series};
-use crate::race::analyse;
+use crate::race::{Outcome, analyse};
 use crate::record::ResultRow;
-use crate::stats::{least_pairs, median};
+use crate::stats::{Rng, least_pairs, median};
+use crate::subject::Facts;
 
 /// One of the builds.
 #[derive(Debug, Clone)]
@@ -44,10 +46,139 @@ impl Contender {
         Ok(Self { name: name.into(), worker: Worker::new(args)? })
     }
 
+    /// Lets the build pass its own gate, without which it is not timed.
+    ///
+    /// # Errors
+    /// [`LaunchError`], naming the build, when its gate refuses it or it does not answer.
+    pub fn admit(self, plan: &Plan) -> Result<Admitted, LaunchError> {
+        let gate = self.sample(&moment(plan, 1), 0, false).map_err(|e| named(&self.name, e))?.gate;
+        Ok(Admitted { contender: self, gate })
+    }
+
     /// One process. The first passes the gate, for a build is not timed before its own checks have passed.
     fn sample(&self, plan: &Plan, launch: u32, gate_passed: bool) -> Result<LaunchSamples, LaunchError> {
         self.worker.sample(plan, launch, gate_passed)
     }
+}
+
+/// A build that has passed its gate.
+#[derive(Debug, Clone)]
+pub struct Admitted {
+    contender: Contender,
+    gate: Vec<GateRow>,
+}
+
+impl Admitted {
+    /// What its gate checked.
+    #[must_use]
+    pub fn gate(&self) -> &[GateRow] {
+        &self.gate
+    }
+
+    /// The same build at another job that stands behind the same gate.
+    #[must_use]
+    pub fn at<A: Into<OsString>>(&self, name: impl Into<String>, args: impl IntoIterator<Item = A>) -> Self {
+        let worker = self.contender.worker.clone().with(args);
+        Self { contender: Contender { name: name.into(), worker }, gate: self.gate.clone() }
+    }
+
+    /// The median time of one process, and what ran in it.
+    fn time(&self, plan: &Plan, launch: u32) -> Result<(f64, Facts), LaunchError> {
+        let name = &self.contender.name;
+        let samples = self.contender.sample(plan, launch, true).map_err(|e| named(name, e))?;
+        let ns = time(&samples)
+            .ok_or_else(|| LaunchError::Failed { launch, why: format!("{name} gave no times") })?;
+        Ok((ns, samples.baseline_facts))
+    }
+}
+
+/// An error that says which build it is about.
+fn named(name: &str, error: LaunchError) -> LaunchError {
+    match error {
+        LaunchError::Refused { subject, gate } => {
+            LaunchError::Refused { subject: format!("{subject} of {name}"), gate }
+        }
+        LaunchError::NoAnswer { launch, why } => {
+            LaunchError::NoAnswer { launch, why: format!("{name}: {why}") }
+        }
+        LaunchError::Failed { launch, why } => LaunchError::Failed { launch, why: format!("{name}: {why}") },
+        other => other,
+    }
+}
+
+/// What one process of `processes` gets of a plan; half of their time goes into starting and warming.
+fn moment(plan: &Plan, processes: u64) -> Plan {
+    Plan {
+        budget_ns: (plan.budget_ns / (2 * processes)).clamp(8_000_000, 2_000_000_000),
+        warm_up_ns: 3_000_000,
+        launches: 1,
+        ..plan.clone()
+    }
+}
+
+/// Races several builds against one for about `plan.budget_ns`, in `rounds` rounds, but at least as many as an interval takes. A
+/// round has a pair for each of `new` and one of `old` against itself, in an order shuffled anew. Above 1, the new one is faster.
+///
+/// # Errors
+/// [`LaunchError`], naming the build, when one does not answer or gives no times.
+pub fn race_all(
+    subject: &str,
+    old: &Admitted,
+    new: &[Admitted],
+    rounds: usize,
+    plan: &Plan,
+) -> Result<Outcome, LaunchError> {
+    let rounds = rounds.max(least_pairs(plan.rules.alpha));
+    let moment = moment(plan, 4 * (new.len() as u64 + 1) * rounds as u64);
+    let mut rng = Rng::new(plan.seed);
+    let mut launch = 0;
+    let mut launches = Vec::with_capacity(rounds);
+    for round in 0..rounds {
+        let mut once = |who: &Admitted| {
+            launch += 1;
+            who.time(&moment, launch)
+        };
+        let mut order: Vec<usize> = (0..=new.len()).collect();
+        for i in (1..order.len()).rev() {
+            order.swap(i, rng.below(i + 1));
+        }
+        let mut found: Vec<Option<Series>> = vec![None; new.len() + 1];
+        let mut old_facts = Facts::default();
+        for index in order {
+            // The last one is the control.
+            let other = new.get(index).unwrap_or(old);
+            let [(a, _), (b, facts), (c, _), (d, of_old)] =
+                [once(old)?, once(other)?, once(other)?, once(old)?];
+            old_facts = of_old;
+            found[index] = Some(Series {
+                variant: other.contender.name.clone(),
+                facts,
+                cores: 1,
+                iterations: [1, 1],
+                ticks: None,
+                pairs: vec![Pair { baseline: [a, d], variant: [b, c] }],
+            });
+        }
+        let mut series: Vec<Series> = found.into_iter().flatten().collect();
+        let control =
+            series.pop().ok_or(LaunchError::Failed { launch, why: "a round without a control".into() })?;
+        launches.push(LaunchSamples {
+            launch: round as u32,
+            subject: subject.to_owned(),
+            baseline: old.contender.name.clone(),
+            baseline_facts: old_facts,
+            bytes: None,
+            counted: None,
+            gate: Vec::new(),
+            control,
+            series,
+            not_here: Vec::new(),
+            clock: String::new(),
+            clock_step_ns: 0,
+            remarks: Vec::new(),
+        });
+    }
+    analyse(&launches, plan).map_err(LaunchError::Merge)
 }
 
 /// The time of the baseline in one process: the median of all its samples.

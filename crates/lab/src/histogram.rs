@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use crate::record::Record;
+
 /// Values of a cluster are at most so much above its least one, in percent.
 pub const WIDTH: u64 = 25;
 
@@ -80,9 +82,80 @@ impl fmt::Display for Histogram {
     }
 }
 
+/// So many units of work are counted together, as the cycles of one are too few to tell apart.
+const UNITS: f64 = 1000.0;
+
+/// Every contestant of a record's races by its clusters of core cycles for 1,000 units of work, at the clock of the calibration chain;
+/// of nanoseconds where the core's clock is not known. What is no time is left out.
+#[must_use]
+pub fn render(record: &Record) -> String {
+    let ghz = record.machine.ghz();
+    let unit = ghz.map_or("nanoseconds".to_owned(), |ghz| format!("core cycles at {ghz:.3} GHz"));
+    let clusters = |samples: &mut dyn Iterator<Item = f64>| {
+        let counts: Vec<u64> = samples.map(|ns| (ns * ghz.unwrap_or(1.0) * UNITS).round() as u64).collect();
+        Histogram::of(&counts)
+    };
+    let mut races: Vec<(&str, &str)> = Vec::new();
+    for row in record.results.iter().filter(|r| r.unit == "ns") {
+        if !races.contains(&(&row.subject, &row.baseline)) {
+            races.push((&row.subject, &row.baseline));
+        }
+    }
+    let mut out = String::new();
+    for (subject, baseline) in races {
+        let rows = || {
+            record
+                .results
+                .iter()
+                .filter(move |r| r.subject == subject && r.baseline == baseline && r.unit == "ns")
+        };
+        let of = rows().find_map(|r| r.counted.as_deref()).unwrap_or("operations");
+        out += &format!("{subject}: {unit} for 1,000 {of}, clusters of samples at most {WIDTH} % wide\n");
+        let own = clusters(&mut rows().flat_map(|r| r.baseline_samples.iter().copied()));
+        out += &format!("\n{baseline} (baseline), {} samples\n{own}", own.samples());
+        for row in rows() {
+            let own = clusters(&mut row.samples.iter().copied());
+            out += &format!("\n{}, {} samples\n{own}", row.variant, own.samples());
+        }
+        out += "\n";
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Monotonic;
+    use crate::machine::{Calibration, Fact, Machine};
+
+    #[test]
+    fn a_record_is_shown_in_cycles_of_a_thousand() {
+        let mut record = Record::new("s", "lanework bench s", Machine::inspect(&Monotonic::new(), vec![]));
+        let chain = |ghz| Fact::Known(Calibration { best_ghz: ghz, median_ghz: ghz, worst_ghz: ghz });
+        record.machine.calibration_before = chain(3.5);
+        record.machine.calibration_after = chain(4.5);
+        let row = |unit: &str, variant: &str, samples: [f64; 4]| {
+            serde_json::json!({
+                "subject": "s/op", "variant": variant, "baseline": "plain", "ratio": 1.0, "low": 1.0, "high": 1.0, "noise": 0.0,
+                "verdict": "same", "unit": unit, "median": 1.0, "mean": 1.0, "min": 1.0, "q1": 1.0, "q3": 1.0, "ticks": null,
+                "baseline_median": 2.0, "baseline_mean": 2.0, "baseline_min": 2.0, "margin": 0.005, "detectable": 0.01,
+                "backend": variant, "baseline_backend": "plain", "cores": 1, "iterations": [1, 1], "launch_pairs": [2],
+                "samples": samples, "baseline_samples": [2.93, 2.93, 2.93, 2.93],
+            })
+        };
+        for r in [row("ns", "wide", [1.0, 1.0, 1.0, 10.0]), row("kib", "wide", [5.0; 4])] {
+            record.results.push(serde_json::from_value(r).expect("a row"));
+        }
+        let text = render(&record);
+        assert_eq!(
+            text,
+            "s/op: core cycles at 4.000 GHz for 1,000 operations, clusters of samples at most 25 % wide\n\n\
+             plain (baseline), 4 samples\n100%: 11720\n\nwide, 4 samples\n75%: 4000\n25%: 40000\n\n"
+        );
+        record.machine.calibration_before = Fact::Missing { missing: "no chain".into() };
+        assert!(render(&record).contains("s/op: nanoseconds for 1,000 operations"));
+        assert!(render(&record).contains("100%: 2930\n"));
+    }
 
     #[test]
     fn clusters_are_told_apart_and_shares_rounded_down() {

@@ -152,6 +152,12 @@ impl Worker {
         }
     }
 
+    /// The same executable with other arguments.
+    #[must_use]
+    pub(crate) fn with<A: Into<OsString>>(self, args: impl IntoIterator<Item = A>) -> Self {
+        Self { args: args.into_iter().map(Into::into).collect(), ..self }
+    }
+
     /// What one process measures under `plan`, of which it gets the whole budget if the plan has one launch.
     ///
     /// # Errors

@@ -355,6 +355,13 @@ impl Machine {
             Fact::of(calibrate(clock, 21), "the chain is not written for this architecture");
     }
 
+    /// The clock that the core ran at, in GHz: the mean of the calibration chain before the races and after them.
+    #[must_use]
+    pub fn ghz(&self) -> Option<f64> {
+        let before = self.calibration_before.known()?.median_ghz;
+        Some(self.calibration_after.known().map_or(before, |after| f64::midpoint(before, after.median_ghz)))
+    }
+
     /// How far the core's frequency went between the two calibrations, as a fraction; `None` without both.
     #[must_use]
     pub fn frequency_drift(&self) -> Option<f64> {

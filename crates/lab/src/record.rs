@@ -201,6 +201,12 @@ pub struct Record {
     /// What went less well than planned.
     #[serde(default)]
     pub remarks: Vec<String>,
+    /// What a study says beyond its rows, as Markdown: the page that it printed, with its tables and its verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<String>,
+    /// The same as data, in a shape of the study's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub findings: Option<serde_json::Value>,
 }
 
 /// Why a record could not be read or written.
@@ -312,6 +318,8 @@ impl Record {
             not_here: Vec::new(),
             gate: Vec::new(),
             remarks: Vec::new(),
+            page: None,
+            findings: None,
         }
     }
 

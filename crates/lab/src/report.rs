@@ -7,6 +7,7 @@
 mod axis;
 pub mod chart;
 mod figures;
+mod prose;
 
 use std::fmt;
 
@@ -89,6 +90,8 @@ struct Chapter {
     gates: Sheet,
     gates_line: String,
     verdicts: Vec<(String, usize)>,
+    /// A study's own page, as HTML; empty where the record has none.
+    prose: String,
     sections: Vec<Section>,
     not_here: Vec<String>,
     remarks: Vec<String>,
@@ -293,6 +296,7 @@ fn chapter(index: usize, record: &Record) -> Result<Chapter, ReportError> {
         ),
         gates_line,
         verdicts,
+        prose: record.page.as_deref().map(prose::html).unwrap_or_default(),
         sections,
         not_here: table::folded(
             record.not_here.iter().map(|n| (n.subject.as_str(), n.variant.as_str(), n.why.as_str())),

@@ -248,7 +248,8 @@ pub fn render(record: &Record, style: Style) -> String {
 
 /// Lines about (subject, variant, text), in order of first appearance; what is said of one variant in the same words for
 /// several subjects is said once.
-pub(crate) fn folded<'a>(said: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> Vec<String> {
+#[must_use]
+pub fn folded<'a>(said: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> Vec<String> {
     let mut groups: Vec<(&str, &str, Vec<&str>)> = Vec::new();
     for (subject, variant, text) in said {
         match groups.iter_mut().find(|(v, t, _)| (*v, *t) == (variant, text)) {

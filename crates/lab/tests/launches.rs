@@ -6,6 +6,7 @@ use std::env;
 use std::io::{self, Write};
 
 use common::{World, open_gate, plan, row};
+use lanework_lab::binaries::{Contender, race_all};
 use lanework_lab::gate::{Gate, GateError};
 use lanework_lab::launch::{LaunchError, Worker, is_worker, serve};
 use lanework_lab::pairing::Plan;
@@ -21,8 +22,11 @@ fn worker(what: &str) -> io::Result<()> {
         "shut" => Gate::new(|| Ok(vec![row(5, 2)])),
         _ => open_gate(),
     };
-    let baseline =
-        if what == "homeless" { world.absent("plain", "not built") } else { world.variant("plain", 1000.0) };
+    let baseline = match what {
+        "homeless" => world.absent("plain", "not built"),
+        "slower" => world.variant("plain", 1030.0),
+        _ => world.variant("plain", 1000.0),
+    };
     let subject = Subject::new("planted/job", gate, baseline)
         .with(world.variant("wide", 250.0 * shift))
         .with(world.variant("twin", 1000.0 * shift));
@@ -43,6 +47,37 @@ fn race(what: &str, plan: &Plan) -> Result<(lanework_lab::race::Outcome, usize, 
     let mut told = Vec::new();
     let (outcome, launches) = worker.race(plan, |done, _| told.push(done))?;
     Ok((outcome, launches.len(), told))
+}
+
+/// Three builds against one: the same again, a slower one, and one whose gate is shut.
+fn builds(plan: &Plan) {
+    let build =
+        |name: &str, what: &str| Contender::current(name, ["worker", what]).expect("known").admit(plan);
+    let [old, same, slower] = [("old", "race"), ("same", "race"), ("slow", "slower")]
+        .map(|(name, what)| build(name, what).expect("its gate opens"));
+    assert_eq!(old.gate(), [row(10, 0)]);
+    match build("broken", "shut") {
+        Err(LaunchError::Refused { subject, .. }) => assert!(subject.ends_with("of broken"), "{subject}"),
+        other => panic!("a shut gate let a build through: {other:?}"),
+    }
+    let outcome =
+        race_all("planted/job", &old, &[same, slower.at("slow twin", ["worker", "race"]), slower], 10, plan)
+            .expect("races");
+    let verdict = |name: &str| {
+        let row = outcome.results.iter().find(|r| r.variant == name).expect("it was raced");
+        assert_eq!((row.baseline.as_str(), &row.launch_pairs), ("old", &vec![1; 10]));
+        assert_eq!(row.backend, "plain after running");
+        (row.verdict, row.ratio)
+    };
+    assert_eq!(verdict("slow").0, Verdict::Slower);
+    assert!((verdict("slow").1 - 1.0 / 1.03).abs() < 0.005, "{}", verdict("slow").1);
+    assert!(!matches!(verdict("same").0, Verdict::Faster | Verdict::Slower), "{:?}", verdict("same"));
+    assert!(
+        !matches!(verdict("slow twin").0, Verdict::Faster | Verdict::Slower),
+        "{:?}",
+        verdict("slow twin")
+    );
+    assert!(outcome.control.is_some());
 }
 
 fn main() {
@@ -101,5 +136,6 @@ fn main() {
         Err(LaunchError::NoAnswer { launch: 0, why }) => assert!(why.contains("still running"), "{why}"),
         other => panic!("{other:?}"),
     }
+    builds(&plan);
     writeln!(io::stdout(), "launches: ok").expect("standard output is there");
 }

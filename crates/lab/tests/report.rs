@@ -37,6 +37,10 @@ fn record() -> Record {
     for r in record.results.iter_mut().filter(|r| r.variant == "avx512") {
         r.floor = Some(r.median / 2.0);
     }
+    record.page = Some(
+        "# Does it <u>pay</u>?\n\n| who | how much |\n|---|---:|\n| lanes | ×3.14159 |\n\n## Verdict\n\n- **HOLDS**: it is planted.\n"
+            .to_owned(),
+    );
     record
 }
 
@@ -65,6 +69,9 @@ fn everything_of_a_record_is_on_the_page() {
         "hardware counters",
         "one process: effects of memory layout",
         "CPU features",
+        "<h3>Does it &lt;u&gt;pay&lt;/u&gt;?</h3>",
+        "×3.14159</td>",
+        "<strong>HOLDS</strong>: it is planted.",
     ] {
         has(&page, what);
     }
@@ -73,6 +80,19 @@ fn everything_of_a_record_is_on_the_page() {
     assert_eq!(page.matches("<svg ").count(), 3 * 2 + 3);
     assert_eq!(page.matches("</svg>").count(), 9);
     assert!(matches!(html(&[]), Err(ReportError::Nothing)));
+}
+
+#[test]
+fn what_a_study_says_is_kept_in_its_record() {
+    let mut record = record();
+    record.findings = Some(serde_json::json!({ "holds": true, "told": ["×3.14159"] }));
+    let again = Record::from_json(&record.to_packed_json().expect("packs")).expect("reads");
+    assert_eq!((&again.page, &again.findings), (&record.page, &record.findings));
+    record.page = None;
+    record.findings = None;
+    let plain = record.to_json().expect("text");
+    assert!(!plain.contains("\"page\"") && !plain.contains("\"findings\""));
+    assert!(!html(&[record]).expect("a page").contains("class=\"prose\""));
 }
 
 #[test]

@@ -26,12 +26,6 @@ pub(super) fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The clock that the core ran at: the mean of the calibration chain before and after.
-fn ghz(record: &Record) -> Option<f64> {
-    let before = record.machine.calibration_before.known()?.median_ghz;
-    Some(record.machine.calibration_after.known().map_or(before, |a| f64::midpoint(before, a.median_ghz)))
-}
-
 /// Everything that the rows of one primitive give: what is shown at once, and what is folded away.
 pub(super) fn of(record: &Record, rows: &[&ResultRow]) -> Result<(Vec<Figure>, Vec<Figure>), ChartError> {
     let mut races: Vec<(&str, &str, Vec<&ResultRow>)> = Vec::new();
@@ -107,7 +101,7 @@ fn spread(subject: &str, baseline: &str, rows: &[&ResultRow]) -> Result<Option<F
 
 /// Where the same operation was raced on several sizes.
 fn sizes(record: &Record, rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError> {
-    let ghz = ghz(record);
+    let ghz = record.machine.ghz();
     let mut groups: Vec<(&str, Vec<&ResultRow>)> = Vec::new();
     for row in rows.iter().filter(|r| r.bytes.is_some()) {
         let Some((family, _)) = row.subject.rsplit_once('/') else { continue };
