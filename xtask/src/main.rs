@@ -25,7 +25,7 @@ enum Verb {
     Cuda(cuda::Options),
     /// Build other people's implementations as shared libraries, outside the source tree.
     Peers(peers::Options),
-    /// Renew the README's tables from the committed records; with --check fail if they have drifted.
+    /// Renew the README's tables and the studies' results from the committed records; with --check fail if they have drifted.
     Readme(readme::Options),
     /// Tests under Miri and the sanitizers, and with mutated sources.
     Sound(sound::Options),

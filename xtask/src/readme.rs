@@ -1,15 +1,19 @@
-//! `cargo xtask readme`: the README's tables of figures, from the records that they come from.
+//! `cargo xtask readme`: the README's tables of figures and the results of the studies, from the records that they come from.
 //!
 //! Between `<!-- figures RECORD SUBJECT... -->` and `<!-- /figures -->` stands a table of that record: of each subject that one of the
-//! patterns selects, the fastest variant beside the baseline. Nobody types a figure.
+//! patterns selects, the fastest variant beside the baseline. RECORD is a file, or what a record is about (`bench-mayo`), which
+//! stands for the newest of it on every machine. `studies/<name>/results.md` is the page of the newest record of that study. Nobody types
+//! a figure.
 #![forbid(unsafe_code)]
+
+mod results;
 
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use lanework_lab::history;
+use lanework_lab::history::{self, Entry};
 use lanework_lab::record::{Record, ResultRow};
 use lanework_lab::table::{amount, times, verdict};
 
@@ -23,47 +27,72 @@ pub(crate) struct Options {
     /// Write nothing; fail if the file is not as its records have it.
     #[arg(long)]
     check: bool,
-    /// The file.
-    #[arg(default_value = "README.md")]
-    file: String,
+    /// Only this file; otherwise README.md and the results of all studies.
+    file: Option<String>,
 }
 
 pub(crate) fn run(options: &Options) -> ExitCode {
-    match renewed(options) {
-        Ok(said) => {
-            println!("{said}");
-            ExitCode::SUCCESS
-        }
-        Err(why) => {
-            eprintln!("{}: {why}", options.file);
-            ExitCode::FAILURE
+    let file = options.file.as_deref().unwrap_or("README.md");
+    let mut all = vec![renewed(Path::new(file), options.check).map_err(|why| format!("{file}: {why}"))];
+    if options.file.is_none() {
+        all.extend(results::renew_all(Path::new("."), options.check));
+    }
+    for line in &all {
+        match line {
+            Ok(said) => println!("{said}"),
+            Err(why) => eprintln!("{why}"),
         }
     }
+    if all.iter().all(Result::is_ok) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn renewed(options: &Options) -> Result<String, String> {
-    let path = Path::new(&options.file);
+/// The newest record of every study on every machine, in the folder of the repository.
+fn newest(root: &Path) -> Result<Vec<Entry>, String> {
+    let all = history::load_all(&root.join("records")).map_err(|e| e.to_string())?;
+    Ok(history::newest_of_each(all))
+}
+
+/// A record's file as seen from the folder `root`, with slashes.
+fn seen_from(root: &Path, file: &Path) -> String {
+    file.strip_prefix(root).unwrap_or(file).to_string_lossy().replace('\\', "/")
+}
+
+/// What stands at a mark.
+fn figures(root: &Path, what: &str) -> Result<String, String> {
+    let mut words = what.split_whitespace();
+    let record = words.next().ok_or("a mark names no record")?;
+    let patterns: Vec<&str> = words.collect();
+    if record.ends_with(".json") {
+        let entry = history::load(&root.join(record)).map_err(|e| e.to_string())?;
+        return table(record, &entry.record, &patterns);
+    }
+    let entries: Vec<Entry> = newest(root)?.into_iter().filter(|e| e.record.study == record).collect();
+    if entries.is_empty() {
+        return Ok(format!("No record of `{record}` is kept here yet.\n"));
+    }
+    let tables = entries.iter().map(|e| table(&seen_from(root, &e.path), &e.record, &patterns));
+    Ok(tables.collect::<Result<Vec<_>, _>>()?.join("\n"))
+}
+
+fn renewed(path: &Path, check: bool) -> Result<String, String> {
     let text = fs::read_to_string(path).map_err(|e| e.to_string())?;
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut tables = 0;
     let spliced = splice(&text, |what| {
         tables += 1;
-        let mut words = what.split_whitespace();
-        let record = words.next().ok_or("a mark names no record")?;
-        let entry = history::load(&folder.join(record)).map_err(|e| e.to_string())?;
-        table(record, &entry.record, &words.collect::<Vec<_>>())
+        figures(folder, what)
     })?;
     if tables == 0 {
         return Err(format!("it has no mark '{OPEN}...{END}'"));
     }
     if spliced == text {
-        return Ok(format!("{}: {tables} tables as their records have them", options.file));
+        return Ok(format!("{}: {tables} tables as their records have them", path.display()));
     }
-    if options.check {
+    if check {
         return Err("its tables are not as their records have them; `cargo xtask readme` renews them".into());
     }
     fs::write(path, spliced).map_err(|e| e.to_string())?;
-    Ok(format!("{}: {tables} tables renewed", options.file))
+    Ok(format!("{}: {tables} tables renewed", path.display()))
 }
 
 /// Puts what `make` makes between each pair of marks.
@@ -94,6 +123,11 @@ fn selected(patterns: &[&str], subject: &str) -> bool {
         pattern.split('/').all(|want| parts.next().is_some_and(|have| want == "*" || want == have))
     };
     patterns.is_empty() || patterns.iter().any(selects)
+}
+
+/// What a reader of a record's figures must know.
+fn remarks(record: &Record) -> String {
+    record.remarks.iter().map(|r| format!(" Remark: {r}.")).collect()
 }
 
 fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String> {
@@ -128,8 +162,10 @@ fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, Strin
     }
     let day = record.date.get(..10).unwrap_or("undated");
     out += &format!(
-        "\n{}, {day}, from [its record]({name}); made by `{}`.\n",
-        record.machine.cpu, record.command
+        "\n{}, {day}, from [its record]({name}); made by `{}`.{}\n",
+        record.machine.cpu,
+        record.command,
+        remarks(record)
     );
     Ok(out)
 }
@@ -188,15 +224,30 @@ mod tests {
         let file = folder.path().join("README.md");
         fs::write(&file, format!("# x\n<!-- figures {name} s -->\n×99 by hand\n<!-- /figures -->\n"))
             .expect("written");
-        let options = |check| Options { check, file: file.display().to_string() };
-        assert!(renewed(&options(true)).is_err_and(|e| e.contains("not as their records")));
-        assert!(renewed(&options(false)).is_ok());
+        assert!(renewed(&file, true).is_err_and(|e| e.contains("not as their records")));
+        assert!(renewed(&file, false).is_ok());
         let text = fs::read_to_string(&file).expect("read");
         assert!(text.contains("avx512 25.0 ns") && text.contains("×4.00") && !text.contains("×99"), "{text}");
-        assert!(renewed(&options(true)).is_ok());
+        assert!(renewed(&file, true).is_ok());
         fs::write(&file, text.replace("×4.00", "×5.00")).expect("written");
-        assert!(renewed(&options(true)).is_err());
+        assert!(renewed(&file, true).is_err());
+        // By what a record is about; the newest of it stands for all.
+        let mut newer = record.clone();
+        (newer.date, newer.results[1].ratio) = ("2999-01-01T00:00:00Z".into(), 8.0);
+        (newer.results[1].low, newer.results[1].high) = (8.0, 8.0);
+        newer.remarks.push("planted".into());
+        newer.save(&folder.path().join("records")).expect("saved");
+        record.save(&folder.path().join("records")).expect("saved");
+        fs::write(&file, "<!-- figures s -->\n<!-- /figures -->\n<!-- figures t -->\n<!-- /figures -->\n")
+            .expect("written");
+        assert!(renewed(&file, false).is_ok());
+        let text = fs::read_to_string(&file).expect("read");
+        assert!(
+            text.contains("×8.00") && !text.contains("×4.00") && text.contains("Remark: planted."),
+            "{text}"
+        );
+        assert!(text.contains("(records/") && text.contains("No record of `t` is kept here yet."), "{text}");
         fs::write(&file, "no marks").expect("written");
-        assert!(renewed(&options(true)).is_err_and(|e| e.contains("no mark")));
+        assert!(renewed(&file, true).is_err_and(|e| e.contains("no mark")));
     }
 }

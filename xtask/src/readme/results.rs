@@ -1,0 +1,118 @@
+//! `studies/<name>/results.md`: what the newest record of a study says, on every machine that has one.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lanework_lab::history::Entry;
+use lanework_lab::study::Study;
+
+use super::{newest, remarks, seen_from};
+
+/// The file for these records, which are all of one study.
+fn text(root: &Path, entries: &[&Entry]) -> String {
+    let mut out = String::from(
+        "<!-- Made by `cargo xtask readme` from the records that it names. Another record changes it; an edit is lost. -->\n",
+    );
+    for entry in entries {
+        let record = &entry.record;
+        let day = record.date.get(..10).unwrap_or("undated");
+        out += &format!(
+            "\n> {}, {day}, from [its record](../../{}); made by `{}`.{}\n\n",
+            record.machine.cpu,
+            seen_from(root, &entry.path),
+            record.command,
+            remarks(record)
+        );
+        out += record.page.as_deref().unwrap_or_default().trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+/// One study's file: renewed, or with `check` found to be as it should.
+fn renew(root: &Path, name: &str, entries: &[Entry], check: bool) -> Result<String, String> {
+    let file = root.join("studies").join(name).join("results.md");
+    let shown = seen_from(root, &file);
+    let wrong = |why: String| format!("{shown}: {why}");
+    let own: Vec<&Entry> =
+        entries.iter().filter(|e| e.record.study == name && e.record.page.is_some()).collect();
+    let found = match fs::read_to_string(&file) {
+        Ok(text) => Some(text),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+        Err(e) => return Err(wrong(e.to_string())),
+    };
+    if own.is_empty() {
+        return match found {
+            None => Ok(format!("studies/{name}: no record of it is kept here")),
+            Some(_) => Err(wrong("there is no record that it could come from".to_owned())),
+        };
+    }
+    let due = text(root, &own);
+    if found.as_ref() == Some(&due) {
+        return Ok(format!("{shown}: as {} records have it", own.len()));
+    }
+    if check {
+        return Err(wrong("it is not as its records have it; `cargo xtask readme` renews it".to_owned()));
+    }
+    fs::write(&file, due).map_err(|e| wrong(e.to_string()))?;
+    Ok(format!("{shown}: renewed from {} records", own.len()))
+}
+
+/// All studies of the repository at `root`.
+pub(super) fn renew_all(root: &Path, check: bool) -> Vec<Result<String, String>> {
+    let folder: PathBuf = root.join("studies");
+    let studies = match Study::list(&folder) {
+        Ok(studies) => studies,
+        Err(e) => return vec![Err(e.to_string())],
+    };
+    match newest(root) {
+        Ok(entries) => studies.iter().map(|s| renew(root, &s.name, &entries, check)).collect(),
+        Err(why) => vec![Err(why)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lanework_lab::clock::Monotonic;
+    use lanework_lab::machine::Machine;
+    use lanework_lab::record::Record;
+
+    use super::*;
+
+    #[test]
+    fn results_follow_their_record_and_nothing_else() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path();
+        let study = root.join("studies/planted");
+        fs::create_dir_all(&study).expect("created");
+        fs::write(study.join("study.toml"), "question = \"?\"").expect("written");
+        fs::write(study.join("study.md"), "page").expect("written");
+        let file = study.join("results.md");
+        let all = |check| renew_all(root, check).into_iter().collect::<Result<Vec<_>, _>>();
+        // No record: no file.
+        assert!(all(true).is_ok());
+        fs::write(&file, "×99 by hand").expect("written");
+        assert!(all(true).is_err_and(|e| e.contains("no record")) && all(false).is_err());
+        fs::remove_file(&file).expect("removed");
+
+        let mut record =
+            Record::new("planted", "lanework study planted", Machine::inspect(&Monotonic::new(), vec![]));
+        record.save(&root.join("records")).expect("saved");
+        assert!(all(true).is_ok(), "a record without a page is none of a study's results");
+        record.date = "2998-01-01T00:00:00Z".into();
+        record.page = Some("# Which?\n\n×4.00\n".into());
+        record.remarks.push("made under load".into());
+        let saved = record.save(&root.join("records")).expect("saved");
+        assert!(all(true).is_err_and(|e| e.contains("not as its records")));
+        assert!(all(false).is_ok() && all(true).is_ok());
+        let text = fs::read_to_string(&file).expect("read");
+        let link = format!("(../../{})", seen_from(root, &saved));
+        for part in ["# Which?", "×4.00", "2998-01-01", "Remark: made under load.", link.as_str()] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        fs::write(&file, text.replace("×4.00", "×5.00")).expect("written");
+        assert!(all(true).is_err());
+        assert!(all(false).is_ok() && fs::read_to_string(&file).expect("read").contains("×4.00"));
+    }
+}
