@@ -171,6 +171,19 @@ pub(crate) struct Output {
     // With a space, the DIR of `bench --save mayo` would swallow the subject.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "records")]
     pub(crate) save: Option<PathBuf>,
+    /// Keep a remark in the record, about what the run had to bear: "made while other work ran".
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) remark: Option<String>,
+}
+
+/// The form of a race's figures on a terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StyleName {
+    /// A table of ratios with their intervals and verdicts.
+    #[default]
+    Table,
+    /// Clusters of core cycles for 1,000 units of work, each with its share of the samples: "99%: 11719".
+    Histogram,
 }
 
 /// `bench`.
@@ -196,6 +209,9 @@ pub(crate) struct BenchArgs {
     /// With --process: refuse to time two commands that do not print the same.
     #[arg(long, requires = "process")]
     pub(crate) same_output: bool,
+    /// How the figures are printed.
+    #[arg(long, value_enum, value_name = "NAME", default_value_t, conflicts_with_all = ["list", "csv", "process"])]
+    pub(crate) style: StyleName,
     #[command(flatten)]
     pub(crate) effort: Effort,
     #[command(flatten)]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use lanework_lab::clock::Monotonic;
 use lanework_lab::gate::GateRow;
+use lanework_lab::histogram;
 use lanework_lab::launch::{self, LaunchError, Worker};
 use lanework_lab::machine::Machine;
 use lanework_lab::pairing::{Pinning, Plan};
@@ -14,7 +15,7 @@ use lanework_lab::record::Record;
 use lanework_lab::subject::Subject;
 use lanework_lab::table;
 
-use crate::args::{BenchArgs, CompareArgs, Effort, Output, RaceArgs};
+use crate::args::{BenchArgs, CompareArgs, Effort, Output, RaceArgs, StyleName};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -35,6 +36,10 @@ pub(crate) fn one_form(session: &Session, output: &Output) -> Result<(), Failure
 
 pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failure> {
     one_form(session, &args.output)?;
+    // The parser sees no conflict where `--json` stands before the verb.
+    if session.json && args.style != StyleName::Table {
+        return Err(Failure::input("--json and --style are two forms of one output; choose one"));
+    }
     if !args.process.is_empty() {
         return process::run(session, args);
     }
@@ -45,7 +50,14 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
     }
     let races = narrowed(subjects, args.baseline.as_deref(), &args.only)?;
     let name = if args.what.is_empty() { "bench".to_owned() } else { format!("bench-{}", args.what) };
-    report(session, &race_all(session, &name, &races, &args.effort)?, &args.output)
+    let mut record = race_all(session, &name, &races, &args.effort)?;
+    match args.style {
+        StyleName::Table => report(session, record, &args.output),
+        StyleName::Histogram => save_and_show(session, &mut record, &args.output, |record| {
+            print!("{}", histogram::render(record));
+            Ok(())
+        }),
+    }
 }
 
 pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<Outcome, Failure> {
@@ -56,7 +68,7 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<Outcome, 
     let only = [args.b.clone()];
     let races = narrowed(chosen(session, &args.what)?, Some(&args.a), &only)?;
     let name = format!("compare-{}-{}", args.a, args.b);
-    report(session, &race_all(session, &name, &races, &args.effort)?, &args.output)
+    report(session, race_all(session, &name, &races, &args.effort)?, &args.output)
 }
 
 fn chosen(session: &Session, what: &str) -> Result<Vec<Subject>, Failure> {
@@ -207,27 +219,28 @@ pub(crate) fn peer_builds(_: &Session) -> Vec<lanework_lab::machine::PeerBuild> 
 }
 
 /// Prints a record in the form asked for, and stores it if asked to.
-pub(crate) fn report(session: &Session, record: &Record, output: &Output) -> Result<Outcome, Failure> {
-    save_and_show(session, record, output, || show(session, record, output))
+pub(crate) fn report(session: &Session, mut record: Record, output: &Output) -> Result<Outcome, Failure> {
+    save_and_show(session, &mut record, output, |record| show(session, record, output))
 }
 
-/// Stores the record if asked to, then shows what there is to show. Stored first: under --json a failure to store must be
+/// Adds the remark, stores the record if asked to, then shows what there is to show. Stored first: under --json a failure to store must be
 /// the one object that is printed. Else the races have been run, and their figures are shown all the same.
 pub(crate) fn save_and_show(
     session: &Session,
-    record: &Record,
+    record: &mut Record,
     output: &Output,
-    show: impl FnOnce() -> Result<(), Failure>,
+    show: impl FnOnce(&Record) -> Result<(), Failure>,
 ) -> Result<Outcome, Failure> {
+    record.remarks.extend(output.remark.clone());
     let stored = match &output.save {
         Some(root) => record.save(root).map(|path| eprintln!("saved: {}", path.display())),
         None => Ok(()),
     };
     match stored {
         Err(e) if session.json => return Err(Failure::input(e)),
-        Ok(()) => show()?,
+        Ok(()) => show(record)?,
         Err(e) => {
-            show()?;
+            show(record)?;
             return Err(Failure::input(e));
         }
     }

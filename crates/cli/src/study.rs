@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod common;
+mod flags;
 mod gpu;
 mod ifma;
 mod magma;
@@ -37,12 +38,13 @@ struct Found {
     record: Record,
     /// What the template names.
     page: serde_json::Value,
-    /// What `--json` adds to the record.
+    /// The same as data, which the record keeps.
     findings: serde_json::Value,
 }
 
 /// Every study there is.
 const STUDIES: &[Entry] = &[
+    flags::ENTRY,
     ifma::ENTRY,
     self_check::ENTRY,
     magma::ENTRY,
@@ -96,27 +98,26 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
         return Err(Failure::input(format!("{option}: the study {} has no rows of assembly", entry.name)));
     }
     let (study, template) = entry.load(&args.studies)?;
-    let found = (entry.run)(session, &study, args)?;
-    let shown = bench::save_and_show(session, &found.record, &args.output, || {
+    let Found { mut record, mut page, findings } = (entry.run)(session, &study, args)?;
+    if let (Some(remark), Some(list)) = (&args.output.remark, page["remarks"].as_array_mut()) {
+        list.push(remark.clone().into());
+    }
+    let page = render(&template, &page).map_err(Failure::input)?;
+    // A study that checks something says whether it holds.
+    let holds = findings["holds"] != false;
+    record.page = Some(page.clone());
+    record.findings = Some(findings);
+    let shown = bench::save_and_show(session, &mut record, &args.output, |record| {
         if session.json {
-            println!("{}", as_json(&found)?);
+            print!("{}", record.to_json().map_err(Failure::input)?);
         } else if args.output.csv {
-            print!("{}", table::csv(&found.record.results));
+            print!("{}", table::csv(&record.results));
         } else {
-            print!("{}", render(&template, &found.page).map_err(Failure::input)?);
+            print!("{page}");
         }
         Ok(())
     })?;
-    // A study that checks something says whether it holds.
-    Ok(if found.findings["holds"] == false { Outcome::No } else { shown })
-}
-
-/// The record, with the study's own findings beside it.
-fn as_json(found: &Found) -> Result<serde_json::Value, Failure> {
-    let record = found.record.to_json().map_err(Failure::input)?;
-    let mut value: serde_json::Value = serde_json::from_str(&record).map_err(Failure::input)?;
-    value["findings"] = found.findings.clone();
-    Ok(value)
+    Ok(if holds { shown } else { Outcome::No })
 }
 
 fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {

@@ -100,7 +100,7 @@ pub(super) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
     }
     record.machine.finish(&clock);
     let usages: Vec<&Usage> = std::iter::once(&found.baseline).chain(&found.variants).collect();
-    super::save_and_show(session, &record, &args.output, || {
+    super::save_and_show(session, &mut record, &args.output, |record| {
         if session.json {
             let text = record.to_json().map_err(Failure::input)?;
             let mut value: serde_json::Value = serde_json::from_str(&text).map_err(Failure::input)?;
@@ -109,7 +109,7 @@ pub(super) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
         } else if args.output.csv {
             print!("{}", table::csv(&record.results));
         } else {
-            print!("{}", shown(&usages, &record, session));
+            print!("{}", shown(&usages, record, session));
         }
         Ok(())
     })

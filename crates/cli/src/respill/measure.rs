@@ -152,18 +152,16 @@ pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Fail
         input: 0,
         variants: raced,
     };
-    let record = record(session, &job, args)?;
+    let mut record = record(session, &job, args)?;
     let findings = findings(&job, &record.results, &Rules::default());
-    bench::save_and_show(session, &record, &args.output, || {
+    record.findings = Some(json!(findings));
+    bench::save_and_show(session, &mut record, &args.output, |record| {
         if session.json {
-            let mut whole: serde_json::Value =
-                serde_json::from_str(&record.to_json().map_err(Failure::input)?).map_err(Failure::input)?;
-            whole["findings"] = json!(findings);
-            println!("{whole}");
+            print!("{}", record.to_json().map_err(Failure::input)?);
         } else if args.output.csv {
             print!("{}", table::csv(&record.results));
         } else {
-            print!("{}", table::render(&record, session.style));
+            print!("{}", table::render(record, session.style));
             println!();
             print!("{}", shown(&findings));
         }

@@ -12,7 +12,7 @@ use lanework_lab::study::Study;
 use serde_json::json;
 
 use super::{Entry, Found, document};
-use crate::args::WorkloadArgs;
+use crate::args::{StudyArgs, WorkloadArgs};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 use original::Plan;
@@ -25,10 +25,10 @@ pub(super) const ENTRY: Entry = Entry {
     workload,
 };
 
-fn run(session: &Session, study: &Study, full: bool) -> Result<Found, Failure> {
+fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Failure> {
     let plan = Plan::of(study).map_err(Failure::input)?;
-    let measured = measure::measure(session, &study.name, &plan, full)?;
-    let page = page::page(&study.question, &plan, &measured, full);
+    let measured = measure::measure(session, &study.name, &plan, args.full)?;
+    let page = page::page(&study.question, &plan, &measured, args.full);
     let findings = json!({
         "device": measured.missing.as_ref().map_or_else(|| json!(measured.names()), |why| json!({ "not_here": why })),
         "emulated": measured.emulated, "checks": measured.checks, "memory": measured.memory,

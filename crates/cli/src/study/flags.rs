@@ -1,0 +1,36 @@
+//! `codegen-flags`: every CPU backend rebuilt under other flags of the compiler, and the builds raced.
+#![forbid(unsafe_code)]
+
+mod asked;
+mod build;
+mod measure;
+mod page;
+
+use lanework_lab::study::Study;
+use serde_json::json;
+
+use super::{Entry, Found, document};
+use crate::args::{StudyArgs, WorkloadArgs};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+use asked::Asked;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "codegen-flags",
+    toml: include_str!("../../../../studies/codegen-flags/study.toml"),
+    template: include_str!("../../../../studies/codegen-flags/study.md"),
+    run,
+    workload,
+};
+
+fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Failure> {
+    let asked = Asked::of(study).map_err(Failure::input)?;
+    let measured = measure::measure(session, &asked, args.full)?;
+    let page = page::page(&study.question, &asked, &measured, args.full);
+    let findings = json!({ "builds": measured.builds, "flags": page.flags, "told": page.verdict });
+    Ok(Found { page: document(&page)?, findings, record: measured.record })
+}
+
+fn workload(_: &Session, args: &WorkloadArgs) -> Result<Outcome, Failure> {
+    Err(Failure::input(format!("no workload '{}': this study races subjects alone", args.configuration)))
+}

@@ -1,0 +1,288 @@
+//! Building, admitting and racing.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use lanework_lab::binaries::{Admitted, Contender, race_all};
+use lanework_lab::clock::Monotonic;
+use lanework_lab::gate::GateRow;
+use lanework_lab::launch::LaunchError;
+use lanework_lab::machine::Machine;
+use lanework_lab::pairing::{NotHere, Plan};
+use lanework_lab::record::{Record, ResultRow};
+use lanework_lab::subject::Subject;
+use serde::Serialize;
+
+use super::ENTRY;
+use super::asked::{Asked, Flags, Mode};
+use super::build::Tree;
+use crate::outcome::Failure;
+use crate::ui::Session;
+
+/// A build and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Built {
+    pub(super) name: String,
+    pub(super) what: String,
+    pub(super) made_by: String,
+    /// The executable's size; nothing where there is none.
+    pub(super) kib: Option<u64>,
+}
+
+/// All that was found. A row's `extra` says which build and which backend it is about.
+pub(super) struct Measured {
+    pub(super) record: Record,
+    pub(super) builds: Vec<Built>,
+}
+
+/// How a backend in one of the builds is called in a record.
+fn label(backend: &str, build: &str) -> String {
+    format!("{backend} at {build}")
+}
+
+/// What a worker of any build is told, to time one backend alone.
+fn orders(subject: &str, backend: &str) -> Vec<String> {
+    ["__race", subject, "--baseline", backend].map(str::to_owned).to_vec()
+}
+
+fn refused(e: LaunchError) -> Failure {
+    match e {
+        LaunchError::Refused { .. } => Failure::refused(e),
+        _ => Failure::unavailable(e),
+    }
+}
+
+/// Whether two builds' gates checked the same, and found the same.
+fn same_answers(name: &str, baseline: &[GateRow], other: &[GateRow]) -> Result<(), String> {
+    let key = |r: &GateRow| (r.what.clone(), r.backend.clone(), r.passed, r.failed, r.skipped);
+    let [a, b] = [baseline, other].map(|rows| rows.iter().map(key).collect::<Vec<_>>());
+    if a.is_empty() || b.is_empty() {
+        return Err(format!("{name}: nothing was checked"));
+    }
+    let of_either = a.iter().filter(|row| !b.contains(row)).chain(b.iter().filter(|row| !a.contains(row)));
+    match of_either.map(|row| format!("{} ({})", row.0, row.1)).next() {
+        None => Ok(()),
+        Some(row) => {
+            Err(format!("{name}: its checks are not those of the baseline, or end otherwise: {row}"))
+        }
+    }
+}
+
+/// The backends of a subject that the mode wants: those that can run here, and why others cannot.
+fn backends(subject: &Subject, mode: &Mode) -> (Vec<String>, Vec<NotHere>) {
+    let primitive = subject.path().split('/').next().unwrap_or_default();
+    let known: Vec<&str> = lanework_subjects::primitives()
+        .into_iter()
+        .filter(|(name, _)| *name == primitive)
+        .flat_map(|(_, names)| names)
+        .collect();
+    let mut here = Vec::new();
+    let mut absent = Vec::new();
+    for variant in std::iter::once(subject.baseline()).chain(subject.challengers()) {
+        let name = variant.name();
+        if !known.contains(&name) || !mode.backends.iter().any(|want| want == "*" || want == name) {
+            continue;
+        }
+        match variant.prepare() {
+            Ok(_) => here.push(name.to_owned()),
+            Err(e) => absent.push(NotHere {
+                subject: subject.path().to_owned(),
+                variant: name.to_owned(),
+                why: e.to_string(),
+            }),
+        }
+    }
+    (here, absent)
+}
+
+/// Makes the builds: executables by name, and a row for each that was asked for.
+fn make(
+    session: &Session,
+    tree: &Tree,
+    asked: &Asked,
+    mode: &Mode,
+    record: &mut Record,
+) -> Result<(Vec<(String, PathBuf)>, Vec<Built>), Failure> {
+    let training: Vec<Vec<String>> = asked
+        .training
+        .iter()
+        .map(|subject| {
+            let seconds = asked.training_seconds.to_string();
+            ["bench", subject, "--launches", "1", "--seconds", &seconds, "--csv"].map(str::to_owned).to_vec()
+        })
+        .collect();
+    let wanted: Vec<&Flags> =
+        std::iter::once(&asked.baseline).chain(&mode.builds).filter_map(|name| asked.named(name)).collect();
+    let bar = session.progress(wanted.len() as u64, "building");
+    let mut found = Vec::new();
+    let mut rows = Vec::new();
+    for flags in wanted {
+        bar.set_message(flags.name.clone());
+        let made = tree.build(flags, &training);
+        let size = |path: &Path| std::fs::metadata(path).ok().map(|m| m.len() / 1024);
+        rows.push(Built {
+            name: flags.name.clone(),
+            what: flags.what.clone(),
+            made_by: tree.made_by(flags),
+            kib: made.as_deref().ok().and_then(size),
+        });
+        match made {
+            Ok(path) => found.push((flags.name.clone(), path)),
+            Err(why) if flags.name == asked.baseline => return Err(Failure::unavailable(why)),
+            Err(why) => record.not_here.push(NotHere {
+                subject: "every subject".to_owned(),
+                variant: format!("build {}", flags.name),
+                why,
+            }),
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    if found.len() < 2 {
+        return Err(Failure::unavailable("none of the builds to race against the baseline could be made"));
+    }
+    Ok((found, rows))
+}
+
+/// Every build's admission to the races behind one gate.
+fn admit(
+    builds: &[(String, PathBuf)],
+    subject: &str,
+    backend: &str,
+    plan: &Plan,
+) -> Result<Vec<Admitted>, Failure> {
+    let admitted = builds
+        .iter()
+        .map(|(name, path)| {
+            Contender::new(label(backend, name), path, orders(subject, backend)).admit(plan).map_err(refused)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    if let Some((first, rest)) = admitted.split_first() {
+        for ((name, _), other) in builds[1..].iter().zip(rest) {
+            same_answers(name, first.gate(), other.gate()).map_err(Failure::refused)?;
+        }
+    }
+    Ok(admitted)
+}
+
+/// Everything.
+pub(super) fn measure(session: &Session, asked: &Asked, full: bool) -> Result<Measured, Failure> {
+    let mode = if full { &asked.full } else { &asked.quick };
+    let tree = Tree::find().map_err(Failure::unavailable)?;
+    let clock = Monotonic::new();
+    let mut record = Record::new(ENTRY.name, &session.command, Machine::inspect(&clock, Vec::new()));
+    let mut jobs = Vec::new();
+    for path in &mode.subjects {
+        let subject = lanework_subjects::find(&session.context, path)
+            .ok_or_else(|| Failure::input(format!("{}/study.toml: no subject '{path}'", ENTRY.name)))?;
+        let (here, absent) = backends(&subject, mode);
+        record.not_here.extend(absent);
+        jobs.extend(here.into_iter().map(|backend| (path.clone(), backend)));
+    }
+    let (builds, rows) = make(session, &tree, asked, mode, &mut record)?;
+    for built in &rows {
+        record.machine.more.insert(format!("build {}", built.name), built.made_by.clone());
+    }
+    let plan = Plan { budget_ns: (mode.seconds * 1e9) as u64, launches: 1, ..Plan::default() };
+    // What the machine card says of calibration began before the builds.
+    record.machine.calibration_before = Machine::inspect(&clock, Vec::new()).calibration_before;
+    let bar = session.progress(jobs.len() as u64, "racing");
+    let mut behind: BTreeMap<String, Vec<Admitted>> = BTreeMap::new();
+    for (subject, backend) in &jobs {
+        bar.set_message(label(backend, subject));
+        // Operations of one parameter set stand behind one gate; each build passes it once.
+        let set = subject.rsplit_once('/').map_or(subject.as_str(), |(set, _)| set).to_owned();
+        if !behind.contains_key(&set) {
+            let admitted = admit(&builds, subject, backend, &plan)?;
+            record.gate.extend(admitted.iter().zip(&builds).flat_map(|(build, (name, _))| {
+                let named =
+                    |row: &GateRow| GateRow { what: format!("{}, at {name}", row.what), ..row.clone() };
+                build.gate().iter().map(named).collect::<Vec<_>>()
+            }));
+            behind.insert(set.clone(), admitted);
+        }
+        let contenders: Vec<Admitted> = behind
+            .get(&set)
+            .into_iter()
+            .flatten()
+            .zip(&builds)
+            .map(|(build, (name, _))| build.at(label(backend, name), orders(subject, backend)))
+            .collect();
+        let Some((baseline, others)) = contenders.split_first() else { continue };
+        let mut outcome = race_all(subject, baseline, others, mode.rounds, &plan).map_err(refused)?;
+        for row in &mut outcome.results {
+            tag(row, backend);
+        }
+        record.add(outcome);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    record.machine.finish(&clock);
+    Ok(Measured { record, builds: rows })
+}
+
+/// Says in a row of its own which build and backend it is about.
+pub(super) fn tag(row: &mut ResultRow, backend: &str) {
+    let build = row.variant.rsplit(' ').next().unwrap_or_default().to_owned();
+    row.extra.insert("build".to_owned(), build.into());
+    row.extra.insert("of_backend".to_owned(), backend.into());
+}
+
+/// What [`tag`] said: the build and the backend.
+pub(super) fn tagged(row: &ResultRow) -> Option<(&str, &str)> {
+    Some((row.extra.get("build")?.as_str()?, row.extra.get("of_backend")?.as_str()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use lanework_cpu::Settings;
+    use lanework_subjects::Context;
+
+    use super::super::asked::tests::asked;
+    use super::*;
+
+    fn gate(what: &str, passed: u64) -> GateRow {
+        GateRow {
+            what: what.into(),
+            backend: "avx2".into(),
+            passed,
+            failed: 0,
+            skipped: 0,
+            why: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_build_that_checks_less_or_answers_otherwise_is_not_raced() {
+        let right = [gate("known answers", 100), gate("agreement", 5)];
+        assert_eq!(same_answers("o1", &right, &right), Ok(()));
+        assert_eq!(same_answers("o1", &right, &[right[1].clone(), right[0].clone()]), Ok(()));
+        let mut wrong = right.clone();
+        (wrong[0].passed, wrong[0].failed) = (99, 1);
+        for other in [
+            vec![],
+            vec![right[0].clone()],
+            vec![gate("known answers", 99), right[1].clone()],
+            wrong.to_vec(),
+        ] {
+            assert!(same_answers("o1", &right, &other).is_err_and(|e| e.starts_with("o1: ")));
+        }
+        assert!(same_answers("o1", &[], &[]).is_err());
+    }
+
+    #[test]
+    fn only_backends_are_raced_and_only_those_asked_for() {
+        let context = Context::new(Settings::default());
+        let mut mode = asked().full;
+        for path in mode.subjects.iter().chain(&asked().quick.subjects) {
+            let subject = lanework_subjects::find(&context, path).expect("the study names real subjects");
+            let (here, _) = backends(&subject, &mode);
+            assert!(here.iter().any(|b| b == "portable"), "{path}: {here:?}");
+            assert!(here.iter().all(|b| !b.contains('+')), "{path}: {here:?}");
+        }
+        mode.backends = vec!["portable".to_owned()];
+        let subject = lanework_subjects::find(&context, &mode.subjects[0]).expect("a subject");
+        assert_eq!(backends(&subject, &mode).0, ["portable"]);
+    }
+}
