@@ -71,7 +71,7 @@ fn study(place: &Place) {
     let (head, tail) = text.split_once("[quick]").expect("a quick form");
     let (_, rest) = tail.split_once("[full]").expect("a full form");
     let quick = "[quick]\nsets = [\"mayo2\"]\noperations = [\"keygen\", \"sign\", \"verify\"]\nbatches = [1, 2]\n\
-        seconds = 1.0\nlaunches = 1\njoules_seconds = 0.0\n";
+        seconds = 1.0\nlaunches = 1\njoules_seconds = 0.0\nthread_launches = [[1, 2]]\nthread_turns = 1\n";
     fs::write(folder.join("study.toml"), format!("{head}{quick}\n[full]{rest}")).expect("a file");
     fs::copy(format!("{STUDY}study.md"), folder.join("study.md")).expect("a file");
 }
@@ -96,6 +96,7 @@ fn without_a_device_the_study_says_so_and_runs_the_rest() {
         "compute-sanitizer --tool racecheck",
         "## Not here",
         "Not told: none is to be used",
+        "| GPU here, a thread each, 4x4 ",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
@@ -174,10 +175,24 @@ mod emulated {
             "agreement with the CPU, ",
             "round 3 verify-expanded",
             "pays from",
+            "| GPU here, a thread each, 4x4 ",
+            "| GPU here, cooperative ",
+            "a device's thread, cycles",
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
         assert!(!text.contains("PAYS"), "{text}");
         assert!(!text.contains("in mayo-gpu/"), "every variant raced\n{text}");
+        assert!(!text.contains("a thread each, round3/"), "every launch ran\n{text}");
+        let rows: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split('|').map(str::trim).collect()).collect();
+        let number = |cell: &str| cell.split(' ').next().and_then(|n| n.parse::<f64>().ok()).unwrap_or(-1.0);
+        for (launch, in_flight) in [("4x4", "16"), ("2x2", "4")] {
+            let row = rows.iter().find(|r| r.len() > 8 && r[1..4] == ["round3/mayo2", launch, in_flight]);
+            let row = row.unwrap_or_else(|| panic!("{launch} is not in\n{text}"));
+            // It worked in its bytes; the clock of an emulated device stands still, and no rate is made of that.
+            assert!(number(row[4]) > 100_000.0, "{row:?}");
+            assert_eq!(row[8], "-", "{row:?}");
+        }
     }
 }

@@ -26,6 +26,7 @@ use crate::{Context, Depth, missing, row, selects, skipped};
 pub mod cuda;
 #[cfg(feature = "peers")]
 pub mod peers;
+pub mod threads;
 
 /// The operations that race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ mod figures;
 mod measure;
 mod original;
 mod page;
+mod threads;
 mod verdict;
 
 use lanework_lab::study::Study;
@@ -32,7 +33,8 @@ fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Fail
     let findings = json!({
         "device": measured.missing.as_ref().map_or_else(|| json!(measured.names()), |why| json!({ "not_here": why })),
         "emulated": measured.emulated, "checks": measured.checks, "memory": measured.memory,
-        "joules": measured.joules, "verdict": page.verdict,
+        "joules": measured.joules, "threads": measured.threads,
+        "cooperative_over_threads": threads::advantages(&measured), "verdict": page.verdict,
     });
     Ok(Found { page: document(&page)?, findings, record: measured.record })
 }

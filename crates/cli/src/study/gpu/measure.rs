@@ -14,6 +14,7 @@ use super::super::mayo::phases::{self, Profile};
 use super::device::{self, Joules, Memory};
 use super::figures::{Figures, WHOLE};
 use super::original::{Plan, Sweep};
+use super::threads::Baseline;
 use crate::args::Effort;
 use crate::bench::{Race, race_all};
 use crate::outcome::Failure;
@@ -32,6 +33,8 @@ pub(super) struct Measured {
     pub(super) device: &'static str,
     pub(super) checks: Vec<GateRow>,
     pub(super) memory: Vec<Memory>,
+    /// A thread for a whole operation, set by set; empty without a device.
+    pub(super) threads: Vec<Baseline>,
     /// What the counter says, or why it says nothing.
     pub(super) joules: Result<Vec<Joules>, String>,
     /// The CPU's profile; empty where that is not the question.
@@ -136,6 +139,20 @@ pub(super) fn measure(session: &Session, name: &str, plan: &Plan, full: bool) ->
             return Err(Failure::refused(format!("{} on {}: {}", row.what, row.backend, row.why)));
         }
     }
+    let threads = match missing {
+        Some(_) => Vec::new(),
+        None => params
+            .iter()
+            .map(|p| {
+                Baseline::measure(
+                    &session.context,
+                    p,
+                    &sweep.shapes(plan.original.shape()),
+                    sweep.thread_turns,
+                )
+            })
+            .collect(),
+    };
     let cores = Threads::Own(0).count();
     let races: Vec<Race> = params
         .iter()
@@ -156,6 +173,7 @@ pub(super) fn measure(session: &Session, name: &str, plan: &Plan, full: bool) ->
         device,
         checks,
         memory,
+        threads,
         joules: Ok(Vec::new()),
         phases: Vec::new(),
         backend: engine.name(),

@@ -4,6 +4,7 @@
 use lanework_lab::study::Study;
 use lanework_mayo::{Params, Round};
 use lanework_subjects::mayo::Operation;
+use lanework_subjects::mayo::threads::Shape;
 use lanework_subjects::study::mayo_gpu::sizes;
 use serde::Deserialize;
 
@@ -63,6 +64,9 @@ pub(super) struct Sweep {
     pub(super) seconds: f64,
     pub(super) launches: u32,
     pub(super) joules_seconds: f64,
+    /// Blocks, and threads of each, of the thread variant, beside the report's own; how often each is run.
+    pub(super) thread_launches: Vec<Shape>,
+    pub(super) thread_turns: usize,
 }
 
 impl Plan {
@@ -78,6 +82,13 @@ impl Plan {
             }
             if let Some(stranger) = sweep.batches.iter().find(|b| !sizes().any(|n| n == **b)) {
                 return Err(wrong(format!("no batch of {stranger}: they are powers of two")));
+            }
+            if let Some((blocks, threads)) = sweep
+                .thread_launches
+                .iter()
+                .find(|(b, t)| !(1..=65_535).contains(b) || !(1..=1024).contains(t))
+            {
+                return Err(wrong(format!("{blocks} blocks of {threads} threads are no launch")));
             }
         }
         Ok(plan)
@@ -105,6 +116,12 @@ impl Sweep {
         self.operations.iter().map(of).collect()
     }
 
+    /// Launches of the thread variant, the report's first, each once.
+    pub(super) fn shapes(&self, published: Shape) -> Vec<Shape> {
+        let others = self.thread_launches.iter().copied().filter(|shape| *shape != published);
+        std::iter::once(published).chain(others).collect()
+    }
+
     pub(super) fn largest(&self) -> usize {
         self.batches.last().copied().unwrap_or(1)
     }
@@ -114,6 +131,11 @@ impl Original {
     /// Operations in flight on its GPU, by its own throughput and latency, for each set.
     pub(super) fn in_flight(&self) -> [f64; 4] {
         std::array::from_fn(|i| self.table.gpu[i] * self.table.latency_ms[i] / 1e3)
+    }
+
+    /// Its launch.
+    pub(super) fn shape(&self) -> Shape {
+        (self.grid, self.block)
     }
 
     /// Threads of its launch.
@@ -144,6 +166,7 @@ mod tests {
         // Throughput times latency is one number in all four columns, and the CPU's row follows from the profile.
         assert!(o.in_flight().iter().all(|n| (n - 64.0).abs() < 0.05), "{:?}", o.in_flight());
         assert_eq!(o.launched(), 16);
+        assert_eq!(o.shape(), lanework_subjects::mayo::threads::PUBLISHED);
         assert!((o.computed_cpu() - o.table.cpu[0]).abs() < 0.01, "{}", o.computed_cpu());
         for i in 0..4 {
             let gain = (o.table.gpu[i] / o.table.cpu[i] - 1.0) * 100.0;
@@ -156,6 +179,8 @@ mod tests {
         for (from, to, why) in [
             ("batches = [1, 2]", "batches = [1, 3]", "powers of two"),
             ("batches = [1, 2]", "batches = [2, 1]", "rising"),
+            ("thread_launches = [[2, 2]]", "thread_launches = [[2, 1025]]", "2 blocks of 1025"),
+            ("thread_launches = [[2, 2]]", "thread_launches = [[0, 1]]", "0 blocks of 1"),
             ("sets = [\"mayo2\"]", "sets = [\"mayo4\"]", "mayo4"),
             (
                 "\"verify-expanded\"]\nbatches = [1, 2]",

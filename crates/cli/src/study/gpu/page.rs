@@ -4,6 +4,7 @@
 use lanework_lab::table::{percent, time, times};
 use lanework_mayo::Params;
 use lanework_subjects::mayo::Operation;
+use lanework_subjects::mayo::threads::Ran;
 use lanework_subjects::study::mayo_gpu::{ALL, ONE};
 use serde::Serialize;
 
@@ -11,6 +12,7 @@ use super::super::common::{NONE, strings, table};
 use super::super::mayo::phases::{PHASES, Profile};
 use super::measure::Measured;
 use super::original::{Plan, SETS};
+use super::threads;
 use super::verdict::verdict;
 
 /// Everything that the template names.
@@ -76,7 +78,12 @@ fn checks(measured: &Measured) -> String {
     filled(&["Check", "passed", "failed"], &rows, "Nothing: no device is here.\n")
 }
 
-fn profile(plan: &Plan, phases: &[Profile], ghz: Option<f64>) -> String {
+fn profile(plan: &Plan, measured: &Measured, ghz: Option<f64>) -> String {
+    let phases: &[Profile] = &measured.phases;
+    let on_gpu = |operation: &str, phase: Option<&str>| {
+        let found = threads::cycles(&measured.threads, plan.original.shape(), operation, phase);
+        [whole_number(found.map(|(cycles, _)| cycles)), cell(found.map(|(_, share)| share), percent)]
+    };
     let mut rows = Vec::new();
     for p in &plan.original.profile {
         let ours = phases.iter().find(|f| f.set.ends_with("/mayo1") && f.operation == p.operation);
@@ -84,6 +91,7 @@ fn profile(plan: &Plan, phases: &[Profile], ghz: Option<f64>) -> String {
         for part in &p.parts {
             let at = PHASES.iter().position(|phase| phase.name() == part.phase);
             let share = at.and_then(|at| ours?.shares[at]);
+            let [cycles_there, share_there] = on_gpu(&p.operation, Some(&part.phase));
             rows.push(vec![
                 format!("{}: {}", p.operation, part.name),
                 part.cycles.to_string(),
@@ -91,9 +99,12 @@ fn profile(plan: &Plan, phases: &[Profile], ghz: Option<f64>) -> String {
                 part.phase.clone(),
                 whole_number(share.and_then(cycles)),
                 cell(share, percent),
+                cycles_there,
+                share_there,
             ]);
         }
         let whole = whole_number(cycles(1.0));
+        let [cycles_there, share_there] = on_gpu(&p.operation, None);
         rows.push(vec![
             format!("{}: whole", p.operation),
             p.whole.to_string(),
@@ -101,9 +112,21 @@ fn profile(plan: &Plan, phases: &[Profile], ghz: Option<f64>) -> String {
             NONE.to_owned(),
             whole,
             percent(1.0),
+            cycles_there,
+            share_there,
         ]);
     }
-    filled(&["Part", "report, cycles", "share", "our phase", "ours, cycles", "share"], &rows, NONE)
+    let header = [
+        "Part",
+        "report, cycles",
+        "share",
+        "our phase",
+        "ours, cycles",
+        "share",
+        "a device's thread, cycles",
+        "share",
+    ];
+    filled(&header, &rows, NONE)
 }
 
 /// The report's second table, its rows and ours by turns.
@@ -118,13 +141,26 @@ fn whole(plan: &Plan, measured: &Measured) -> String {
     let on_one = |p: &Params| figures.whole(|op| figures.ns(p, op, ONE));
     let on_all = |p: &Params| figures.whole(|op| figures.all_cores(p, op));
     let on_gpu = |p: &Params| figures.whole(|op| figures.best(p, op).map(|b| b.1));
+    let published = plan.original.shape();
     let first = measured.sweep.batches.first().copied().unwrap_or(1);
     let rows = vec![
         row("CPU, report (one thread)", &|i, _| format!("{:.2}", o.cpu[i])),
         row("CPU, one core here", &|_, p| whole_number(p.and_then(on_one))),
         row("CPU, all cores here", &|_, p| whole_number(p.and_then(on_all))),
         row("GPU, report", &|i, _| format!("{:.2}", o.gpu[i])),
-        row("GPU here", &|_, p| whole_number(p.and_then(on_gpu))),
+        row(&format!("GPU here, a thread each, {}", threads::shown(published)), &|_, p| {
+            whole_number(p.and_then(|p| threads::of(measured, p)?.at(published)).and_then(Ran::per_second))
+        }),
+        row("GPU here, a thread each, best launch", &|_, p| {
+            p.and_then(|p| threads::of(measured, p)?.best()).map_or_else(
+                || NONE.to_owned(),
+                |(ran, rate)| format!("{rate:.0} ({})", threads::shown(ran.shape)),
+            )
+        }),
+        row("GPU here, cooperative", &|_, p| whole_number(p.and_then(on_gpu))),
+        row("cooperative over a thread each at its best", &|_, p| {
+            cell(p.and_then(|p| threads::advantage(measured, p)), times)
+        }),
         row("gain over the CPU, report", &|i, _| format!("{:+.2} %", o.gain_percent[i])),
         row("gain over one core here", &|_, p| {
             cell(p.and_then(|p| Some(on_gpu(p)? / on_one(p)?)), |x| format!("{:+.2} %", (x - 1.0) * 100.0))
@@ -133,6 +169,14 @@ fn whole(plan: &Plan, measured: &Measured) -> String {
             cell(p.and_then(|p| Some(on_gpu(p)? / on_all(p)?)), |x| format!("{:+.2} %", (x - 1.0) * 100.0))
         }),
         row("latency on GPU in ms, report", &|i, _| format!("{:.2}", o.latency_ms[i])),
+        row(&format!("latency here, a thread each, {}", threads::shown(published)), &|_, p| {
+            cell(
+                p.and_then(|p| threads::of(measured, p)?.at(published))
+                    .filter(|ran| ran.per_second().is_some())
+                    .map(Ran::latency_ms),
+                |ms| format!("{ms:.3}"),
+            )
+        }),
         row("latency here, best batches", &|_, p| {
             cell(p.and_then(|p| figures.latency_ms(|op| figures.best(p, op))), |ms| format!("{ms:.3}"))
         }),
@@ -289,6 +333,39 @@ fn joules(measured: &Measured) -> String {
     }
 }
 
+fn threads_table(measured: &Measured) -> String {
+    let rows: Vec<Vec<String>> = measured
+        .threads
+        .iter()
+        .flat_map(|b| b.runs().map(move |ran| (b, ran)))
+        .map(|(b, ran)| {
+            let each = ran.ms.iter().map(|ms| format!("{ms:.3}"));
+            let best = b.best().is_some_and(|(best, _)| best.shape == ran.shape);
+            let rate = format!("{}{}", whole_number(ran.per_second()), if best { " (best)" } else { "" });
+            [b.set.clone(), threads::shown(ran.shape), ran.in_flight().to_string(), ran.bytes.to_string()]
+                .into_iter()
+                .chain(each)
+                .chain([rate])
+                .collect()
+        })
+        .collect();
+    let header = [
+        "Set",
+        "launch",
+        "in flight",
+        "bytes a thread",
+        "keygen, ms",
+        "sign, ms",
+        "verify, ms",
+        "MAYO per second",
+    ];
+    filled(
+        &header,
+        &rows,
+        if measured.missing.is_some() { "Nothing: no device is here.\n" } else { "No launch ran.\n" },
+    )
+}
+
 fn method(measured: &Measured, full: bool) -> String {
     let form = match (measured.emulated, full) {
         (true, _) => "Emulated form",
@@ -319,8 +396,7 @@ pub(super) fn page(question: &str, plan: &Plan, measured: &Measured, full: bool)
     for n in &record.not_here {
         not_here.push(format!("{} in {}: {}", n.variant, n.subject, n.why));
     }
-    not_here
-        .push("one thread for a whole operation: this build has no host for those kernels yet".to_owned());
+    not_here.extend(threads::lost(measured));
     let profiled = match (ghz, measured.phases.is_empty()) {
         (_, true) => "not profiled in this form".to_owned(),
         (Some(ghz), _) => format!("backend {} at {ghz:.2} GHz as calibrated", measured.backend),
@@ -341,7 +417,7 @@ pub(super) fn page(question: &str, plan: &Plan, measured: &Measured, full: bool)
         verdict: verdict(plan, measured),
         checks: checks(measured),
         profiled,
-        profile: profile(plan, &measured.phases, ghz),
+        profile: profile(plan, measured, ghz),
         whole: whole(plan, measured),
         operations: operations(measured),
         sweep: sweep(measured),
@@ -349,7 +425,7 @@ pub(super) fn page(question: &str, plan: &Plan, measured: &Measured, full: bool)
         release: release(measured),
         memory: memory(measured),
         joules: joules(measured),
-        threads: "Not in this build.".to_owned(),
+        threads: threads_table(measured),
         not_here,
         remarks: record.remarks.clone(),
     }

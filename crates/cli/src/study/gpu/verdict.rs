@@ -7,6 +7,7 @@ use lanework_mayo::Params;
 use super::figures::WHOLE;
 use super::measure::Measured;
 use super::original::{Original, Plan, SETS};
+use super::threads;
 
 /// What the report's own table says of itself.
 pub(super) fn of_the_report(original: &Original) -> Vec<String> {
@@ -63,6 +64,7 @@ fn found(plan: &Plan, measured: &Measured) -> Vec<String> {
                 times(one / original.table.gpu[i]),
             ));
         }
+        lines.extend(threads::verdict(measured, params, original.shape()));
         let (Some(gpu), Some(all)) = (
             figures.whole(|o| figures.best(params, o).map(|b| b.1)),
             figures.whole(|o| figures.all_cores(params, o)),
