@@ -197,7 +197,7 @@ fn timed(effort: &Effort, measured: &Measured) -> Vec<Table> {
         );
         put(
             "Every home: the home alone",
-            "The same against the placebo, in one layout. The interval is the widest that both races allow.",
+            "The same against the placebo, in one layout, raced against each other.",
             homes_table(&measured.rows, &effort.homes, |f| f.home_alone),
         );
     }

@@ -67,6 +67,16 @@ fn overview(rows: &[Row]) -> Vec<String> {
         };
         out.push(format!("{} in {name} is faster ({}), {alone}.", row.name, percent(finding.whole.more)));
     }
+    for (row, name, finding) in all.iter().filter(|(_, _, f)| f.whole.verdict != Verdict::Faster) {
+        if let Some(part) = finding.home_alone.filter(|part| part.verdict == Verdict::Faster) {
+            out.push(format!(
+                "{} in {name} is faster than its placebo in one layout ({}), and not shown to be so against the function where it was ({}).",
+                row.name,
+                percent(part.more),
+                percent(finding.whole.more)
+            ));
+        }
+    }
     if with(Verdict::Faster).next().is_none() {
         let open = with(Verdict::CannotTell).count();
         out.push(if open == 0 {
