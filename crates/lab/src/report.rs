@@ -106,7 +106,7 @@ struct Page<'a> {
     chapters: Vec<Chapter>,
 }
 
-/// A link that holds what it leads to.
+/// A link that holds what it leads to, in letters that the template takes as they are: escaped, a slash is six characters.
 fn link(kind: &str, text: &str) -> String {
     format!("data:{kind};charset=utf-8;base64,{}", Base64::encode_string(text.as_bytes()))
 }

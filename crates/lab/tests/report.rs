@@ -38,7 +38,8 @@ fn record() -> Record {
         r.floor = Some(r.median / 2.0);
     }
     record.page = Some(
-        "# Does it <u>pay</u>?\n\n| who | how much |\n|---|---:|\n| lanes | ×3.14159 |\n\n## Verdict\n\n- **HOLDS**: it is planted.\n"
+        // Six bits of ones are base64's slash: three question marks in a row have them wherever they come to lie.
+        "# Does it <u>pay</u>???\n\n| who | how much |\n|---|---:|\n| lanes | ×3.14159 |\n\n## Verdict\n\n- **HOLDS**: it is planted.\n"
             .to_owned(),
     );
     record
@@ -69,7 +70,7 @@ fn everything_of_a_record_is_on_the_page() {
         "hardware counters",
         "one process: effects of memory layout",
         "CPU features",
-        "<h3>Does it &lt;u&gt;pay&lt;/u&gt;?</h3>",
+        "<h3>Does it &lt;u&gt;pay&lt;/u&gt;???</h3>",
         "×3.14159</td>",
         "<strong>HOLDS</strong>: it is planted.",
     ] {
