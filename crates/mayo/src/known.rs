@@ -190,22 +190,40 @@ impl Maker for Specification {
     }
 }
 
-/// Regenerates the first `count` records (at most 100) of a set's response file. `None` if signing fails.
-pub fn records(maker: &dyn Maker, params: &Params, count: usize) -> Option<Vec<Record>> {
+/// What a record begins with: what the submissions' generator draws before there is a key.
+pub(crate) struct Drawn {
+    pub(crate) seed: [u8; 48],
+    pub(crate) message: Vec<u8>,
+    pub(crate) secret_key: Vec<u8>,
+    pub(crate) randomizer: Vec<u8>,
+}
+
+/// What the first `count` records (at most 100) of a set's response file begin with.
+pub(crate) fn drawn(params: &Params, count: usize) -> impl Iterator<Item = Drawn> {
     let mut entropy = [0; 48];
     entropy.iter_mut().zip(0u8..).for_each(|(e, i)| *e = i);
     let mut outer = NistDrbg::new(&entropy);
+    let (secret_key, randomizer) = (params.secret_key_bytes(), params.salt_bytes);
+    (0..count).map(move |i| {
+        let mut drawn = Drawn {
+            seed: [0; 48],
+            message: vec![0; 33 * (i + 1)],
+            secret_key: vec![0; secret_key],
+            randomizer: vec![0; randomizer],
+        };
+        outer.fill(&mut drawn.seed);
+        outer.fill(&mut drawn.message);
+        let mut inner = NistDrbg::new(&drawn.seed);
+        inner.fill(&mut drawn.secret_key);
+        inner.fill(&mut drawn.randomizer);
+        drawn
+    })
+}
+
+/// Regenerates the first `count` records (at most 100) of a set's response file. `None` if signing fails.
+pub fn records(maker: &dyn Maker, params: &Params, count: usize) -> Option<Vec<Record>> {
     let mut all = Vec::with_capacity(count);
-    for i in 0..count {
-        let mut seed = [0; 48];
-        outer.fill(&mut seed);
-        let mut message = vec![0; 33 * (i + 1)];
-        outer.fill(&mut message);
-        let mut inner = NistDrbg::new(&seed);
-        let mut secret_key = vec![0; params.secret_key_bytes()];
-        inner.fill(&mut secret_key);
-        let mut randomizer = vec![0; params.salt_bytes];
-        inner.fill(&mut randomizer);
+    for Drawn { seed, message, secret_key, randomizer } in drawn(params, count) {
         let public_key = maker.public_key(params, &secret_key);
         let mut signed = maker.sign(params, &secret_key, &message, &randomizer)?;
         if !maker.verify(params, &public_key, &message, &signed) {

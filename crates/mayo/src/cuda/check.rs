@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use super::{Gpu, GpuSigners, GpuVerifiers, Options, Release, Tally};
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
-use crate::known::{self, NistDrbg, Record};
+use crate::known::{self, Drawn, NistDrbg, Record};
 use crate::params::Params;
 
 pub use lanework_cpu::check::{Depth, Row};
@@ -98,22 +98,11 @@ pub fn known_answers(gpu: &Gpu, params: &'static Params, depth: Depth) -> Row {
 
 /// The first `count` records of a set's response file, made on the device alone.
 fn records(gpu: &Gpu, params: &'static Params, count: usize) -> Result<Vec<Record>, String> {
-    let mut entropy = [0; 48];
-    entropy.iter_mut().zip(0u8..).for_each(|(e, i)| *e = i);
-    let mut outer = NistDrbg::new(&entropy);
     let mut inputs = Inputs { params, keys: Vec::new(), messages: Vec::new(), randomizers: Vec::new() };
     let mut seeds = Vec::new();
-    for i in 0..count {
-        let mut seed = [0; 48];
-        outer.fill(&mut seed);
-        let mut message = vec![0; 33 * (i + 1)];
-        outer.fill(&mut message);
-        let mut inner = NistDrbg::new(&seed);
-        let (mut secret, mut randomizer) = (vec![0; params.salt_bytes], vec![0; params.salt_bytes]);
-        inner.fill(&mut secret);
-        inner.fill(&mut randomizer);
+    for Drawn { seed, message, secret_key, randomizer } in known::drawn(params, count) {
         seeds.push(seed);
-        inputs.keys.push(SecretKey::from_seed(params, &secret).map_err(|e| e.to_string())?);
+        inputs.keys.push(SecretKey::from_seed(params, &secret_key).map_err(|e| e.to_string())?);
         inputs.messages.push(message);
         inputs.randomizers.push(Zeroizing::new(randomizer));
     }
