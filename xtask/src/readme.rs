@@ -2,10 +2,11 @@
 //!
 //! Between `<!-- figures RECORD SUBJECT... -->` and `<!-- /figures -->` stands a table of that record: of each subject that one of the
 //! patterns selects, the fastest variant beside the baseline. RECORD is a file, or what a record is about (`bench-mayo`), which
-//! stands for the newest of it on every machine. `studies/<name>/results.md` is the page of the newest record of that study. Nobody types
+//! stands for the newest of it on every machine. Where RECORD ends in `-peers`, the table has ours beside the fastest of other people's. `studies/<name>/results.md` is the page of the newest record of that study. Nobody types
 //! a figure.
 #![forbid(unsafe_code)]
 
+mod peers;
 mod results;
 
 use std::fs;
@@ -64,13 +65,13 @@ fn figures(root: &Path, what: &str) -> Result<String, String> {
     let patterns: Vec<&str> = words.collect();
     if record.ends_with(".json") {
         let entry = history::load(&root.join(record)).map_err(|e| e.to_string())?;
-        return table(record, &entry.record, &patterns);
+        return one(record, &entry.record, &patterns);
     }
     let entries: Vec<Entry> = newest(root)?.into_iter().filter(|e| e.record.study == record).collect();
     if entries.is_empty() {
         return Ok(format!("No record of `{record}` is kept here yet.\n"));
     }
-    let tables = entries.iter().map(|e| table(&seen_from(root, &e.path), &e.record, &patterns));
+    let tables = entries.iter().map(|e| one(&seen_from(root, &e.path), &e.record, &patterns));
     Ok(tables.collect::<Result<Vec<_>, _>>()?.join("\n"))
 }
 
@@ -130,6 +131,26 @@ fn remarks(record: &Record) -> String {
     record.remarks.iter().map(|r| format!(" Remark: {r}.")).collect()
 }
 
+/// Where a table's figures come from.
+fn source(name: &str, record: &Record) -> String {
+    let day = record.date.get(..10).unwrap_or("undated");
+    format!(
+        "\n{}, {day}, from [its record]({name}); made by `{}`.{}\n",
+        record.machine.cpu,
+        record.command,
+        remarks(record)
+    )
+}
+
+/// The table of one record, of the kind that its name asks for.
+fn one(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String> {
+    if record.study.ends_with("-peers") {
+        peers::table(name, record, patterns)
+    } else {
+        table(name, record, patterns)
+    }
+}
+
 fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String> {
     let mut best: Vec<&ResultRow> = Vec::new();
     for row in record.results.iter().filter(|r| selected(patterns, &r.subject)) {
@@ -160,14 +181,21 @@ fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, Strin
             r.noise * 100.0
         );
     }
-    let day = record.date.get(..10).unwrap_or("undated");
-    out += &format!(
-        "\n{}, {day}, from [its record]({name}); made by `{}`.{}\n",
-        record.machine.cpu,
-        record.command,
-        remarks(record)
-    );
-    Ok(out)
+    Ok(out + &source(name, record))
+}
+
+/// A row for tests: `variant` takes `ns` where `portable` takes 100 ns.
+#[cfg(test)]
+fn planted(variant: &str, ns: f64) -> ResultRow {
+    let ratio = 100.0 / ns;
+    let row = serde_json::json!({
+        "subject": "s/op", "variant": variant, "baseline": "portable", "ratio": ratio, "low": ratio, "high": ratio,
+        "noise": 0.001, "verdict": "faster", "unit": "ns", "median": ns, "mean": ns, "min": ns, "q1": ns, "q3": ns,
+        "ticks": null, "baseline_median": 100.0, "baseline_mean": 100.0, "baseline_min": 100.0, "margin": 0.005,
+        "detectable": 0.01, "backend": variant, "baseline_backend": "portable", "cores": 1, "iterations": [1, 1],
+        "launch_pairs": [0], "samples": [], "baseline_samples": [],
+    });
+    serde_json::from_value(row).expect("a row")
 }
 
 #[cfg(test)]
@@ -209,15 +237,7 @@ mod tests {
         let mut record =
             Record::new("s", "lanework bench s", lanework_lab::machine::Machine::inspect(&clock, vec![]));
         for (variant, ns) in [("avx2", 50.0), ("avx512", 25.0)] {
-            let ratio = 100.0 / ns;
-            let row = serde_json::json!({
-                "subject": "s/op", "variant": variant, "baseline": "portable", "ratio": ratio, "low": ratio, "high": ratio,
-                "noise": 0.001, "verdict": "faster", "unit": "ns", "median": ns, "mean": ns, "min": ns, "q1": ns, "q3": ns,
-                "ticks": null, "baseline_median": 100.0, "baseline_mean": 100.0, "baseline_min": 100.0, "margin": 0.005,
-                "detectable": 0.01, "backend": variant, "baseline_backend": "portable", "cores": 1, "iterations": [1, 1],
-                "launch_pairs": [0], "samples": [], "baseline_samples": [],
-            });
-            record.results.push(serde_json::from_value(row).expect("a row"));
+            record.results.push(planted(variant, ns));
         }
         let saved = record.save(folder.path()).expect("saved");
         let name = saved.strip_prefix(folder.path()).expect("inside").display().to_string();

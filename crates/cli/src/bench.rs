@@ -49,7 +49,10 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
         return list(session, &subjects);
     }
     let races = narrowed(subjects, args.baseline.as_deref(), &args.only)?;
-    let name = if args.what.is_empty() { "bench".to_owned() } else { format!("bench-{}", args.what) };
+    // Beside other people's code it is another question, with a history of its own.
+    let peers = if session.context.peers.is_some() { "-peers" } else { "" };
+    let name =
+        if args.what.is_empty() { format!("bench{peers}") } else { format!("bench-{}{peers}", args.what) };
     let mut record = race_all(session, &name, &races, &args.effort)?;
     match args.style {
         StyleName::Table => report(session, record, &args.output),

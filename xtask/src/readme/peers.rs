@@ -1,0 +1,94 @@
+//! A record of `lanework bench --peers` as a table: ours beside the fastest of other people's.
+#![forbid(unsafe_code)]
+
+use lanework_lab::record::{Record, ResultRow};
+use lanework_lab::table::{amount, times};
+use lanework_lab::verdict::Verdict;
+
+use super::{selected, source};
+
+/// Of each subject that one of the patterns selects, the baseline, which is ours, beside the fastest peer. Peers are the variants
+/// that the record's machine card names as other people's builds. Ratios stand as a reader asks for them: how many times
+/// as long the peer takes.
+pub(super) fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String> {
+    let is_peer = |variant: &str| record.machine.peers.iter().any(|p| p.name == variant);
+    let mut best: Vec<&ResultRow> = Vec::new();
+    for row in record.results.iter().filter(|r| selected(patterns, &r.subject) && is_peer(&r.variant)) {
+        if is_peer(&row.baseline) {
+            return Err(format!(
+                "{name}: the baseline of {} is a peer itself, {}",
+                row.subject, row.baseline
+            ));
+        }
+        match best.iter_mut().find(|b| (&b.subject, &b.baseline) == (&row.subject, &row.baseline)) {
+            Some(known) if row.median < known.median => *known = row,
+            Some(_) => {}
+            None => best.push(row),
+        }
+    }
+    if best.is_empty() {
+        return Err(format!("{name} has no peer in a subject '{}'", patterns.join(" ")));
+    }
+    let mut out = String::from(
+        "| job | ours | fastest peer | peer over ours | interval | verdict | noise floor |\n|---|---:|---:|---:|---|---|---:|\n",
+    );
+    for r in best {
+        let verdict = match r.verdict {
+            Verdict::Faster => "ours slower",
+            Verdict::Slower => "ours faster",
+            Verdict::Same => "same",
+            Verdict::CannotTell => "cannot tell",
+        };
+        out += &format!(
+            "| `{}` | {} {} | {} {} | {} | {} … {} | {verdict} | {:.2} % |\n",
+            r.subject,
+            r.baseline,
+            amount(r, r.baseline_median),
+            r.variant,
+            amount(r, r.median),
+            times(1.0 / r.ratio),
+            times(1.0 / r.high),
+            times(1.0 / r.low),
+            r.noise * 100.0
+        );
+    }
+    Ok(out + &source(name, record))
+}
+
+#[cfg(test)]
+mod tests {
+    use lanework_lab::clock::Monotonic;
+    use lanework_lab::machine::{Machine, PeerBuild};
+
+    use super::super::planted;
+    use super::*;
+
+    #[test]
+    fn the_fastest_peer_stands_beside_ours_and_the_ratio_is_the_readers() {
+        let peer = |name: &str| PeerBuild {
+            name: name.into(),
+            version: "1".into(),
+            compiler: "cc".into(),
+            flags: "-O2".into(),
+        };
+        let mut record = Record::new(
+            "bench-s-peers",
+            "lanework bench s --peers",
+            Machine::inspect(&Monotonic::new(), vec![peer("slow"), peer("quick")]),
+        );
+        record.results = vec![planted("slow", 900.0), planted("quick", 400.0), planted("avx2", 50.0)];
+        (record.results[1].low, record.results[1].high) = (0.2, 0.5);
+        record.results[1].verdict = Verdict::Slower;
+        let text = table("r.json", &record, &["s"]).expect("a table");
+        assert!(
+            text.contains("| portable 100 ns | quick 400 ns | ×4.00 | ×2.00 … ×5.00 | ours faster |"),
+            "{text}"
+        );
+        assert!(!text.contains("slow ") && !text.contains("avx2"), "{text}");
+        assert!(text.contains("(r.json)"));
+        record.results[1].baseline = "slow".into();
+        assert!(table("r.json", &record, &[]).is_err_and(|e| e.contains("is a peer itself")));
+        record.results.truncate(0);
+        assert!(table("r.json", &record, &[]).is_err_and(|e| e.contains("no peer")));
+    }
+}
