@@ -19,6 +19,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Instant;
 
 use compile::{NVCC, Toolchain};
 use manifest::{Lock, Locked, Program};
@@ -157,49 +159,79 @@ fn one(
     let old = manifest::read_lock(&lock_path).ok();
     let mut lock = Lock { nvcc: NVCC.to_owned(), program: Vec::new() };
     let mut failed = 0;
-    for program in &manifest.program {
+    let wanted = |program: &Program| {
         let source = folder.join(&program.source).display().to_string();
-        let before = old.iter().flat_map(|old| &old.program).find(|locked| locked.code == program.code);
-        if options.only.as_ref().is_some_and(|part| !source.contains(part.as_str())) {
-            // Left as it is; a lock that cannot say what it was made of must be made anew.
-            if let Some(before) = before {
-                lock.program.push(clone(before));
+        options.only.as_ref().is_none_or(|part| source.contains(part.as_str()))
+    };
+    let fresh = |program: &Program| scratch.join(&program.code).with_extension("fresh");
+    std::thread::scope(|scope| -> Result<(), Problem> {
+        let compiled: Vec<_> = manifest
+            .program
+            .iter()
+            .map(|p| wanted(p).then(|| start(scope, toolchain, folder, p, fresh(p))))
+            .collect();
+        for (program, compiled) in manifest.program.iter().zip(compiled) {
+            let before = old.iter().flat_map(|old| &old.program).find(|locked| locked.code == program.code);
+            let Some(compiled) = compiled else {
+                // Left as it is; a lock that cannot say what it was made of must be made anew.
+                if let Some(before) = before {
+                    lock.program.push(clone(before));
+                }
+                continue;
+            };
+            // This one is judged while others are still being compiled.
+            compiled.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
+            let fresh = fresh(program);
+            let bytes = fs::read(&fresh).map_err(|e| Problem::Failed(format!("{}: {e}", fresh.display())))?;
+            let (wrong, kernels) = judge(options, toolchain, folder, program, &fresh)?;
+            failed += wrong;
+            let locked = Locked {
+                code: program.code.clone(),
+                sha256: manifest::sha256(&bytes),
+                options: compile::options(program),
+                sources: manifest::sources(root, folder, program).map_err(Problem::Failed)?,
+                kernels,
+            };
+            let ships = folder.join(&program.code);
+            if options.check {
+                if fs::read(&ships).ok().as_deref() != Some(&bytes[..]) {
+                    println!("FAILED {} is not what {} compiles to", program.code, program.source);
+                    failed += 1;
+                }
+                if before != Some(&locked) {
+                    println!("FAILED {} is not what kernels.lock says", program.code);
+                    failed += 1;
+                }
+            } else if wrong == 0 {
+                fs::write(&ships, &bytes)
+                    .map_err(|e| Problem::Failed(format!("{}: {e}", ships.display())))?;
             }
-            continue;
+            lock.program.push(locked);
         }
-        let fresh = scratch.join("fresh.fatbin");
-        toolchain.compile(folder, program, &fresh)?;
-        let bytes = fs::read(&fresh).map_err(|e| Problem::Failed(format!("{}: {e}", fresh.display())))?;
-        let (wrong, kernels) = judge(options, toolchain, folder, program, &fresh)?;
-        failed += wrong;
-        let locked = Locked {
-            code: program.code.clone(),
-            sha256: manifest::sha256(&bytes),
-            options: compile::options(program),
-            sources: manifest::sources(root, folder, program).map_err(Problem::Failed)?,
-            kernels,
-        };
-        let ships = folder.join(&program.code);
-        if options.check {
-            if fs::read(&ships).ok().as_deref() != Some(&bytes[..]) {
-                println!("FAILED {} is not what {} compiles to", program.code, program.source);
-                failed += 1;
-            }
-            if before != Some(&locked) {
-                println!("FAILED {} is not what kernels.lock says", program.code);
-                failed += 1;
-            }
-        } else if wrong == 0 {
-            fs::write(&ships, &bytes).map_err(|e| Problem::Failed(format!("{}: {e}", ships.display())))?;
-        }
-        lock.program.push(locked);
-    }
+        Ok(())
+    })?;
     if !options.check && failed == 0 {
         let text = toml::to_string(&lock).map_err(|e| Problem::Failed(e.to_string()))?;
         let text = format!("# Written by `cargo xtask cuda`: what ships and what it was made of.\n{text}");
         fs::write(&lock_path, text).map_err(|e| Problem::Failed(format!("{}: {e}", lock_path.display())))?;
     }
     Ok(failed)
+}
+
+/// Starts compiling a program: programs are compiled side by side, since a compiler's front end has one thread.
+fn start<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    toolchain: &'env Toolchain,
+    folder: &'env Path,
+    program: &'env Program,
+    to: PathBuf,
+) -> ScopedJoinHandle<'scope, Result<(), Problem>> {
+    scope.spawn(move || {
+        let started = Instant::now();
+        toolchain.compile(folder, program, &to)?;
+        println!("{}: compiled in {:.0} s", program.source, started.elapsed().as_secs_f64());
+        Ok(())
+    })
 }
 
 fn clone(locked: &Locked) -> Locked {
@@ -231,6 +263,30 @@ fn memory(
     Ok(memory.with_constants(own.cloned().unwrap_or_default()))
 }
 
+/// A program none of whose kernels meets a secret: nobody reads its machine code, but every kernel must be exempt by name.
+fn exempt(
+    program: &Program,
+    resources: BTreeMap<(String, String), String>,
+) -> Result<(usize, BTreeMap<String, String>), Problem> {
+    let mut failed = 0;
+    let mut kernels = BTreeMap::new();
+    for ((kernel, architecture), used) in resources {
+        let name = format!("{architecture}/{kernel}");
+        let named = program.exempt.keys().any(|pattern| manifest::matches(pattern, &kernel));
+        println!(
+            "{name:48} exempt {used}{}",
+            if named { "" } else { "  REFUSED: kernels.toml does not name it" }
+        );
+        failed += usize::from(!named);
+        kernels.insert(name, used);
+    }
+    if kernels.is_empty() {
+        println!("FAILED {} has no machine code", program.source);
+        failed += 1;
+    }
+    Ok((failed, kernels))
+}
+
 /// Judges a program's kernels. How many are refused, and what the compiler made of each.
 fn judge(
     options: &Options,
@@ -239,9 +295,13 @@ fn judge(
     program: &Program,
     code: &Path,
 ) -> Result<(usize, BTreeMap<String, String>), Problem> {
+    let started = Instant::now();
+    let resources = usage(&toolchain.resources(code)?);
+    if program.secret.is_empty() {
+        return exempt(program, resources);
+    }
     let functions = sass::parse(&toolchain.listing(code)?).map_err(Problem::Failed)?;
     let constants = sass::constants(&toolchain.sections(code)?);
-    let resources = usage(&toolchain.resources(code)?);
     let source = read(&folder.join(&program.source))?;
     let mut failed = 0;
     let mut kernels = BTreeMap::new();
@@ -296,6 +356,7 @@ fn judge(
         }
         kernels.insert(name, used.to_owned());
     }
+    println!("{}: judged in {:.0} s", program.source, started.elapsed().as_secs_f64());
     if functions.is_empty() {
         println!("FAILED {} has no machine code", program.source);
         failed += 1;
