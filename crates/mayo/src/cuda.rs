@@ -21,6 +21,7 @@ mod chunks;
 mod fleet;
 mod keys;
 mod pace;
+mod ring;
 #[cfg(all(test, feature = "emulated", target_os = "linux", target_arch = "x86_64"))]
 mod secrecy;
 #[cfg(all(test, feature = "emulated"))]
@@ -34,8 +35,8 @@ use std::sync::{Arc, OnceLock};
 
 use lanework_cuda::Device;
 
-use crate::backend::cuda::IMAGE;
-use crate::backend::cuda::lane::{Job, Kernels, bytes_each};
+use crate::backend::cuda::lane::{Job, Kernels, bytes_each, matrix_bytes};
+use crate::backend::cuda::{CODE, IMAGE};
 use crate::error::Error;
 use crate::params::Params;
 use crate::scheme::Engine;
@@ -45,6 +46,7 @@ pub use keys::{GpuSigningKeys, GpuVerifyingKeys};
 pub use threads::{GpuThreads, ThreadError, ThreadLaunch, ThreadMemory, ThreadTimes};
 
 pub use pace::Pace;
+pub use ring::Ring;
 pub use work::{GpuSigners, GpuVerifiers};
 
 /// Whether signatures are verified before they are handed out.
@@ -64,6 +66,8 @@ pub struct Options {
     pub chunk: usize,
     /// Streams: while one computes, others copy.
     pub streams: usize,
+    /// How many operations of a chunk have their matrices on the device at the same time, where every operation has its own.
+    pub ring: Ring,
     /// Batches of fewer operations than this go to the CPU.
     pub break_even: usize,
     /// The share of every batch that the CPU computes meanwhile, 0 to 1.
@@ -76,7 +80,15 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { chunk: 1024, streams: 3, break_even: 256, cpu_share: 0.0, cpu_threads: 0, spot_check: 256 }
+        Options {
+            chunk: 1024,
+            streams: 3,
+            ring: Ring::Cache,
+            break_even: 256,
+            cpu_share: 0.0,
+            cpu_threads: 0,
+            spot_check: 256,
+        }
     }
 }
 
@@ -140,6 +152,12 @@ impl Gpu {
         self.options = options;
     }
 
+    /// The same device with the kernels that have passed their self-tests, used otherwise.
+    #[must_use]
+    pub fn with(&self, options: Options) -> Gpu {
+        Gpu { device: self.device.clone(), cpu: self.cpu, options, sets: self.sets.clone() }
+    }
+
     /// Runs the self-test of a set, if that has not been done: what every first use does.
     ///
     /// # Errors
@@ -184,10 +202,16 @@ fn one_set<'a>(all: impl IntoIterator<Item = &'a Params>) -> Result<Option<&'sta
     Ok(Some(Params::of(first.round, first.set)))
 }
 
-/// Bytes of device memory that one operation in flight takes: key generation, then signing and verification with compact
+/// SHA-256 of the program that devices run, in hexadecimal: times that were measured with another one say nothing of this one.
+#[must_use]
+pub fn program() -> String {
+    crate::known::sha256_hex(CODE)
+}
+
+/// Bytes of device memory that one operation in flight takes, its matrices among them: key generation, then signing and verification with compact
 /// keys, then both with expanded keys, whose matrices come on top once for each key.
 #[must_use]
 pub fn bytes_in_flight(params: &Params) -> [usize; 5] {
     [Job::Keygen, Job::Sign, Job::Verify, Job::SignExpanded, Job::VerifyExpanded]
-        .map(|job| bytes_each(params, job))
+        .map(|job| bytes_each(params, job) + matrix_bytes(params, job))
 }

@@ -8,14 +8,17 @@ pub(crate) mod threads;
 
 use lanework_cuda::Image;
 
+/// What devices run of `mayo.cu`.
+pub(crate) static CODE: &[u8] = include_bytes!("cuda/mayo.fatbin");
+
 /// The program: `mayo.cu` for devices, and where asked for compiled as C++.
 #[cfg(not(feature = "emulated"))]
-pub(crate) static IMAGE: Image = Image::new("lanework_mayo", include_bytes!("cuda/mayo.fatbin"));
+pub(crate) static IMAGE: Image = Image::new("lanework_mayo", CODE);
 #[cfg(feature = "emulated")]
 pub(crate) static IMAGE: Image = {
     // SAFETY: the build script compiles `mayo.cu`, which defines it.
     let kernels = unsafe { &lanework_mayo_kernels };
-    Image::new("lanework_mayo", include_bytes!("cuda/mayo.fatbin")).with_emulated(kernels)
+    Image::new("lanework_mayo", CODE).with_emulated(kernels)
 };
 
 #[cfg(feature = "emulated")]

@@ -6,7 +6,7 @@
 
 use zeroize::Zeroizing;
 
-use super::{Gpu, GpuSigners, GpuVerifiers, Options, Release, Tally};
+use super::{Gpu, GpuSigners, GpuVerifiers, Options, Release, Ring, Tally};
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 use crate::known::{self, Drawn, NistDrbg, Record};
@@ -15,8 +15,15 @@ use crate::params::Params;
 pub use lanework_cpu::check::{Depth, Row};
 
 /// How a device is used where it is to be checked or measured: nothing goes to the CPU unless the device fails.
-pub const ALONE: Options =
-    Options { chunk: 1024, streams: 3, break_even: 0, cpu_share: 0.0, cpu_threads: 0, spot_check: 0 };
+pub const ALONE: Options = Options {
+    chunk: 1024,
+    streams: 3,
+    ring: Ring::Cache,
+    break_even: 0,
+    cpu_share: 0.0,
+    cpu_threads: 0,
+    spot_check: 0,
+};
 
 /// Batches about the sizes of warps and of an H100's multiprocessors.
 const SIZES: [usize; 8] = [0, 1, 31, 32, 33, 131, 132, 133];
@@ -84,6 +91,9 @@ pub fn known_answers(gpu: &Gpu, params: &'static Params, depth: Depth) -> Row {
         row.skip("no known answers are published for this round");
         return row;
     };
+    // One launch of each kernel, whatever the cache holds. What the self-test says of the device, the batches say again.
+    let _ = gpu.test(params);
+    let gpu = &gpu.with(Options { chunk: count, ring: Ring::Whole, ..*gpu.options() });
     match records(gpu, params, count) {
         Ok(records) => {
             let digest = known::sha256_hex(known::response(&records).as_bytes());
@@ -133,11 +143,15 @@ fn records(gpu: &Gpu, params: &'static Params, count: usize) -> Result<Vec<Recor
 }
 
 /// Keys, signatures and verdicts of odd batch sizes against the CPU's: compact keys, one expanded key and several, every
-/// third signature spoilt in another bit.
+/// third signature spoilt in another bit. Of small batches two operations at a time have their matrices in memory.
 #[must_use]
 pub fn agreement(gpu: &Gpu, params: &'static Params, depth: Depth) -> Row {
     let mut row = new_row("agreement with the CPU", gpu, params);
+    let _ = gpu.test(params);
     for &count in if depth == Depth::Full { &SIZES[..] } else { &[3] } {
+        // Small batches have their places taken again and again too.
+        let few = gpu.with(Options { ring: Ring::Operations(2), ..*gpu.options() });
+        let gpu = if count < 100 { &few } else { gpu };
         if let Err(e) = batch(gpu, params, count, &mut row) {
             row.case(false, || format!("a batch of {count}: {e}"));
         }

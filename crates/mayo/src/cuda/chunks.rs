@@ -8,7 +8,8 @@ use lanework_cpu::Threads;
 use lanework_cuda::Error as DeviceError;
 
 use super::{Gpu, Tally};
-use crate::backend::cuda::lane::{Job, Kernels, Lane, bytes_each};
+use crate::backend::cuda::lane::{Job, Kernels, Lane, bytes_each, matrix_bytes};
+use crate::backend::cuda::shape;
 use crate::error::Error;
 use crate::params::Params;
 
@@ -106,14 +107,18 @@ impl Gpu {
         let mut capacity = self.options.chunk.clamp(1, count.max(1));
         let streams = self.options.streams.clamp(1, count.div_ceil(capacity).max(1));
         // What certainly does not fit is not tried; what other programs take meanwhile is found out below.
-        let room = self.device.memory()?.free as usize / (streams * bytes_each(kernels.params, job));
-        while capacity > 1 && capacity > room {
+        let room = self.device.memory()?.free as usize / streams;
+        let set = kernels.params;
+        let (bytes, matrices) = (bytes_each(set, job), matrix_bytes(set, job));
+        let blocks = shape::words(set) / shape::slice_words(set);
+        let slots = self.options.ring.slots(self.device.card(), streams, matrices, blocks);
+        while capacity > 1 && capacity * bytes + capacity.min(slots) * matrices > room {
             capacity = capacity.div_ceil(2);
             tally.halvings += 1;
         }
         let mut lanes = Vec::new();
         while lanes.len() < streams {
-            match Lane::new(&self.device, kernels, job, capacity) {
+            match Lane::new(&self.device, kernels, job, capacity, slots) {
                 Ok(lane) => lanes.push(lane),
                 Err(e) if e.is_memory() && !lanes.is_empty() => break,
                 Err(e) if e.is_memory() && capacity > 1 => {

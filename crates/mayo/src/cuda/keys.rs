@@ -231,7 +231,7 @@ impl Gpu {
     /// Two operations on a lane of their own.
     fn alone<W: Work>(&self, kernels: &Arc<Kernels>, work: &W) -> Result<Vec<Option<W::Output>>, String> {
         let once = || -> Result<_, DeviceError> {
-            let mut lane = Lane::new(&self.device, kernels, work.job(), 2)?;
+            let mut lane = Lane::new(&self.device, kernels, work.job(), 2, 2)?;
             work.start(&mut lane, 0..2)?;
             work.finish(&mut lane, 0..2, &mut Tally::default())
         };

@@ -13,7 +13,7 @@ use lanework_leakage::plants::{ADDRESS, BRANCH};
 use lanework_leakage::valgrind::{Section, judged, observe};
 use zeroize::Zeroizing;
 
-use super::{Gpu, GpuSigners, Options, Release};
+use super::{Gpu, GpuSigners, Options, Release, Ring};
 use crate::backend::cuda::lane::Kernels;
 use crate::backend::cuda::{IMAGE, PLANTED};
 use crate::keys::{SecretKey, SignOptions};
@@ -21,8 +21,15 @@ use crate::params::{Params, Round, Set};
 use crate::scheme::Engine;
 
 /// The CPU's part is judged elsewhere: here it sees no secret.
-const OPTIONS: Options =
-    Options { chunk: 8, streams: 1, break_even: 0, cpu_share: 0.0, cpu_threads: 1, spot_check: 0 };
+const OPTIONS: Options = Options {
+    chunk: 8,
+    streams: 1,
+    ring: Ring::Cache,
+    break_even: 0,
+    cpu_share: 0.0,
+    cpu_threads: 1,
+    spot_check: 0,
+};
 
 const MESSAGE: &[u8] = b"a message";
 

@@ -5,15 +5,24 @@ use lanework_cuda::{Control, Device, Emulation, Order};
 use zeroize::Zeroizing;
 
 use super::check::{self, Depth};
-use super::{Fleet, FleetSigners, FleetVerifiers, Gpu, GpuSigners, GpuVerifiers, Options, Release, Tally};
+use super::{
+    Fleet, FleetSigners, FleetVerifiers, Gpu, GpuSigners, GpuVerifiers, Options, Release, Ring, Tally,
+};
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 use crate::params::{Params, Round, Set};
 use crate::scheme::Engine;
 
 /// Everything on the device, in chunks that no batch size below is a multiple of.
-const OPTIONS: Options =
-    Options { chunk: 40, streams: 3, break_even: 0, cpu_share: 0.0, cpu_threads: 1, spot_check: 64 };
+const OPTIONS: Options = Options {
+    chunk: 40,
+    streams: 3,
+    ring: Ring::Operations(17),
+    break_even: 0,
+    cpu_share: 0.0,
+    cpu_threads: 1,
+    spot_check: 64,
+};
 
 fn gpu(how: Emulation, options: Options) -> (Gpu, Control) {
     let (device, control) = Device::emulated(how);
@@ -162,15 +171,67 @@ fn every_set_agrees_in_every_order_of_turns() {
     }
 }
 
-#[test]
-fn restarts_give_what_the_cpu_gives() {
-    let params = Params::of(Round::Three, Set::Mayo1);
+/// Five, of which the fourth takes a second attempt.
+fn with_a_restart(params: &'static Params) -> Batch {
     // The first system of this message has too small a rank; see the crate's leak tests.
     let seed: Vec<u8> = (0..params.salt_bytes).map(|i| (i * 151 + 77) as u8).collect();
     let mut batch = Batch::new(params, 5);
     batch.keys[3] = SecretKey::from_seed(params, &seed).unwrap();
     batch.messages[3] = b"restart 27".to_vec();
     batch.randomizers[3] = Zeroizing::new(vec![0x42; params.salt_bytes]);
+    batch
+}
+
+#[test]
+fn a_ring_of_any_size_gives_what_the_cpu_gives() {
+    let params = Params::of(Round::Three, Set::Mayo1);
+    let batch = with_a_restart(params);
+    let signed: Vec<_> = (0..5).map(|i| Ok(batch.signature(&batch.keys[i], i))).collect();
+    let public: Vec<PublicKey> = batch.keys.iter().map(|k| k.public_key(Engine::best())).collect();
+    let mut signatures: Vec<Signature> = signed.iter().flatten().cloned().collect();
+    signatures.swap(1, 2);
+    let name = |kernel: &str| format!("mayo_{kernel}_{}", params.index());
+    // 32 MiB of cache, half of it, over one stream: all five fit.
+    for (ring, parts) in
+        [(Ring::Operations(1), 5), (Ring::Operations(2), 3), (Ring::Whole, 1), (Ring::Cache, 1)]
+    {
+        let (gpu, control) = gpu(Emulation::default(), Options { ring, ..OPTIONS });
+        gpu.test(params).unwrap();
+        let before = control.launched().len();
+        let (keys, _) = gpu.keygen(&batch.keys).unwrap();
+        assert!(keys == public, "{ring:?}");
+        let (made, tally) = batch.sign(&gpu, GpuSigners::Each(&batch.keys));
+        assert!(made == signed, "{ring:?}");
+        assert_eq!((tally.restarts, tally.device), (1, 5), "{ring:?}");
+        let (verdicts, _) = gpu.verify(GpuVerifiers::Each(&public), &batch.messages, &signatures).unwrap();
+        let valid: Vec<bool> = verdicts.iter().map(Result::is_ok).collect();
+        assert_eq!(valid, [true, false, false, true, true], "{ring:?}");
+        let launched = control.launched();
+        let count = |kernel: &str| launched[before..].iter().filter(|l| l.kernel == name(kernel)).count();
+        // Signing goes through the list once and once more for what is left, and is verified part by part.
+        assert_eq!(count("sign"), parts + 1, "{ring:?}");
+        assert_eq!((count("keygen"), count("verify")), (2 * parts, 2 * parts), "{ring:?}");
+    }
+}
+
+#[test]
+fn a_ring_takes_the_memory_of_its_places_alone() {
+    let params = Params::of(SMALL.0, SMALL.1);
+    let batch = Batch::new(params, 12);
+    let limit = 5 * super::bytes_in_flight(params)[1] as u64;
+    for (ring, halved) in [(Ring::Whole, true), (Ring::Operations(2), false)] {
+        let (gpu, control) = gpu(Emulation::default(), Options { chunk: 12, ring, ..OPTIONS });
+        gpu.test(params).unwrap();
+        control.limit_memory(limit);
+        let (_, tally) = batch.sign(&gpu, GpuSigners::Each(&batch.keys));
+        assert_eq!((tally.halvings > 0, tally.device), (halved, 12), "{ring:?}: {tally:?}");
+    }
+}
+
+#[test]
+fn restarts_give_what_the_cpu_gives() {
+    let params = Params::of(Round::Three, Set::Mayo1);
+    let batch = with_a_restart(params);
     let (gpu, _) = plain();
     let (signed, tally) = batch.sign(&gpu, GpuSigners::Each(&batch.keys));
     assert_eq!((tally.restarts, tally.device), (1, 5));
@@ -208,7 +269,7 @@ fn too_little_memory_halves_the_chunk() {
     let params = Params::of(SMALL.0, SMALL.1);
     let batch = Batch::new(params, 12);
     let expected: Vec<_> = (0..12).map(|i| Ok(batch.signature(&batch.keys[i], i))).collect();
-    let (gpu, control) = gpu(Emulation::default(), Options { chunk: 12, ..OPTIONS });
+    let (gpu, control) = gpu(Emulation::default(), Options { chunk: 12, ring: Ring::Whole, ..OPTIONS });
     gpu.test(params).unwrap();
     let one = super::bytes_in_flight(params)[1] as u64;
     control.limit_memory(5 * one);

@@ -37,10 +37,10 @@ DEVICE void round_keys_of(const u8 *key, u32 *words) {
     }
 }
 
-// A thread for each key.
-DEVICE void round_keys(u32 count, const u8 *keys, u32 stride, u32 *out) {
+// A thread for each key: for those that `list` names, or all (null).
+DEVICE void round_keys(u32 count, const u32 *list, const u8 *keys, u32 stride, u32 *out) {
     u32 i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < count) round_keys_of(keys + (u64)i * stride, out + (u64)i * 44);
+    if (i < count) round_keys_of(keys + (u64)(list ? list[i] : i) * stride, out + (u64)i * 44);
 }
 
 struct Tables {

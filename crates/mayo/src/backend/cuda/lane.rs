@@ -1,5 +1,6 @@
 //! One stream with room for a chunk of operations of one set: memory, launches, and what an operation's kernels are.
 
+use core::ops::Range;
 use std::sync::Arc;
 
 use lanework_cuda::{Argument, Buffer, Device, Error, Grid, Kernel, Module, Pinned, Stream, args};
@@ -150,7 +151,12 @@ fn need(p: &Params, job: Job) -> Need {
     }
 }
 
-/// Bytes of device memory that one operation takes.
+/// Bytes of the matrices that one operation expands for itself.
+pub(crate) fn matrix_bytes(p: &Params, job: Job) -> usize {
+    need(p, job).p * 4
+}
+
+/// Bytes of device memory that one operation takes beside its matrices.
 pub(crate) fn bytes_each(p: &Params, job: Job) -> usize {
     let n = need(p, job);
     let judged = p.digest_bytes
@@ -162,7 +168,7 @@ pub(crate) fn bytes_each(p: &Params, job: Job) -> usize {
     let signs = p.salt_bytes + shape::SALT + shape::drawn(p) + p.k * p.o * shape::words(p) * 4;
     n.seeds
         + n.hashes
-        + (n.schedules + n.p) * 4
+        + n.schedules * 4
         + n.public_keys
         + if n.judged { judged } else { 0 }
         + if n.signs { signs } else { 0 }
@@ -182,6 +188,8 @@ pub(crate) struct Expanded {
 pub(crate) struct Lane {
     kernels: Arc<Kernels>,
     pub(crate) capacity: usize,
+    /// Operations whose matrices have room at the same time.
+    slots: usize,
     multiprocessors: u32,
     stream: Stream,
     seeds: Buffer<u8>,
@@ -212,13 +220,15 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// A lane for chunks of up to `capacity` operations.
+    /// A lane for chunks of up to `capacity` operations, of which `slots` at a time have matrices.
     pub(crate) fn new(
         device: &Device,
         kernels: &Arc<Kernels>,
         job: Job,
         capacity: usize,
+        slots: usize,
     ) -> Result<Lane, Error> {
+        let slots = slots.clamp(1, capacity);
         let p = kernels.params;
         let n = need(p, job);
         let words = shape::words(p);
@@ -227,12 +237,13 @@ impl Lane {
         Ok(Lane {
             kernels: Arc::clone(kernels),
             capacity,
+            slots,
             multiprocessors: device.card().multiprocessors.max(1),
             stream: device.stream()?,
             seeds: device.secret(of(n.seeds))?,
             hashes: device.secret(of(n.hashes))?,
             schedules: device.buffer(of(n.schedules))?,
-            p: device.buffer(of(n.p))?,
+            p: device.buffer((n.p * slots).max(1))?,
             public_keys: device.buffer(of(n.public_keys))?,
             digests: device.buffer(when(n.judged, p.digest_bytes))?,
             randomizers: device.secret(when(n.signs, p.salt_bytes))?,
@@ -278,20 +289,27 @@ impl Lane {
         self.launch(kernel, blocks, shape::HASH_THREADS, 0, arguments)
     }
 
-    /// `vectors` m-vectors of key stream for each of `count` keys, `stride` bytes apart.
+    /// The parts of `count` operations that have matrices at the same time, one part after the other.
+    fn parts(&self, count: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let slots = self.slots;
+        (0..count).step_by(slots).map(move |start| start..count.min(start + slots))
+    }
+
+    /// `vectors` m-vectors of key stream for each of `count` keys, `stride` bytes apart; with a `list`, for the keys that it names.
     fn expand(
         &self,
         count: usize,
+        list: Argument,
         (keys, nonces, stride): (Argument, Argument, usize),
         vectors: usize,
         total: usize,
         out: Argument,
     ) -> Result<(), Error> {
         let (k, stride) = (&self.kernels, stride as u32);
-        self.hash(&k.round_keys, count, args![count as u32, keys, stride, &self.schedules])?;
-        // As many blocks as run at once, two to a multiprocessor; each goes from tile to tile.
+        self.hash(&k.round_keys, count, args![count as u32, list, keys, stride, &self.schedules])?;
+        // As many blocks as run at once: registers leave room for one to a multiprocessor. Each goes from tile to tile.
         let tile = (16384 - 32) / k.params.m_bytes();
-        let blocks = (count * vectors.div_ceil(tile)).min(2 * self.multiprocessors as usize);
+        let blocks = (count * vectors.div_ceil(tile)).min(self.multiprocessors as usize);
         let arguments =
             args![count as u32, &self.schedules, nonces, stride, vectors as u32, total as u32, out];
         self.launch(&k.expand, blocks, shape::EXPAND_THREADS, shape::EXPAND_SHARED, arguments)
@@ -309,25 +327,17 @@ impl Lane {
         self.launch(kernel, blocks, shape::PRODUCT_THREADS, shape::products_shared(p, what), arguments)
     }
 
-    /// From seeds on the device: hashes, and P1 and P2 in a buffer of `total` vectors each.
-    fn open_seeds(
-        &self,
-        count: usize,
-        hashes: Argument,
-        seeds: Argument,
-        total: usize,
-        p: Argument,
-    ) -> Result<(), Error> {
-        let set = self.kernels.params;
-        self.hash(&self.kernels.seed, count, args![count as u32, seeds, hashes])?;
-        self.expand(count, (hashes, Argument::null(), shape::seed(set)), shape::p12(set), total, p)
+    /// Hashes of seeds on the device.
+    fn open_seeds(&self, count: usize, hashes: Argument, seeds: Argument) -> Result<(), Error> {
+        self.hash(&self.kernels.seed, count, args![count as u32, seeds, hashes])
     }
 
-    fn place(&self, count: usize, total: usize, p: Argument) -> Result<(), Error> {
+    /// P3 of public keys behind P1 and P2, in buffers of `total` vectors.
+    fn place(&self, count: usize, public_keys: Argument, total: usize, p: Argument) -> Result<(), Error> {
         let set = self.kernels.params;
         let values = count * set.p3_vecs() * shape::words(set);
         let blocks = values.div_ceil(shape::PRODUCT_THREADS as usize);
-        let arguments = args![count as u32, &self.public_keys, total as u32, p];
+        let arguments = args![count as u32, public_keys, total as u32, p];
         self.launch(&self.kernels.place, blocks, shape::PRODUCT_THREADS, 0, arguments)
     }
 
@@ -335,14 +345,20 @@ impl Lane {
     pub(crate) fn keygen(&mut self, count: usize) -> Result<(), Error> {
         let set = self.kernels.params;
         self.stream.upload(&self.host_seeds, 0..count * set.salt_bytes, &self.seeds, 0)?;
-        self.public_keys_of_seeds(count, shape::p12(set))?;
+        self.open_seeds(count, (&self.hashes).into(), (&self.seeds).into())?;
+        self.parts(count).try_for_each(|part| self.public_keys_of(part, shape::p12(set)))?;
         let bytes = count * set.public_key_bytes();
         self.stream.download(&self.public_keys, 0..bytes, &mut self.host_public_keys, 0)
     }
 
-    fn public_keys_of_seeds(&self, count: usize, total: usize) -> Result<(), Error> {
-        self.open_seeds(count, (&self.hashes).into(), (&self.seeds).into(), total, (&self.p).into())?;
-        let arguments = args![&self.p, total as u32, &self.hashes, &self.public_keys];
+    /// P1 and P2 of one part, in buffers of `total` vectors, and its public keys. The hashes are there.
+    fn public_keys_of(&self, part: Range<usize>, total: usize) -> Result<(), Error> {
+        let (set, count) = (self.kernels.params, part.len());
+        let hashes = self.hashes.at(part.start * shape::seed(set))?;
+        let from = (hashes, Argument::null(), shape::seed(set));
+        self.expand(count, Argument::null(), from, shape::p12(set), total, (&self.p).into())?;
+        let public_keys = self.public_keys.at(part.start * set.public_key_bytes())?;
+        let arguments = args![&self.p, total as u32, hashes, public_keys];
         self.products(&self.kernels.keygen, Products::Keygen, count, arguments)
     }
 
@@ -355,7 +371,8 @@ impl Lane {
             return Ok(());
         }
         let (key, nonce) = (self.targets.at(set.m_bytes())?, self.targets.at(set.m_bytes() + SEED_PK_BYTES)?);
-        self.expand(count, (key, nonce, shape::target(set)), set.n, set.n, (&self.lambda).into())
+        let from = (key, nonce, shape::target(set));
+        self.expand(count, Argument::null(), from, set.n, set.n, (&self.lambda).into())
     }
 
     /// Queues what signing needs up to the first attempt's flags. Seeds, digests and randomizers are in pinned memory, with
@@ -368,8 +385,7 @@ impl Lane {
         match expanded {
             None => {
                 stream.upload(&self.host_seeds, 0..count * set.salt_bytes, &self.seeds, 0)?;
-                let total = shape::public_vecs(set);
-                self.open_seeds(count, (&self.hashes).into(), (&self.seeds).into(), total, (&self.p).into())?;
+                self.open_seeds(count, (&self.hashes).into(), (&self.seeds).into())?;
             }
             Some(_) => stream.upload(&self.host_keys, 0..count, &self.keys, 0)?,
         }
@@ -400,30 +416,40 @@ impl Lane {
             args![count as u32, &self.list, attempt, &self.digests, &self.salts, seeds, keys, &self.drawn];
         let k = &self.kernels;
         self.hash(&k.draw, count, arguments)?;
-        let (kernel, what) = match expanded {
-            None => (&k.sign, Products::Sign),
-            Some(_) => (&k.sign_expanded, Products::SignExpanded),
-        };
-        let (hashes, p, total) = match expanded {
-            None => (&self.hashes, &self.p, shape::public_vecs(set)),
-            Some(of) => (&of.hashes, &of.p, of.total),
-        };
-        let arguments =
-            args![&self.list, keys, p, total as u32, &self.lambda, hashes, &self.drawn, &self.u, &self.m];
-        self.products(kernel, what, count, arguments)?;
+        match expanded {
+            None => self.parts(count).try_for_each(|part| self.sign_part(part))?,
+            Some(of) => {
+                let (p, total, hashes) = (&of.p, of.total as u32, &of.hashes);
+                let arguments =
+                    args![&self.list, keys, p, total, &self.lambda, hashes, &self.drawn, &self.u, &self.m];
+                self.products(&k.sign_expanded, Products::SignExpanded, count, arguments)?;
+            }
+        }
         let arguments = args![
             &self.list,
             keys,
             &self.u,
             &self.m,
             &self.targets,
-            hashes,
+            expanded.map_or(&self.hashes, |of| &of.hashes),
             &self.drawn,
             &self.salts,
             &self.signatures,
             &self.flags
         ];
         self.launch(&k.solve, count, 32, shape::solve_shared(set), arguments)
+    }
+
+    /// Matrices and products of a part of the list, with compact keys: the slot of a signature is its place in the part.
+    fn sign_part(&self, part: Range<usize>) -> Result<(), Error> {
+        let (set, count, list) = (self.kernels.params, part.len(), self.list.at(part.start)?);
+        let (total, none) = (shape::p12(set), Argument::null());
+        let from = ((&self.hashes).into(), none, shape::seed(set));
+        self.expand(count, list, from, shape::p12(set), total, (&self.p).into())?;
+        let (p, total) = (&self.p, total as u32);
+        let arguments =
+            args![list, none, p, total, &self.lambda, &self.hashes, &self.drawn, &self.u, &self.m];
+        self.products(&self.kernels.sign, Products::Sign, count, arguments)
     }
 
     /// Waits for the first attempts, makes further ones where they failed, up to the 256 that the specification allows, and
@@ -450,17 +476,18 @@ impl Lane {
         }
         let mut valid = made.clone();
         if verify {
-            let (p, total, keys) = match expanded {
+            match expanded {
                 None => {
                     // Expanded anew: a fault in P that signing used would pass a verification on the same P.
-                    let total = shape::public_vecs(set);
-                    self.public_keys_of_seeds(count, total)?;
-                    self.place(count, total, (&self.p).into())?;
-                    (&self.p, total, Argument::null())
+                    self.open_seeds(count, (&self.hashes).into(), (&self.seeds).into())?;
+                    for part in self.parts(count) {
+                        self.public_keys_of(part.clone(), shape::public_vecs(set))?;
+                        self.verify_part(part)?;
+                    }
                 }
-                Some(of) => (&of.p, of.total, (&self.keys).into()),
-            };
-            self.judge(count, p, total, keys)?;
+                Some(of) => self.verify_all(count, of)?,
+            }
+            self.judge(count)?;
             self.stream.download(&self.flags, 0..count, &mut self.host_flags, 0)?;
         }
         let bytes = count * set.signature_bytes();
@@ -473,14 +500,29 @@ impl Lane {
         Ok(Signed { made, valid, restarts })
     }
 
-    /// Queues the products of verification and the verdicts into `flags`; targets and lambda are there.
-    fn judge(&self, count: usize, p: &Buffer<u32>, total: usize, keys: Argument) -> Result<(), Error> {
-        let k = &self.kernels;
-        let arguments = args![keys, p, total as u32, &self.lambda, &self.signatures, &self.u];
-        self.products(&k.verify, Products::Verify, count, arguments)?;
+    /// P3 behind P1 and P2 of a part, and its products of verification; lambda is there.
+    fn verify_part(&self, part: Range<usize>) -> Result<(), Error> {
+        let (set, count, total) = (self.kernels.params, part.len(), shape::public_vecs(self.kernels.params));
+        let public_keys = self.public_keys.at(part.start * set.public_key_bytes())?;
+        self.place(count, public_keys, total, (&self.p).into())?;
+        let lambda = if set.linear_term { part.start * set.n * shape::words(set) } else { 0 };
+        let signatures = self.signatures.at(part.start * set.signature_bytes())?;
+        let (lambda, u) = (self.lambda.at(lambda)?, self.u.at(part.start * set.pairs() * shape::words(set))?);
+        let arguments = args![Argument::null(), &self.p, total as u32, lambda, signatures, u];
+        self.products(&self.kernels.verify, Products::Verify, count, arguments)
+    }
+
+    /// The products of verification with expanded keys.
+    fn verify_all(&self, count: usize, of: &Expanded) -> Result<(), Error> {
+        let arguments = args![&self.keys, &of.p, of.total as u32, &self.lambda, &self.signatures, &self.u];
+        self.products(&self.kernels.verify, Products::Verify, count, arguments)
+    }
+
+    /// Queues the verdicts into `flags`; targets and the products of verification are there.
+    fn judge(&self, count: usize) -> Result<(), Error> {
         let blocks = (count * 32).div_ceil(shape::HASH_THREADS as usize);
         let arguments = args![count as u32, &self.u, &self.targets, &self.flags];
-        self.launch(&k.check, blocks, shape::HASH_THREADS, 0, arguments)
+        self.launch(&self.kernels.check, blocks, shape::HASH_THREADS, 0, arguments)
     }
 
     /// Queues the verification of the signatures in `host_signatures`; verdicts come to `host_flags`, 1 for valid.
@@ -492,21 +534,25 @@ impl Lane {
         let salts = self.signatures.at(set.signature_bytes() - set.salt_bytes)?;
         match expanded {
             None => {
-                let total = shape::public_vecs(set);
                 let bytes = count * set.public_key_bytes();
                 stream.upload(&self.host_public_keys, 0..bytes, &self.public_keys, 0)?;
-                let from = ((&self.public_keys).into(), Argument::null(), set.public_key_bytes());
-                self.expand(count, from, shape::p12(set), total, (&self.p).into())?;
-                self.place(count, total, (&self.p).into())?;
                 self.targets(count, salts, set.signature_bytes())?;
-                self.judge(count, &self.p, total, Argument::null())?;
+                for part in self.parts(count) {
+                    let from = self.public_keys.at(part.start * set.public_key_bytes())?;
+                    let from = (from, Argument::null(), set.public_key_bytes());
+                    let total = shape::public_vecs(set);
+                    let none = Argument::null();
+                    self.expand(part.len(), none, from, shape::p12(set), total, (&self.p).into())?;
+                    self.verify_part(part)?;
+                }
             }
             Some(of) => {
                 stream.upload(&self.host_keys, 0..count, &self.keys, 0)?;
                 self.targets(count, salts, set.signature_bytes())?;
-                self.judge(count, &of.p, of.total, (&self.keys).into())?;
+                self.verify_all(count, of)?;
             }
         }
+        self.judge(count)?;
         self.stream.download(&self.flags, 0..count, &mut self.host_flags, 0)
     }
 
@@ -517,10 +563,12 @@ impl Lane {
         let p = into.p.at(at * into.total * shape::words(set))?;
         let total = into.total as u32;
         self.stream.upload(&self.host_seeds, 0..count * set.salt_bytes, &into.seeds, at * set.salt_bytes)?;
-        self.open_seeds(count, hashes, seeds, into.total, p)?;
+        self.open_seeds(count, hashes, seeds)?;
+        let from = (hashes, Argument::null(), shape::seed(set));
+        self.expand(count, Argument::null(), from, shape::p12(set), into.total, p)?;
         let k = &self.kernels;
         self.products(&k.keygen, Products::Keygen, count, args![p, total, hashes, &self.public_keys])?;
-        self.place(count, into.total, p)?;
+        self.place(count, (&self.public_keys).into(), into.total, p)?;
         let blocks = count * (shape::words(set) / shape::slice_words(set));
         let (threads, shared) = (shape::PRODUCT_THREADS, shape::lower_shared(set));
         self.launch(&k.lower, blocks, threads, shared, args![p, total, hashes])?;
@@ -535,8 +583,8 @@ impl Lane {
         let bytes = count * set.public_key_bytes();
         self.stream.upload(&self.host_public_keys, 0..bytes, &self.public_keys, 0)?;
         let from = ((&self.public_keys).into(), Argument::null(), set.public_key_bytes());
-        self.expand(count, from, shape::p12(set), into.total, p)?;
-        self.place(count, into.total, p)
+        self.expand(count, Argument::null(), from, shape::p12(set), into.total, p)?;
+        self.place(count, (&self.public_keys).into(), into.total, p)
     }
 
     /// Waits for everything.

@@ -17,7 +17,9 @@
 
 #include "solve.cuh"
 
-KERNEL mayo_round_keys(u32 count, const u8 *keys, u32 stride, u32 *out) { round_keys(count, keys, stride, out); }
+KERNEL mayo_round_keys(u32 count, const u32 *list, const u8 *keys, u32 stride, u32 *out) {
+    round_keys(count, list, keys, stride, out);
+}
 
 #define HASH_KERNEL KERNEL __launch_bounds__(128)
 #define PRODUCT_KERNEL KERNEL __launch_bounds__(PRODUCT_THREADS)

@@ -236,16 +236,18 @@ template <class S> struct Products {
     }
 
     // u (schedule order) and M (k x o) of one attempt, m-vectors of WORDS words, for the signatures in `list`.
-    // `keys`: which matrices and which O belong to which message (null: numbered alike).
+    // `keys`: which matrices and which O belong to which message. Null: O is numbered like the message, and matrices lie in the
+    // order of the list, since only those of one part of a chunk are there.
     template <Mode MODE>
     DEVICE void sign(const u32 *list, const u32 *keys, const u32 *p, u32 total, const u32 *lambda, const u8 *hashes,
                      const u8 *drawn, u32 *u, u32 *m) {
         typedef Gram<S, MODE> G;
         LW_SHARED(u32, shared);
-        u32 op = list[blockIdx.x / S::SLICES], slice = blockIdx.x % S::SLICES;
-        u32 key = keys ? keys[op] : op;
+        u32 place = blockIdx.x / S::SLICES, slice = blockIdx.x % S::SLICES;
+        u32 op = list[place], key = op;
+        if (keys) place = key = keys[op];
         const u8 *o = hashes + (u64)key * Hashes<S>::SEED + 16, *vinegar = drawn + (u64)op * Hashes<S>::DRAWN;
-        const u32 *own = p + ((u64)key * S::SLICES + slice) * total * S::WS;
+        const u32 *own = p + ((u64)place * S::SLICES + slice) * total * S::WS;
         const u32 *term = S::LINEAR ? lambda + ((u64)op * S::SLICES + slice) * S::N * S::WS : 0;
         // L lies behind P1, P2 and P3.
         const u32 *l = own + (u64)(S::P12_VECS + S::P3_VECS) * S::WS;
