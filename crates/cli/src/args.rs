@@ -380,6 +380,15 @@ pub(crate) struct StudyArgs {
     /// For spill-homes: every rewrite is proved, and nothing is timed.
     #[arg(long)]
     pub(crate) validate_only: bool,
+    /// For codegen-flags: the folder that its builds are made in and kept in.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) builds: Option<PathBuf>,
+    /// For codegen-flags: the builds that are kept are raced as they lie there, and none is made.
+    #[arg(long)]
+    pub(crate) as_built: bool,
+    /// For codegen-flags: builds are made and kept, and nothing is timed.
+    #[arg(long, conflicts_with = "as_built")]
+    pub(crate) build_only: bool,
     #[command(flatten)]
     pub(crate) output: Output,
 }

@@ -89,13 +89,17 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
     }
     bench::one_form(session, &args.output)?;
     let entry = Entry::named(&args.name)?;
-    let spills = [
-        ("--asm", !args.asm.is_empty()),
-        ("--rows", !args.rows.is_empty()),
-        ("--validate-only", args.validate_only),
+    let own = [
+        ("--asm", !args.asm.is_empty(), "spill-homes"),
+        ("--rows", !args.rows.is_empty(), "spill-homes"),
+        ("--validate-only", args.validate_only, "spill-homes"),
+        ("--builds", args.builds.is_some(), "codegen-flags"),
+        ("--as-built", args.as_built, "codegen-flags"),
+        ("--build-only", args.build_only, "codegen-flags"),
     ];
-    if let Some((option, _)) = spills.iter().find(|(_, said)| *said && entry.name != "spill-homes") {
-        return Err(Failure::input(format!("{option}: the study {} has no rows of assembly", entry.name)));
+    if let Some((option, _, whose)) = own.iter().find(|(_, said, whose)| *said && entry.name != *whose) {
+        let why = if *whose == "spill-homes" { "no rows of assembly" } else { "no builds of its own" };
+        return Err(Failure::input(format!("{option}: the study {} has {why}", entry.name)));
     }
     let (study, template) = entry.load(&args.studies)?;
     let Found { mut record, mut page, findings } = (entry.run)(session, &study, args)?;

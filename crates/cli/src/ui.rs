@@ -89,6 +89,14 @@ impl Session {
         }
     }
 
+    /// Prints a line for people beside what is printed as the result; nothing under `--json`.
+    pub(crate) fn note(&self, line: impl std::fmt::Display) {
+        if !self.json {
+            // Nobody is helped by failing where nobody listens.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
+
     /// A progress bar on standard error; none when that is not a terminal.
     pub(crate) fn progress(&self, length: u64, what: &str) -> ProgressBar {
         self.bar(Some(length), "{prefix} [{bar:30}] {pos}/{len} {msg}", what)

@@ -3,6 +3,7 @@
 
 mod asked;
 mod build;
+mod kept;
 mod measure;
 mod page;
 
@@ -25,7 +26,12 @@ pub(super) const ENTRY: Entry = Entry {
 
 fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Failure> {
     let asked = Asked::of(study).map_err(Failure::input)?;
-    let measured = measure::measure(session, &asked, args.full)?;
+    let wanted = measure::Wanted {
+        folder: args.builds.as_deref(),
+        as_built: args.as_built,
+        build_only: args.build_only,
+    };
+    let measured = measure::measure(session, &asked, &wanted, args.full)?;
     let page = page::page(&study.question, &asked, &measured, args.full);
     let findings = json!({ "builds": measured.builds, "flags": page.flags, "told": page.verdict });
     Ok(Found { page: document(&page)?, findings, record: measured.record })

@@ -8,11 +8,12 @@ use std::process::{Command, Stdio};
 use std::time::UNIX_EPOCH;
 
 use super::asked::Flags;
+use super::kept;
 
 /// The sources and the tools that build them.
 pub(super) struct Tree {
     root: PathBuf,
-    /// Below cargo's own target folder, which repositories ignore.
+    /// Where cargo builds; what is built is kept there too.
     target: PathBuf,
     /// The compiler's host, which every build is for.
     host: String,
@@ -54,6 +55,26 @@ fn workspace(from: &Path) -> Option<PathBuf> {
     from.ancestors().find(is_ours).map(Path::to_path_buf)
 }
 
+/// The folder of these sources' workspace.
+fn sources() -> Result<PathBuf, Why> {
+    let here = env::current_dir().ok();
+    let command = env::current_exe().ok();
+    here.iter().chain(&command).find_map(|from| workspace(from)).ok_or_else(|| {
+        "this study rebuilds the command from its sources, which are neither here nor about the command: run it in a checkout"
+            .to_owned()
+    })
+}
+
+/// Where builds are kept: as asked for, else below cargo's own target folder, which repositories ignore.
+pub(super) fn folder(asked: Option<&Path>) -> Result<PathBuf, Why> {
+    if let Some(folder) = asked {
+        return std::path::absolute(folder).map_err(|e| format!("{}: {e}", folder.display()));
+    }
+    let root = sources()?;
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
+    Ok(target.join("codegen-flags"))
+}
+
 /// What is instrumented, or guided by what that gave.
 enum Profile<'a> {
     None,
@@ -70,6 +91,13 @@ fn rustflags(flags: &Flags, profile: &Profile<'_>) -> Vec<String> {
         Profile::Used(file) => Some(format!("-Cprofile-use={}", file.display())),
     };
     cpu.chain(guided).collect()
+}
+
+/// The name of cargo's profile for a build. Those that differ in nothing but cargo's own settings share one, and with it all that these
+/// settings leave alone, macros and build scripts among it; the compiler's own flags get a folder of their own.
+fn profile(flags: &Flags) -> String {
+    let plain = flags.target_cpu.is_none() && !flags.pgo;
+    if plain { "flags".to_owned() } else { format!("flags-{}", flags.name) }
 }
 
 /// Cargo's arguments for a build under the name `profile`.
@@ -98,19 +126,32 @@ fn arguments(flags: &Flags, profile: &str, host: &str, target: &Path) -> Vec<Str
     all
 }
 
-impl Tree {
-    /// The sources around the folder where this runs, or around this command.
-    pub(super) fn find() -> Result<Tree, Why> {
-        let here = env::current_dir().ok();
-        let command = env::current_exe().ok();
-        let root = here.iter().chain(&command).find_map(|from| workspace(from)).ok_or(
-            "this study rebuilds the command from its sources, which are neither here nor about the command: \
-                    run it in a checkout",
-        )?;
-        Tree::at(root)
+/// How a build is made, for whoever wants to repeat it.
+pub(super) fn made_by(flags: &Flags) -> String {
+    let mut parts = Vec::new();
+    let into = PathBuf::from("FILE");
+    let guided = if flags.pgo { Profile::Used(&into) } else { Profile::None };
+    let own = rustflags(flags, &guided);
+    if !own.is_empty() {
+        parts.push(format!("RUSTFLAGS='{}'", own.join(" ")));
     }
+    parts.push("cargo build --release --no-default-features".to_owned());
+    for (key, value) in [
+        ("opt-level", flags.opt_level.as_ref().map(|o| format!("'{o}'"))),
+        ("lto", flags.lto.as_ref().map(|l| format!("'{l}'"))),
+        ("codegen-units", flags.codegen_units.map(|u| u.to_string())),
+    ] {
+        if let Some(value) = value {
+            parts.push(format!("--config \"profile.release.{key}={value}\""));
+        }
+    }
+    parts.join(" ")
+}
 
-    fn at(root: PathBuf) -> Result<Tree, Why> {
+impl Tree {
+    /// The sources around the folder where this runs, or around this command, to be built below `target`.
+    pub(super) fn find(target: PathBuf) -> Result<Tree, Why> {
+        let root = sources()?;
         said("cargo", &["--version"], &root)?;
         let version = said("rustc", &["-vV"], &root)?;
         let host = version
@@ -119,9 +160,7 @@ impl Tree {
             .ok_or("rustc -vV names no host")?
             .to_owned();
         let sysroot = said("rustc", &["--print", "sysroot"], &root)?.trim().into();
-        let target =
-            env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
-        Ok(Tree { target: target.join("codegen-flags"), host, llvm: llvm_version(&version), sysroot, root })
+        Ok(Tree { target, host, llvm: llvm_version(&version), sysroot, root })
     }
 
     /// Runs cargo; an executable, or the end of what cargo said.
@@ -142,33 +181,12 @@ impl Tree {
         Ok(self.target.join(&self.host).join(profile).join("lanework"))
     }
 
-    /// How a build is made, for whoever wants to repeat it.
-    pub(super) fn made_by(&self, flags: &Flags) -> String {
-        let mut parts = Vec::new();
-        let into = PathBuf::from("FILE");
-        let guided = if flags.pgo { Profile::Used(&into) } else { Profile::None };
-        let own = rustflags(flags, &guided);
-        if !own.is_empty() {
-            parts.push(format!("RUSTFLAGS='{}'", own.join(" ")));
-        }
-        parts.push("cargo build --release".to_owned());
-        for (key, value) in [
-            ("opt-level", flags.opt_level.as_ref().map(|o| format!("'{o}'"))),
-            ("lto", flags.lto.as_ref().map(|l| format!("'{l}'"))),
-            ("codegen-units", flags.codegen_units.map(|u| u.to_string())),
-        ] {
-            if let Some(value) = value {
-                parts.push(format!("--config \"profile.release.{key}={value}\""));
-            }
-        }
-        parts.join(" ")
-    }
-
-    /// The build, made now if its sources have changed. `training` is what an instrumented one runs: arguments of one process each.
+    /// The build, made now if its sources have changed, and kept. `training` is what an instrumented one runs: arguments of one process each.
     pub(super) fn build(&self, flags: &Flags, training: &[Vec<String>]) -> Result<PathBuf, Why> {
-        let profile = format!("flags-{}", flags.name);
+        let profile = profile(flags);
+        let keep = |made: PathBuf| kept::keep(&self.target, &flags.name, &made);
         if !flags.pgo {
-            return self.cargo(flags, &profile, &Profile::None);
+            return keep(self.cargo(flags, &profile, &Profile::None)?);
         }
         let tool = self.profdata()?;
         let folder = self.target.join("profiles").join(&flags.name);
@@ -184,7 +202,7 @@ impl Tree {
         if !merged.is_file() {
             train(&instrumented, training, &folder, &tool, &merged)?;
         }
-        self.cargo(flags, &profile, &Profile::Used(&merged))
+        keep(self.cargo(flags, &profile, &Profile::Used(&merged))?)
     }
 
     /// A `llvm-profdata` that understands this compiler's profiles: the compiler's own component, else the system's.
@@ -283,6 +301,14 @@ mod tests {
             ["-Ctarget-cpu=native", "-Cprofile-use=/p"]
         );
         assert_eq!(rustflags(all, &Profile::Made(Path::new("/p")))[1], "-Cprofile-generate=/p");
+        assert_eq!(
+            [asked.named("o1"), asked.named("os")].map(|f| profile(f.expect("a build"))),
+            ["flags"; 2]
+        );
+        assert_eq!(
+            ["native", "pgo"].map(|n| profile(asked.named(n).expect("a build"))),
+            ["flags-native", "flags-pgo"]
+        );
         // No two builds of the study are one and the same.
         let all: Vec<String> =
             asked.build.iter().map(|b| of(&b.name) + &rustflags(b, &Profile::None).join(" ")).collect();

@@ -8,15 +8,17 @@ use lanework_lab::binaries::{Admitted, Contender, race_all};
 use lanework_lab::clock::Monotonic;
 use lanework_lab::gate::GateRow;
 use lanework_lab::launch::LaunchError;
-use lanework_lab::machine::Machine;
+use lanework_lab::machine::{Build, Machine};
 use lanework_lab::pairing::{NotHere, Plan};
 use lanework_lab::record::{Record, ResultRow};
 use lanework_lab::subject::Subject;
+use lanework_lab::table::folded;
 use serde::Serialize;
 
 use super::ENTRY;
 use super::asked::{Asked, Flags, Mode};
-use super::build::Tree;
+use super::build::{self, Tree};
+use super::kept;
 use crate::outcome::Failure;
 use crate::ui::Session;
 
@@ -96,14 +98,27 @@ fn backends(subject: &Subject, mode: &Mode) -> (Vec<String>, Vec<NotHere>) {
     (here, absent)
 }
 
-/// Makes the builds: executables by name, and a row for each that was asked for.
+/// What is to be done about builds, and whether they are raced.
+pub(super) struct Wanted<'a> {
+    /// Where they are kept, if that was said.
+    pub(super) folder: Option<&'a Path>,
+    /// They are there already.
+    pub(super) as_built: bool,
+    /// Nothing is timed.
+    pub(super) build_only: bool,
+}
+
+/// Makes the builds, or finds those that are kept: executables by name, and a row for each that was asked for.
 fn make(
     session: &Session,
-    tree: &Tree,
     asked: &Asked,
     mode: &Mode,
+    wanted: &Wanted<'_>,
     record: &mut Record,
 ) -> Result<(Vec<(String, PathBuf)>, Vec<Built>), Failure> {
+    let folder = build::folder(wanted.folder).map_err(Failure::unavailable)?;
+    let tree =
+        if wanted.as_built { None } else { Some(Tree::find(folder.clone()).map_err(Failure::unavailable)?) };
     let training: Vec<Vec<String>> = asked
         .training
         .iter()
@@ -112,23 +127,37 @@ fn make(
             ["bench", subject, "--launches", "1", "--seconds", &seconds, "--csv"].map(str::to_owned).to_vec()
         })
         .collect();
-    let wanted: Vec<&Flags> =
+    let all: Vec<&Flags> =
         std::iter::once(&asked.baseline).chain(&mode.builds).filter_map(|name| asked.named(name)).collect();
-    let bar = session.progress(wanted.len() as u64, "building");
+    let bar = session.progress(all.len() as u64, if wanted.as_built { "finding" } else { "building" });
     let mut found = Vec::new();
     let mut rows = Vec::new();
-    for flags in wanted {
+    let mut baseline = None;
+    for flags in all {
         bar.set_message(flags.name.clone());
-        let made = tree.build(flags, &training);
+        let made = match &tree {
+            Some(tree) => tree.build(flags, &training),
+            None => kept::find(&folder, &flags.name),
+        };
+        // What lies there need not be what its name says; and what cargo has made is asked all the same.
+        let made = made.and_then(|path| {
+            let says = kept::of_itself(&path)?;
+            kept::is_of(flags, &says)?;
+            kept::same_sources(baseline.as_ref().unwrap_or(&says), &says)?;
+            Ok((path, says))
+        });
         let size = |path: &Path| std::fs::metadata(path).ok().map(|m| m.len() / 1024);
         rows.push(Built {
             name: flags.name.clone(),
             what: flags.what.clone(),
-            made_by: tree.made_by(flags),
-            kib: made.as_deref().ok().and_then(size),
+            made_by: build::made_by(flags),
+            kib: made.as_ref().ok().and_then(|(path, _)| size(path)),
         });
         match made {
-            Ok(path) => found.push((flags.name.clone(), path)),
+            Ok((path, says)) => {
+                baseline.get_or_insert(says);
+                found.push((flags.name.clone(), path));
+            }
             Err(why) if flags.name == asked.baseline => return Err(Failure::unavailable(why)),
             Err(why) => record.not_here.push(NotHere {
                 subject: "every subject".to_owned(),
@@ -140,9 +169,42 @@ fn make(
     }
     bar.finish_and_clear();
     if found.len() < 2 {
-        return Err(Failure::unavailable("none of the builds to race against the baseline could be made"));
+        let all =
+            folded(record.not_here.iter().map(|n| (n.subject.as_str(), n.variant.as_str(), n.why.as_str())));
+        return Err(Failure::unavailable(format!(
+            "there is none of the builds to race against the baseline: {}",
+            all.join("; ")
+        )));
+    }
+    if let Some(says) = baseline {
+        record.remarks.extend(remark(&says, &Build::ours(), wanted.as_built.then_some(folder.as_path())));
+        record.machine.more.insert("builds of commit".to_owned(), format!("{} ({})", says.commit, says.tree));
     }
     Ok((found, rows))
+}
+
+/// What a reader must know of the builds' sources.
+fn remark(builds: &Build, own: &Build, kept: Option<&Path>) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Some(folder) = kept {
+        all.push(format!(
+            "the builds were raced as they were kept in {}, of commit {} by {}; link-time optimisation, codegen units and the profile's \
+             training are what their makers say",
+            folder.display(),
+            builds.commit,
+            builds.rustc
+        ));
+    }
+    if builds.tree != "clean" {
+        all.push(format!(
+            "the builds' sources are not commit {} as it stands: {}",
+            builds.commit, builds.tree
+        ));
+    }
+    if builds.commit != own.commit {
+        all.push(format!("the builds are of commit {}, and this command of {}", builds.commit, own.commit));
+    }
+    all
 }
 
 /// Every build's admission to the races behind one gate.
@@ -167,9 +229,13 @@ fn admit(
 }
 
 /// Everything.
-pub(super) fn measure(session: &Session, asked: &Asked, full: bool) -> Result<Measured, Failure> {
+pub(super) fn measure(
+    session: &Session,
+    asked: &Asked,
+    wanted: &Wanted<'_>,
+    full: bool,
+) -> Result<Measured, Failure> {
     let mode = if full { &asked.full } else { &asked.quick };
-    let tree = Tree::find().map_err(Failure::unavailable)?;
     let clock = Monotonic::new();
     let mut record = Record::new(ENTRY.name, &session.command, Machine::inspect(&clock, Vec::new()));
     let mut jobs = Vec::new();
@@ -180,10 +246,21 @@ pub(super) fn measure(session: &Session, asked: &Asked, full: bool) -> Result<Me
         record.not_here.extend(absent);
         jobs.extend(here.into_iter().map(|backend| (path.clone(), backend)));
     }
-    let (builds, rows) = make(session, &tree, asked, mode, &mut record)?;
+    let (builds, rows) = make(session, asked, mode, wanted, &mut record)?;
     for built in &rows {
         record.machine.more.insert(format!("build {}", built.name), built.made_by.clone());
     }
+    if wanted.build_only {
+        record.remarks.push("nothing was raced: only the builds were asked for".to_owned());
+        return Ok(Measured { record, builds: rows });
+    }
+    session.note(format!(
+        "{} builds, {} races of about {:.0} s each: {:.0} min, and the checks of every build before them",
+        builds.len(),
+        jobs.len(),
+        mode.seconds,
+        (jobs.len() as f64 * mode.seconds / 60.0).ceil()
+    ));
     let plan = Plan { budget_ns: (mode.seconds * 1e9) as u64, launches: 1, ..Plan::default() };
     // What the machine card says of calibration began before the builds.
     record.machine.calibration_before = Machine::inspect(&clock, Vec::new()).calibration_before;
@@ -269,6 +346,20 @@ mod tests {
             assert!(same_answers("o1", &right, &other).is_err_and(|e| e.starts_with("o1: ")));
         }
         assert!(same_answers("o1", &[], &[]).is_err());
+    }
+
+    #[test]
+    fn what_the_builds_are_of_is_said() {
+        let own = Build { commit: "abc".into(), tree: "clean".into(), ..Build::ours() };
+        assert!(remark(&own, &own, None).is_empty());
+        let kept = remark(&own, &own, Some(Path::new("/kept")));
+        assert!(kept.len() == 1 && kept[0].contains("/kept") && kept[0].contains("commit abc"), "{kept:?}");
+        let other = Build { commit: "def".into(), tree: "changed".into(), ..own.clone() };
+        let said = remark(&other, &own, None);
+        assert!(
+            said[0].contains("changed") && said[1].contains("commit def, and this command of abc"),
+            "{said:?}"
+        );
     }
 
     #[test]

@@ -194,8 +194,8 @@ pub(super) fn page(question: &str, asked: &Asked, found: &Measured, full: bool) 
             if full { "" } else { " `--full` takes all of them, and enough for publishing." }
         ),
         builds: table(&strings(&["build", "what", "KiB", "made by"]), &builds),
-        ratios: table(&header, &ratios),
-        backends: table(&kinds_header, &by_kind),
+        ratios: if ratios.is_empty() { String::new() } else { table(&header, &ratios) },
+        backends: if by_kind.is_empty() { String::new() } else { table(&kinds_header, &by_kind) },
         verdict: flags.iter().map(|f| told(f, what(&f.build))).collect(),
         flags,
         not_here: folded(
