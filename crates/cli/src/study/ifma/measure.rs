@@ -63,6 +63,9 @@ pub(super) const THEIRS_ONE: &str = "chiavdf, one thread";
 const RACES: [(&str, &[&str]); 3] =
     [(OFF, &[ON, "portable"]), (THEIRS_OFF, &[THEIRS_ON, OFF, ON]), (THEIRS_ONE, &[OFF, ON])];
 
+/// Short runs of a contestant at most, before it counts as unable to run.
+const TRIES: usize = 5;
+
 /// All runs of a contestant.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Runs {
@@ -86,7 +89,7 @@ impl Runs {
 pub(super) struct Measured {
     pub(super) record: Record,
     pub(super) runs: BTreeMap<String, Runs>,
-    pub(super) pairs: usize,
+    pub(super) effort: Effort,
     /// Operations alone, or why not here.
     pub(super) synthetic: Result<Half, String>,
 }
@@ -145,12 +148,19 @@ impl Runner<'_> {
 
     /// How many squarings last as long as a run shall, or why there is no running it.
     fn calibrate(&self, name: &str, kind: Kind, slowest: f64) -> Result<u64, String> {
-        let short = self.once(name, kind, LEAST)?;
-        let each = short.ns as f64 / LEAST as f64;
+        // The shortest of a few: a run of milliseconds that was interrupted once says nothing of the next.
+        let mut short = self.once(name, kind, LEAST)?.ns;
+        for _ in 1..TRIES {
+            if 1e9 * LEAST as f64 / short as f64 >= slowest {
+                break;
+            }
+            short = short.min(self.once(name, kind, LEAST)?.ns);
+        }
+        let each = short.max(1) as f64 / LEAST as f64;
         if 1e9 / each < slowest {
             return Err(format!(
-                "{LEAST} squarings took {:.1} s: its threads wait for cores that something else uses",
-                short.ns as f64 / 1e9
+                "{LEAST} squarings took {:.1} s, the best of {TRIES} runs: it waits for cores that something else uses",
+                short as f64 / 1e9
             ));
         }
         let fitting = (self.effort.milliseconds as f64 * 1e6 / each) as u64;
@@ -172,7 +182,7 @@ pub(super) fn measure(
         &session.command,
         Machine::inspect(&clock, crate::bench::peer_builds(session)),
     );
-    let rules = Rules { launches: 1, min_pairs: effort.pairs, ..Rules::default() };
+    let rules = Rules { launches: 1, min_pairs: effort.pairs.min(effort.own_pairs), ..Rules::default() };
     record.plan = Some(rules.clone());
     let passed = lanework_subjects::find(&session.context, "vdf/1024/square")
         .ok_or_else(|| Failure::unavailable("there is no squaring to check"))?
@@ -180,8 +190,6 @@ pub(super) fn measure(
         .pass()
         .map_err(Failure::refused)?;
     record.gate = passed.rows().to_vec();
-    // Before the races: nothing else runs then.
-    let synthetic = synthetic::measure(&session.context.cpu, effort.rounds)?;
     let runner = Runner { session, study: &study.name, effort };
     let mut runs = BTreeMap::new();
     for (name, kind, _) in CONTESTANTS {
@@ -194,8 +202,19 @@ pub(super) fn measure(
             }
         }
     }
-    let mut measured = Measured { record, runs, pairs: effort.pairs, synthetic };
-    let bar = session.progress((RACES.len() * effort.pairs) as u64, "racing");
+    session.note(format!(
+        "operations alone: {} samples of each, about {:.0} s; then {} runs of {:.2} s: {:.0} min in all",
+        effort.rounds,
+        alone(effort.rounds),
+        processes(&runs, &effort),
+        effort.milliseconds as f64 / 1e3,
+        (whole(&runs, &effort) / 60.0).ceil()
+    ));
+    // Before the races: nothing else runs then.
+    let synthetic = synthetic::measure(&session.context.cpu, effort.rounds)?;
+    let mut measured = Measured { record, runs, effort, synthetic };
+    let rounds: usize = RACES.iter().map(|(baseline, _)| effort.of(baseline)).sum();
+    let bar = session.progress(rounds as u64, "racing");
     for (baseline, variants) in RACES {
         let here: Vec<&str> = variants.iter().copied().filter(|v| measured.runs.contains_key(*v)).collect();
         if measured.runs.contains_key(baseline) && !here.is_empty() {
@@ -210,6 +229,39 @@ pub(super) fn measure(
     bar.finish_and_clear();
     measured.record.machine.finish(&clock);
     Ok(measured)
+}
+
+impl Effort {
+    /// Pairs of a comparison against that baseline.
+    fn of(&self, baseline: &str) -> usize {
+        if baseline == OFF { self.own_pairs } else { self.pairs }
+    }
+}
+
+/// Seconds that the operations alone take, as they took on the machines they were written on.
+fn alone(rounds: usize) -> f64 {
+    1.0 + ALONE * rounds as f64
+}
+
+/// Seconds of a sample of every operation.
+const ALONE: f64 = 0.03;
+
+/// Seconds that a process takes beside its squarings.
+const START: f64 = 0.02;
+
+/// How many processes race, of those contestants that are here.
+fn processes(here: &BTreeMap<String, Runs>, effort: &Effort) -> usize {
+    let of = |(baseline, variants): &(&str, &[&str])| {
+        let raced = variants.iter().filter(|v| here.contains_key(**v)).count();
+        // The control races too.
+        if raced > 0 && here.contains_key(*baseline) { 4 * (raced + 1) * effort.of(baseline) } else { 0 }
+    };
+    RACES.iter().map(of).sum()
+}
+
+/// Seconds that everything takes, from here on.
+fn whole(here: &BTreeMap<String, Runs>, effort: &Effort) -> f64 {
+    alone(effort.rounds) + processes(here, effort) as f64 * (effort.milliseconds as f64 / 1e3 + START)
 }
 
 fn contestant(name: &str) -> (&'static str, Kind, usize) {
@@ -243,7 +295,7 @@ fn race(
     let mut taken: Vec<Vec<Pair>> = vec![Vec::new(); names.len()];
     let mut order: Vec<usize> = (0..names.len()).collect();
     let mut rng = Rng::new(rules.seed);
-    for _ in 0..runner.effort.pairs {
+    for _ in 0..runner.effort.of(baseline) {
         rng.shuffle(&mut order);
         for &i in &order {
             let [a, b, c, d] = [run(baseline)?, run(names[i])?, run(names[i])?, run(baseline)?];
@@ -289,6 +341,21 @@ mod tests {
                 assert_eq!(contestant(name).0, *name);
             }
         }
+    }
+
+    #[test]
+    fn how_long_it_takes_is_known_before() {
+        let here = |names: &[&str]| -> BTreeMap<String, Runs> {
+            names.iter().map(|name| ((*name).to_owned(), Runs::default())).collect()
+        };
+        // A race of two variants and the control, four runs a pair.
+        let effort = &Effort { rounds: 1000, milliseconds: 3000, pairs: 10, own_pairs: 20, most: 1_000_000 };
+        assert_eq!(processes(&here(&[OFF, ON, "portable"]), effort), 240);
+        assert_eq!(processes(&here(&[OFF, "portable"]), effort), 160);
+        assert_eq!(processes(&here(&CONTESTANTS.map(|c| c.0)), effort), 240 + 160 + 120);
+        assert_eq!(processes(&here(&[ON]), effort), 0, "nothing to race it against");
+        let seconds = whole(&here(&[OFF, ON]), effort);
+        assert!((seconds - (alone(1000) + 160.0 * (3.0 + START))).abs() < 1e-9, "{seconds}");
     }
 
     #[test]

@@ -37,10 +37,13 @@ pub(super) struct Multiply {
 /// Samples of the synthetic benchmark's lines, how long a run lasts, how many pairs a comparison takes, and squarings of a
 /// run at most.
 #[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) struct Effort {
     pub(super) rounds: usize,
     pub(super) milliseconds: u64,
     pub(super) pairs: usize,
+    /// The same for ours on against off, which is the question.
+    pub(super) own_pairs: usize,
     pub(super) most: u64,
 }
 
@@ -60,7 +63,12 @@ impl Plan {
             return Err(format!("{}/study.toml: the report's times must be positive", study.name));
         }
         for effort in [plan.quick, plan.full] {
-            if effort.rounds == 0 || effort.pairs == 0 || effort.milliseconds == 0 || effort.most < LEAST {
+            if effort.rounds == 0
+                || effort.pairs == 0
+                || effort.own_pairs == 0
+                || effort.milliseconds == 0
+                || effort.most < LEAST
+            {
                 return Err(format!("{}/study.toml: no effort may be empty", study.name));
             }
         }
@@ -94,7 +102,11 @@ mod tests {
 
     #[test]
     fn a_study_without_effort_is_refused() {
-        let bad = ENTRY.toml.replace("pairs = 8", "pairs = 0");
+        for wrong in ["own-pairs = 0", "own_pairs = 24"] {
+            let bad = ENTRY.toml.replacen("own-pairs = 24", wrong, 1);
+            assert!(bad != ENTRY.toml && plan(&bad).is_err(), "{wrong}");
+        }
+        let bad = ENTRY.toml.replacen("\npairs = 10", "\npairs = 0", 1);
         assert!(plan(&bad).is_err_and(|e| e.contains("effort")));
         let bad = ENTRY.toml.replace("rounds = 40", "rounds = 0");
         assert!(plan(&bad).is_err_and(|e| e.contains("effort")));

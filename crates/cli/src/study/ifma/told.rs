@@ -45,7 +45,7 @@ pub(super) fn told(plan: &Plan, measured: &Measured) -> Vec<String> {
              serves is the rows of the GCDs, not the products alone.",
             said(row)
         )),
-        None => told.push("Ours with IFMA cannot run here.".to_owned()),
+        None => told.push("Ours with IFMA and without did not race here; what is not here says why.".to_owned()),
     }
     for (name, baseline, what) in [
         (OFF, THEIRS_ONE, "Ours without IFMA against chiavdf's one thread"),
