@@ -2,6 +2,9 @@
 
 mod common;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use common::{World, open_gate, plan, row};
 use lanework_lab::gate::{Gate, GateError, GateRow};
 use lanework_lab::machine::{Fact, Machine};
@@ -118,6 +121,49 @@ fn samples_are_paired_abba_and_long_enough() {
     assert_eq!(seen.get("ABBA"), Some(&25), "{seen:?}");
     assert_eq!(seen.get("BAAB"), Some(&25), "{seen:?}");
     assert_eq!((r.ratio, r.low, r.high, r.noise), (4.0, 4.0, 4.0, 0.0));
+}
+
+/// Contestants in planted time that are the same in all but when they had their last turn: the first calls after others had
+/// theirs are longer, by as much as what a call finds was forgotten.
+fn forgetful(world: &World, name: &str, last: &Rc<RefCell<Vec<String>>>) -> Variant {
+    /// In nanoseconds, of a call of 100 µs.
+    const COLD: [f64; 4] = [25_000.0, 2_500.0, 1_000.0, 500.0];
+    let (world, last, name) = (world.clone(), Rc::clone(last), name.to_owned());
+    Variant::new(name.clone(), move || {
+        let (world, last) = (world.clone(), Rc::clone(&last));
+        let own = format!("{name}, instance {}", last.borrow().len());
+        last.borrow_mut().push(own.clone());
+        let facts = Facts { backend: name.clone(), notes: vec![] };
+        Ok(work(
+            move || {
+                let mut last = last.borrow_mut();
+                let own_turns = last.iter().rev().take_while(|who| **who == own).count();
+                let before = last.len() - own_turns;
+                let others = last[..before].iter().rev().take_while(|who| **who != own).count();
+                let forgotten = (others as f64 / 24.0).min(1.0);
+                let cold = COLD.get(own_turns).map_or(0.0, |ns| ns * forgotten);
+                world.clock.0.set(world.clock.0.get() + 100_000.0 + cold);
+                last.push(own.clone());
+            },
+            move || facts.clone(),
+        ))
+    })
+}
+
+#[test]
+fn a_contestant_that_waited_for_its_turn_is_not_timed_cold() {
+    let world = World { noise: 0.0, drift: 0.0, outliers: 0.0, ..World::new(7) };
+    let last = Rc::default();
+    let subject = (0..6)
+        .fold(Subject::new("s", open_gate(), forgetful(&world, "stack", &last)), |subject, i| {
+            subject.with(forgetful(&world, &format!("copy {i}"), &last))
+        });
+    let plan = Plan { max_pairs: 20, warm_up_ns: 1_000_000, ..plan() };
+    let outcome = in_process(&subject, &plan, &world.clock).expect("races");
+    // With an eighth of three calls, which is none, each copy seemed to take 3 % more than what it is a copy of.
+    for row in &outcome.results {
+        assert!((row.ratio - 1.0).abs() < 2e-4, "{}: {}", row.variant, row.ratio);
+    }
 }
 
 #[test]
