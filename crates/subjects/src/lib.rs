@@ -154,7 +154,7 @@ pub fn find(context: &Context, path: &str) -> Option<Subject> {
 /// design have been counted and this CPU's ports are known; computed, never measured.
 #[must_use]
 pub fn floor(row: &ResultRow, machine: &Machine) -> Option<f64> {
-    magma::floor(row, machine)
+    magma::floor(row, machine).or_else(|| mayo::floor(row, machine)).or_else(|| vdf::floor(row, machine))
 }
 
 /// Runs the checks of the primitives that `pattern` names (all of them for ""), telling `progress` of each row.

@@ -160,7 +160,12 @@ pub const CASES: &[Case] = &[
     Case::many(Operation::CtrBatch, 1000, 64),
     Case::many(Operation::MgmBatch, 1000, 64),
     Case::many(Operation::MgmBatch, 128, 1024),
+    // By the number of messages: how many it takes until the lanes are full.
+    Case::many(Operation::OmacBatch, 1, 1024),
+    Case::many(Operation::OmacBatch, 8, 1024),
+    Case::many(Operation::OmacBatch, 32, 1024),
     Case::many(Operation::OmacBatch, 128, 1024),
+    Case::many(Operation::OmacBatch, 512, 1024),
     Case::many(Operation::CbcEncryptBatch, 128, 1024),
     Case::many(Operation::Gost89CfbBatch, 64, 16_384),
 ];

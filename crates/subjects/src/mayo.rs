@@ -23,10 +23,14 @@ use rand_core::{TryCryptoRng, TryRng};
 use crate::device::{CUDA, DeviceChoice};
 use crate::{Context, Depth, missing, row, selects, skipped};
 
+mod batches;
 pub mod cuda;
+mod floor;
 #[cfg(feature = "peers")]
 pub mod peers;
 pub mod threads;
+
+pub(crate) use floor::floor;
 
 /// The operations that race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,12 +88,13 @@ fn path(params: &Params, operation: Operation) -> String {
     format!("mayo/{}/{}", params.path(), operation.name())
 }
 
-/// Every MAYO subject: both rounds, four sets, six operations.
+/// Every MAYO subject: both rounds, four sets, six operations; and batches by their size.
 #[must_use]
 pub fn subjects(context: &Context) -> Vec<Subject> {
     Params::all()
         .flat_map(|p| Operation::ALL.into_iter().map(move |operation| (p, operation)))
         .map(|(p, operation)| subject(context, p, operation))
+        .chain(batches::subjects(context))
         .collect()
 }
 
@@ -136,7 +141,7 @@ pub fn subject(context: &Context, params: &'static Params, operation: Operation)
             if threads == 1 { format!("{backend}+batch") } else { format!("{backend}+threads={threads}") };
         let variant = Variant::new(name, move || {
             let engine = engine.clone().map_err(|u| Unavailable::because(u.to_string()))?;
-            in_batches(engine, fastest(&cpu)?, params, operation, threads)
+            in_batches(engine, fastest(&cpu)?, params, operation, (BATCH, threads))
         });
         subject = subject.with(variant.cores(threads).units(BATCH as u64));
     }
@@ -373,29 +378,29 @@ fn one_by_one(
     })
 }
 
-/// The same operation through the batch calls, `BATCH` at a time on a pool that outlives the samples.
+/// The same operation through the batch calls, so many items at a time on a pool of so many threads that outlives the samples.
 pub(crate) fn in_batches(
     engine: Engine,
     maker: Engine,
     params: &'static Params,
     operation: Operation,
-    threads: usize,
+    (items, threads): (usize, usize),
 ) -> Result<Box<dyn Runnable>, Unavailable> {
     let inputs = Inputs::new(maker, params);
     let pool = Threads::pool(threads).map_err(|e| Unavailable::because(e.to_string()))?;
     let facts =
-        move || Facts { backend: engine.name().to_owned(), notes: vec![format!("batches of {BATCH}")] };
+        move || Facts { backend: engine.name().to_owned(), notes: vec![format!("batches of {items}")] };
     let repeat = |i: usize| i % POOL;
-    let messages: Vec<[u8; 32]> = (0..BATCH).map(|i| inputs.messages[repeat(i)]).collect();
+    let messages: Vec<[u8; 32]> = (0..items).map(|i| inputs.messages[repeat(i)]).collect();
     let options = SignOptions::default();
     let mut filler = Filler::new(3);
     Ok(match operation {
         Operation::Keygen => {
-            let keys: Vec<SecretKey> = (0..BATCH).map(|i| inputs.keys[repeat(i)].clone()).collect();
+            let keys: Vec<SecretKey> = (0..items).map(|i| inputs.keys[repeat(i)].clone()).collect();
             work(
                 move || {
                     let made = batch::keygen(engine, &keys, Threads::Pool(&pool));
-                    assert!(black_box(made).is_ok_and(|m| m.len() == BATCH));
+                    assert!(black_box(made).is_ok_and(|m| m.len() == items));
                 },
                 facts,
             )
@@ -416,7 +421,7 @@ pub(crate) fn in_batches(
         }
         Operation::Verify | Operation::VerifyExpanded => {
             let pool_of = inputs.signatures()?;
-            let signatures: Vec<Signature> = (0..BATCH).map(|i| pool_of[repeat(i)].clone()).collect();
+            let signatures: Vec<Signature> = (0..items).map(|i| pool_of[repeat(i)].clone()).collect();
             let expanded = VerifyingKey::new(engine, &inputs.public);
             work(
                 move || {

@@ -24,8 +24,11 @@ use crate::magma::Filler;
 use crate::{Context, Depth, checked, missing, row, skipped};
 
 mod agreement;
+mod floor;
 #[cfg(feature = "peers")]
 pub mod peers;
+
+pub(crate) use floor::floor;
 
 /// The operations that race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

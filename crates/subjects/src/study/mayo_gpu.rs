@@ -11,7 +11,7 @@ use lanework_mayo::{Engine, Params};
 
 use crate::Context;
 use crate::mayo::cuda::{How, variant};
-use crate::mayo::{Operation, fastest, gate_rows, in_batches};
+use crate::mayo::{BATCH, Operation, fastest, gate_rows, in_batches};
 
 /// The baseline: the best backend here, batches on one thread.
 pub const ONE: &str = "one-core";
@@ -51,10 +51,10 @@ fn on_cpu(context: &Context, params: &'static Params, operation: Operation, thre
                 Engine::choose(&context.cpu, forced).map_err(|u| Unavailable::because(u.to_string()))?
             }
         };
-        in_batches(engine, fastest(&context.cpu)?, params, operation, threads)
+        in_batches(engine, fastest(&context.cpu)?, params, operation, (BATCH, threads))
     })
     .cores(threads)
-    .units(crate::mayo::BATCH as u64)
+    .units(BATCH as u64)
 }
 
 fn subject(context: &Context, params: &'static Params, operation: Operation) -> Subject {
