@@ -246,6 +246,9 @@ pub(crate) struct ReportArgs {
     /// Where records are kept.
     #[arg(long = "records", value_name = "DIR", default_value = "records")]
     pub(crate) folder: PathBuf,
+    /// Put every sample of the records into the page (compressed; megabytes). Without it the page has everything else of them.
+    #[arg(long)]
+    pub(crate) samples: bool,
     /// Replace a file that exists.
     #[arg(long)]
     pub(crate) force: bool,

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use lanework_lab::history::{self, Entry};
-use lanework_lab::report;
+use lanework_lab::report::{self, Options};
 
 use crate::args::ReportArgs;
 use crate::files::{self, Access};
@@ -28,7 +28,8 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
     }
     let paths: Vec<PathBuf> = entries.iter().map(|e| e.path.clone()).collect();
     let records: Vec<_> = entries.into_iter().map(|e| e.record).collect();
-    let page = report::html(&records).map_err(Failure::input)?;
+    let options = Options { samples: args.samples, floor: Some(&lanework_subjects::floor) };
+    let page = report::html(&records, &options).map_err(Failure::input)?;
     files::write(&args.output, page.as_bytes(), Access::Public, args.force)?;
     if session.json && args.output.as_os_str() != "-" {
         println!("{}", serde_json::json!({ "written": args.output, "bytes": page.len(), "records": paths }));

@@ -8,10 +8,16 @@ mod axis;
 pub mod chart;
 mod figures;
 mod prose;
+mod scaling;
+mod strips;
 
 use std::fmt;
 
+use std::io::Write as _;
+
 use base64ct::{Base64, Encoding};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use crate::machine::{Calibration, Fact, Machine};
@@ -20,6 +26,22 @@ use crate::study::StudyError;
 use crate::table;
 use chart::ChartError;
 use figures::Figure;
+
+/// What a page is to hold, and what is to be known of its rows.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// Every record whole, with all its samples, compressed. Otherwise a page has the records without samples, which are most of
+    /// a record and belong into its file: the page stays small enough to send.
+    pub samples: bool,
+    /// The computed floor of a row that has none, in the unit of its times: records are older than somebody's counting.
+    pub floor: Option<&'a dyn Fn(&ResultRow, &Machine) -> Option<f64>>,
+}
+
+impl fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("samples", &self.samples).finish_non_exhaustive()
+    }
+}
 
 /// Why there is no page.
 #[derive(Debug)]
@@ -95,8 +117,17 @@ struct Chapter {
     sections: Vec<Section>,
     not_here: Vec<String>,
     remarks: Vec<String>,
-    whole: String,
+    /// The record, as what it is called and where the link leads.
+    whole: Whole,
     file: String,
+}
+
+/// A record to take away.
+#[derive(Debug, Serialize)]
+struct Whole {
+    file: String,
+    link: String,
+    words: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -109,6 +140,41 @@ struct Page<'a> {
 /// A link that holds what it leads to, in letters that the template takes as they are: escaped, a slash is six characters.
 fn link(kind: &str, text: &str) -> String {
     format!("data:{kind};charset=utf-8;base64,{}", Base64::encode_string(text.as_bytes()))
+}
+
+/// The record to take away: all of it, compressed; or what it says without its samples.
+fn whole(record: &Record, file: &str, samples: bool) -> Result<Whole, ReportError> {
+    let malformed = |e| ReportError::Record(RecordError::Malformed(e));
+    if samples {
+        let text = record.to_json().map_err(ReportError::Record)?;
+        let io = |e: std::io::Error| malformed(serde_json::Error::io(e));
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+        gzip.write_all(text.as_bytes()).map_err(io)?;
+        let bytes = gzip.finish().map_err(io)?;
+        return Ok(Whole {
+            file: format!("{file}.json.gz"),
+            link: format!("data:application/gzip;base64,{}", Base64::encode_string(&bytes)),
+            words: "the whole record, samples included",
+        });
+    }
+    let mut json = serde_json::to_value(record).map_err(malformed)?;
+    for list in ["results", "controls"] {
+        for row in json[list].as_array_mut().into_iter().flatten() {
+            without_samples(row);
+        }
+    }
+    Ok(Whole {
+        file: format!("{file}-summary.json"),
+        link: link("application/json", &json.to_string()),
+        words: "the record without its samples",
+    })
+}
+
+fn without_samples(row: &mut serde_json::Value) {
+    if let Some(row) = row.as_object_mut() {
+        row.remove("samples");
+        row.remove("baseline_samples");
+    }
 }
 
 /// A table of texts as CSV and JSON of its own cells.
@@ -194,11 +260,8 @@ fn results_sheet(record: &Record, rows: &[&ResultRow], file: String) -> Result<S
     let csv = table::csv(&owned);
     let mut json =
         serde_json::to_value(&owned).map_err(|e| ReportError::Record(RecordError::Malformed(e)))?;
-    // The samples are in the whole record, which has a link of its own.
-    for row in json.as_array_mut().into_iter().flatten().filter_map(serde_json::Value::as_object_mut) {
-        row.remove("samples");
-        row.remove("baseline_samples");
-    }
+    // The samples are in the record alone.
+    json.as_array_mut().into_iter().flatten().for_each(without_samples);
     let cells = |r: &&ResultRow| {
         vec![
             r.subject.clone(),
@@ -236,7 +299,15 @@ fn results_sheet(record: &Record, rows: &[&ResultRow], file: String) -> Result<S
     })
 }
 
-fn chapter(index: usize, record: &Record) -> Result<Chapter, ReportError> {
+fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Chapter, ReportError> {
+    // Floors are for the page; the record that it gives away stays as it was.
+    let mut record = original.clone();
+    if let Some(floor) = options.floor {
+        for row in record.results.iter_mut().filter(|row| row.floor.is_none()) {
+            row.floor = floor(row, &original.machine).filter(|f| f.is_finite() && *f > 0.0);
+        }
+    }
+    let record = &record;
     let id = format!("r{index}");
     let date = record.date.get(..10).unwrap_or("undated").to_owned();
     let file = format!("{}-{}", slug(&date), slug(&record.study));
@@ -282,7 +353,6 @@ fn chapter(index: usize, record: &Record) -> Result<Chapter, ReportError> {
         let count = record.results.iter().filter(|r| r.verdict.word() == word).count();
         verdicts.push((word.to_owned(), count));
     }
-    let whole = record.to_packed_json().map_err(ReportError::Record)?;
     Ok(Chapter {
         title: record.study.clone(),
         date,
@@ -302,7 +372,7 @@ fn chapter(index: usize, record: &Record) -> Result<Chapter, ReportError> {
             record.not_here.iter().map(|n| (n.subject.as_str(), n.variant.as_str(), n.why.as_str())),
         ),
         remarks: record.remarks.clone(),
-        whole: link("application/json", &whole),
+        whole: whole(original, &file, options.samples)?,
         file,
         id,
     })
@@ -312,14 +382,14 @@ fn chapter(index: usize, record: &Record) -> Result<Chapter, ReportError> {
 ///
 /// # Errors
 /// [`ReportError`] where there are none, or one cannot be shown.
-pub fn html(records: &[Record]) -> Result<String, ReportError> {
+pub fn html(records: &[Record], options: &Options<'_>) -> Result<String, ReportError> {
     if records.is_empty() {
         return Err(ReportError::Nothing);
     }
     let chapters = records
         .iter()
         .enumerate()
-        .map(|(i, record)| chapter(i + 1, record))
+        .map(|(i, record)| chapter(i + 1, record, options))
         .collect::<Result<Vec<_>, _>>()?;
     let page = Page { version: env!("CARGO_PKG_VERSION"), style: include_str!("report/page.css"), chapters };
     crate::study::render_as("page.html", include_str!("report/page.html"), page).map_err(ReportError::Page)

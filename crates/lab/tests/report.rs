@@ -10,8 +10,8 @@ use lanework_lab::clock::Monotonic;
 use lanework_lab::gate::Gate;
 use lanework_lab::machine::Machine;
 use lanework_lab::race::in_process;
-use lanework_lab::record::Record;
-use lanework_lab::report::{ReportError, html};
+use lanework_lab::record::{Record, ResultRow};
+use lanework_lab::report::{Options, ReportError, html};
 use lanework_lab::subject::Subject;
 
 /// A record with everything that a page can show: sizes, threads, floors, something absent, names that would break markup.
@@ -54,7 +54,7 @@ fn has(page: &str, what: &str) {
 fn everything_of_a_record_is_on_the_page() {
     let record = record();
     // The template's engine escapes slashes too.
-    let page = html(&[record]).expect("a page").replace("&#x2f;", "/");
+    let page = html(&[record], &Options::default()).expect("a page").replace("&#x2f;", "/");
     for what in [
         "planted/copy/16",
         "planted/copy: by size",
@@ -80,7 +80,7 @@ fn everything_of_a_record_is_on_the_page() {
     // A chart of ratios and one of spreads for each race, and one each by size, threads and floor.
     assert_eq!(page.matches("<svg ").count(), 3 * 2 + 3);
     assert_eq!(page.matches("</svg>").count(), 9);
-    assert!(matches!(html(&[]), Err(ReportError::Nothing)));
+    assert!(matches!(html(&[], &Options::default()), Err(ReportError::Nothing)));
 }
 
 #[test]
@@ -93,12 +93,12 @@ fn what_a_study_says_is_kept_in_its_record() {
     record.findings = None;
     let plain = record.to_json().expect("text");
     assert!(!plain.contains("\"page\"") && !plain.contains("\"findings\""));
-    assert!(!html(&[record]).expect("a page").contains("class=\"prose\""));
+    assert!(!html(&[record], &Options::default()).expect("a page").contains("class=\"prose\""));
 }
 
 #[test]
 fn nothing_leads_out_of_the_page() {
-    let page = html(&[record(), record()]).expect("a page");
+    let page = html(&[record(), record()], &Options::default()).expect("a page");
     for what in ["<script", "src=", "@import", "url(", "https:"] {
         assert!(!page.contains(what), "the page has {what}");
     }
@@ -127,7 +127,7 @@ fn decoded(page: &str, file: &str) -> String {
 #[test]
 fn tables_can_be_taken_away() {
     let record = record();
-    let page = html(std::slice::from_ref(&record)).expect("a page");
+    let page = html(std::slice::from_ref(&record), &Options::default()).expect("a page");
     let file = format!("{}-planted-b-study-b", &record.date[..10]);
     let csv = decoded(&page, &format!("{file}-planted.csv"));
     assert_eq!(csv.lines().count(), 1 + record.results.len());
@@ -139,18 +139,104 @@ fn tables_can_be_taken_away() {
     let machine = decoded(&page, &format!("{file}-machine.csv"));
     assert!(machine.starts_with("what,value\nCPU,"), "{}", &machine[..40]);
     assert!(decoded(&page, &format!("{file}-gates.csv")).contains("planted,planted,10,0,0,"));
-    // The whole record, samples included, is a record.
-    let whole = Record::from_json(&decoded(&page, &format!("{file}.json"))).expect("a record");
+    // The record without its samples: not a record any more, and the same in everything else.
+    let summary: serde_json::Value =
+        serde_json::from_str(&decoded(&page, &format!("{file}-summary.json"))).expect("JSON");
+    let mut rest = serde_json::to_value(&record).expect("JSON");
+    for list in ["results", "controls"] {
+        for row in rest[list].as_array_mut().expect("rows") {
+            let row = row.as_object_mut().expect("a row");
+            assert!(row.remove("samples").is_some() && row.remove("baseline_samples").is_some());
+        }
+    }
+    for part in ["schema", "study", "command", "plan", "results", "controls", "gate", "remarks", "page"] {
+        assert!(summary[part] == rest[part], "{part} of the summary is not the record's");
+    }
+    assert_eq!(summary.as_object().map(|o| o.len()), rest.as_object().map(|o| o.len()));
+    assert!(!page.contains(".json.gz"));
+}
+
+#[test]
+fn a_page_can_hold_every_sample() {
+    use base64ct::{Base64, Encoding};
+    use std::io::Read as _;
+    let record = record();
+    let floor = |row: &ResultRow, _: &Machine| (row.variant == "slow <i>").then_some(row.median / 4.0);
+    let options = Options { samples: true, floor: Some(&floor) };
+    let page = html(std::slice::from_ref(&record), &options).expect("a page");
+    let link = page.split("href=\"data:application/gzip;base64,").nth(1).and_then(|t| t.split('"').next());
+    let bytes = Base64::decode_vec(link.expect("a link")).expect("base64");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).expect("gzip");
+    let whole = Record::from_json(&text).expect("a record");
     assert!(
         whole.results == record.results && whole.controls == record.controls,
         "the record came out another"
     );
+    // A floor that the record lacks is on the page and not in the record; one that it has stays.
+    assert!(page.contains("slow &lt;i&gt;: computed floor") && page.contains("avx512: computed floor"));
+    assert!(
+        !html(&[record], &Options::default()).expect("a page").contains("slow &lt;i&gt;: computed floor")
+    );
+}
+
+/// Two hundred races of one variant are one strip, and the page does not grow with them.
+#[test]
+fn races_run_over_and_over_are_a_strip() {
+    let mut record = record();
+    let row = ResultRow { floor: None, ..record.results[0].clone() };
+    record.results = (0..200)
+        .map(|i| {
+            let mut row = row.clone();
+            row.ratio = row.low + (row.high - row.low) * f64::from(i) / 199.0;
+            row
+        })
+        .collect();
+    let page = html(&[record], &Options::default()).expect("a page");
+    assert_eq!(page.matches("<svg ").count(), 2, "a strip, and one shape of all samples");
+    assert!(page.matches("<circle").count() == 200 && page.contains("200 races: 200 "));
+    assert!(page.contains("<summary>The table (200 rows)</summary>"));
+}
+
+/// Batches of several sizes are a chart of the time of an item, whichever way their unit of work counts.
+#[test]
+fn batches_have_a_chart_by_their_size() {
+    let mut record = record();
+    let row = record.results.iter().find(|r| r.variant == "avx512").expect("a row").clone();
+    let of = |subject: String, bytes: Option<u64>, ns: f64| ResultRow {
+        subject,
+        bytes,
+        floor: None,
+        median: ns,
+        baseline_median: 2.0 * ns,
+        ..row.clone()
+    };
+    record.results = [1_u64, 8, 64]
+        .into_iter()
+        .flat_map(|n| {
+            let item = 1000.0 + 8000.0 / n as f64;
+            [
+                of(format!("planted/mac-batch/{n}x1024"), Some(n * 1024), item * n as f64),
+                of(format!("planted/verify-batch/{n}"), None, item),
+            ]
+        })
+        .collect();
+    let page = html(&[record], &Options::default()).expect("a page").replace("&#x2f;", "/");
+    for family in ["planted/mac-batch, messages of 1024 bytes", "planted/verify-batch"] {
+        has(&page, &format!("{family}: by size of the batch"));
+        // From 9 µs to 1.125 µs, though one's unit is the batch and the other's an item.
+        let words =
+            page.split(&format!("aria-label=\"{family}: micro")).nth(1).and_then(|t| t.split('"').next());
+        let words = words.expect("words").to_owned();
+        assert!(words.contains("avx512 ×8.00 in batches of 64"), "{words}");
+    }
+    assert!(!page.contains("mac-batch: by size<"), "bytes of a batch are no size of a buffer");
 }
 
 /// The style sheet turns each colour of a chart into the dark page's by its name; one that it does not know would stay.
 #[test]
 fn every_colour_of_a_chart_has_a_dark_one() {
-    let page = html(&[record()]).expect("a page");
+    let page = html(&[record()], &Options::default()).expect("a page");
     let dark = page.split("prefers-color-scheme: dark").nth(1).and_then(|t| t.split("</style>").next());
     let dark = dark.expect("a dark half");
     let mut seen = Vec::new();
@@ -221,7 +307,7 @@ fn a_real_browser_shows_it() {
     let Some(browser) = browser() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("report.html");
-    std::fs::write(&file, html(&[record()]).expect("a page")).expect("written");
+    std::fs::write(&file, html(&[record()], &Options::default()).expect("a page")).expect("written");
     let (light, dark) =
         ("--blink-settings=preferredColorScheme=1", "--blink-settings=preferredColorScheme=0");
 
@@ -249,7 +335,9 @@ fn a_real_browser_shows_it() {
     let planted = folder.path().join("planted.html");
     std::fs::write(&planted, "<body><svg></svg><script>console.error('planted')</script>").expect("written");
     assert_eq!(look(&browser, &planted, &["--dump-dom"]).1.len(), 1);
-    let wide = html(&[record()]).expect("a page").replace("<h1>", "<h1 style=\"width:2000px\">");
+    let wide = html(&[record()], &Options::default())
+        .expect("a page")
+        .replace("<h1>", "<h1 style=\"width:2000px\">");
     std::fs::write(folder.path().join("report.html"), wide).expect("written");
     let (document, _) = look(&browser, &framed(folder.path(), "report.html", 390), &["--dump-dom", light]);
     assert!(document.contains("beyond ") && !document.contains("beyond 0"), "a page too wide was not seen");

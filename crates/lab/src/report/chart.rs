@@ -28,7 +28,7 @@ impl fmt::Display for ChartError {
 
 impl std::error::Error for ChartError {}
 
-fn failed(e: impl fmt::Display) -> ChartError {
+pub(super) fn failed(e: impl fmt::Display) -> ChartError {
     ChartError(e.to_string())
 }
 
@@ -61,20 +61,20 @@ use paint::{FASTER, GRID, INK, NOISE, QUIET, SAME, SERIES, SLOWER, UNTOLD};
 /// Every chart's width, in pixels before the page scales it.
 const WIDTH: u32 = 460;
 /// plotters writes a font's size divided by 1.24.
-const FONT: f64 = 13.5 * 1.24;
-const SMALL: f64 = 11.5 * 1.24;
+pub(super) const FONT: f64 = 13.5 * 1.24;
+pub(super) const SMALL: f64 = 11.5 * 1.24;
 /// A row of a chart: its name, and its mark below.
 const ROW: u32 = 42;
 /// Names are cut beyond this; the table has them whole.
 const NAME: usize = 46;
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-fn label(size: f64, colour: RGBColor, h: HPos, v: VPos) -> TextStyle<'static> {
+pub(super) fn label(size: f64, colour: RGBColor, h: HPos, v: VPos) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&colour).pos(Pos::new(h, v))
 }
 
-fn short(name: &str) -> String {
+pub(super) fn short(name: &str) -> String {
     if name.chars().count() <= NAME {
         return name.to_owned();
     }
@@ -82,7 +82,7 @@ fn short(name: &str) -> String {
 }
 
 /// Draws into an SVG of this height, which says in words what it shows.
-fn svg(
+pub(super) fn svg(
     height: u32,
     words: &str,
     draw: impl FnOnce(&Area<'_>) -> Result<(), ChartError>,
@@ -103,12 +103,14 @@ fn svg(
             c => escaped.push(c),
         }
     }
+    // plotters says of every mark that it is opaque, and writes each text on a line of its own.
+    let text = text.replace(" opacity=\"1\"", "").replace(">\n", ">").replace("\n</text>", "</text>");
     let mut tag = String::from("<svg ");
     let _ = write!(tag, "role=\"img\" aria-label=\"{escaped}\" ");
     Ok(text.replacen("<svg ", &tag, 1))
 }
 
-fn verdict_colour(verdict: Verdict) -> RGBColor {
+pub(super) fn verdict_colour(verdict: Verdict) -> RGBColor {
     match verdict {
         Verdict::Faster => FASTER,
         Verdict::Slower => SLOWER,

@@ -4,6 +4,8 @@
 use serde::Serialize;
 
 use super::chart::{self, ChartError, Line, Ratio};
+use super::scaling;
+use super::strips::{self, Strip};
 use crate::record::{Record, ResultRow};
 use crate::table;
 use crate::verdict::Verdict;
@@ -38,27 +40,65 @@ pub(super) fn of(record: &Record, rows: &[&ResultRow]) -> Result<(Vec<Figure>, V
     let mut shown = Vec::new();
     let mut folded = Vec::new();
     shown.extend(sizes(record, rows)?);
-    shown.extend(threads(rows)?);
+    shown.extend(scaling::batches(rows)?);
+    shown.extend(scaling::threads(rows)?);
     shown.extend(floors(rows)?);
     for (subject, baseline, rows) in &races {
-        shown.push(against(subject, baseline, rows)?);
+        shown.push(match repeated(rows) {
+            Some(families) => over_and_over(subject, baseline, families)?,
+            None => against(subject, baseline, rows)?,
+        });
         folded.extend(spread(subject, baseline, rows)?);
     }
     Ok((shown, folded))
 }
 
-fn against(subject: &str, baseline: &str, rows: &[&ResultRow]) -> Result<Figure, ChartError> {
-    let ratios: Vec<Ratio> = rows
+fn ratio_of(row: &ResultRow) -> Ratio {
+    Ratio {
+        name: row.variant.clone(),
+        ratio: row.ratio,
+        low: row.low,
+        high: row.high,
+        noise: row.noise,
+        verdict: row.verdict,
+    }
+}
+
+/// More races than this of one variant against one baseline are shown together.
+const REPEATED: usize = 4;
+
+/// The races by variant, where some variant was raced over and over.
+fn repeated(rows: &[&ResultRow]) -> Option<Vec<Strip>> {
+    let mut strips: Vec<Strip> = Vec::new();
+    for row in rows {
+        match strips.iter_mut().find(|s| s.name == row.variant) {
+            Some(strip) => strip.races.push(ratio_of(row)),
+            None => strips.push(Strip { name: row.variant.clone(), races: vec![ratio_of(row)] }),
+        }
+    }
+    strips.iter().any(|s| s.races.len() > REPEATED).then_some(strips)
+}
+
+fn over_and_over(subject: &str, baseline: &str, families: Vec<Strip>) -> Result<Figure, ChartError> {
+    let words: Vec<String> = families
         .iter()
-        .map(|r| Ratio {
-            name: r.variant.clone(),
-            ratio: r.ratio,
-            low: r.low,
-            high: r.high,
-            noise: r.noise,
-            verdict: r.verdict,
-        })
+        .map(|s| format!("{}: {} races, {}", s.name, s.races.len(), strips::counted(&s.races)))
         .collect();
+    let floors: Vec<f64> = families.iter().flat_map(|s| &s.races).map(|r| r.noise).collect();
+    let noise = crate::stats::median(&floors).unwrap_or(0.0);
+    Ok(Figure {
+        title: subject.to_owned(),
+        svg: strips::strips(&families, &format!("{subject} against {baseline}: {}", words.join("; ")))?,
+        caption: format!(
+            "Against {baseline}, over and over. Each race is a dot at its ratio in the colour of its verdict, the line is their median; the shaded band is \
+             the median noise floor of {}, and each race had its own. The table has every race.",
+            table::floor(noise)
+        ),
+    })
+}
+
+fn against(subject: &str, baseline: &str, rows: &[&ResultRow]) -> Result<Figure, ChartError> {
+    let ratios: Vec<Ratio> = rows.iter().map(|r| ratio_of(r)).collect();
     let first = rows
         .first()
         .map_or(String::new(), |r| format!(", which takes {}", table::amount(r, r.baseline_median)));
@@ -78,11 +118,14 @@ fn against(subject: &str, baseline: &str, rows: &[&ResultRow]) -> Result<Figure,
 }
 
 fn spread(subject: &str, baseline: &str, rows: &[&ResultRow]) -> Result<Option<Figure>, ChartError> {
-    let mut series: Vec<(String, Vec<f64>)> = rows
-        .iter()
-        .filter(|r| r.unit == "ns" && !r.samples.is_empty())
-        .map(|r| (r.variant.clone(), r.samples.clone()))
-        .collect();
+    let mut series: Vec<(String, Vec<f64>)> = Vec::new();
+    for r in rows.iter().filter(|r| r.unit == "ns" && !r.samples.is_empty()) {
+        // What was raced over and over has one shape.
+        match series.iter_mut().find(|(name, _)| *name == r.variant) {
+            Some((_, samples)) => samples.extend_from_slice(&r.samples),
+            None => series.push((r.variant.clone(), r.samples.clone())),
+        }
+    }
     // The baseline has samples in every one of its comparisons.
     let of_baseline: Vec<f64> =
         rows.iter().filter(|r| r.unit == "ns").flat_map(|r| r.baseline_samples.iter().copied()).collect();
@@ -103,7 +146,8 @@ fn spread(subject: &str, baseline: &str, rows: &[&ResultRow]) -> Result<Option<F
 fn sizes(record: &Record, rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError> {
     let ghz = record.machine.ghz();
     let mut groups: Vec<(&str, Vec<&ResultRow>)> = Vec::new();
-    for row in rows.iter().filter(|r| r.bytes.is_some()) {
+    // Batches grow by messages, which another chart has.
+    for row in rows.iter().filter(|r| r.bytes.is_some() && scaling::batch(r).is_none()) {
         let Some((family, _)) = row.subject.rsplit_once('/') else { continue };
         match groups.iter_mut().find(|(f, _)| *f == family) {
             Some((_, of)) => of.push(row),
@@ -156,64 +200,6 @@ fn sizes(record: &Record, rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError
     Ok(figures)
 }
 
-/// `avx512+threads=2` is what, on how many threads? A batch on one thread is where the counting begins.
-fn threaded(name: &str) -> Option<(String, f64)> {
-    let (stem, tail) = name.split_once('+')?;
-    let mut threads = None;
-    let mut kept = vec![stem];
-    for part in tail.split('+') {
-        if part == "batch" {
-            threads = threads.or(Some(1.0));
-        } else if let Some(n) = part.strip_prefix("threads=") {
-            threads = n.parse().ok();
-        } else {
-            kept.push(part);
-        }
-    }
-    Some((kept.join("+"), threads.filter(|n| *n >= 1.0)?))
-}
-
-fn threads(rows: &[&ResultRow]) -> Result<Option<Figure>, ChartError> {
-    let mut found: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
-    let mut add = |subject: &str, name: &str, ns: f64| {
-        let Some((stem, n)) = threaded(name) else { return };
-        let name = format!("{subject} {stem}");
-        match found.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, points)) if points.iter().any(|p| p.0 == n) => {}
-            Some((_, points)) => points.push((n, ns)),
-            None => found.push((name, vec![(n, ns)])),
-        }
-    };
-    for r in rows {
-        add(&r.subject, &r.baseline, r.baseline_median);
-        add(&r.subject, &r.variant, r.median);
-    }
-    let mut lines: Vec<Line> = Vec::new();
-    for (name, mut points) in found {
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        if let [(n, first), _, ..] = points[..] {
-            let points = points.iter().map(|&(x, ns)| (x, n * first / ns)).collect();
-            lines.push(Line { name, points, computed: false });
-        }
-    }
-    let most = lines.iter().flat_map(|l| &l.points).map(|p| p.0).fold(1.0, f64::max);
-    if lines.is_empty() {
-        return Ok(None);
-    }
-    lines.push(Line {
-        name: "as many times as threads".to_owned(),
-        points: vec![(1.0, 1.0), (most, most)],
-        computed: true,
-    });
-    Ok(Some(Figure {
-        title: "By threads".to_owned(),
-        svg: chart::lines(&lines, "threads", "times as fast as one", "speed against the number of threads")?,
-        caption: "Medians of the same batch on one thread and on more. Where a line stays below the dashed one, threads share \
-                  something."
-            .to_owned(),
-    }))
-}
-
 fn floors(rows: &[&ResultRow]) -> Result<Option<Figure>, ChartError> {
     let mut shares: Vec<(String, f64)> = Vec::new();
     for r in rows {
@@ -234,20 +220,4 @@ fn floors(rows: &[&ResultRow]) -> Result<Option<Figure>, ChartError> {
                   no store, no call. It is computed and was never measured."
             .to_owned(),
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn threads_are_read_from_names() {
-        let of = |name| threaded(name).map(|(stem, n)| (stem, n as u32));
-        assert_eq!(of("avx512"), None);
-        assert_eq!(of("avx512+batch"), Some(("avx512".into(), 1)));
-        assert_eq!(of("avx512+threads=8"), Some(("avx512".into(), 8)));
-        assert_eq!(of("avx512+ctr-package"), None);
-        assert_eq!(of("avx2+aligned+threads=2"), Some(("avx2+aligned".into(), 2)));
-        assert_eq!(of("avx512+threads=0"), None);
-    }
 }
