@@ -2,7 +2,7 @@
 
 use core::cmp::Ordering;
 
-use lanework_integer::{Int, Uint};
+use lanework_integer::{Int, Uint, limbs};
 use num_bigint::{BigInt, BigUint, Sign};
 
 /// Numbers that look random and are the same every time.
@@ -132,5 +132,33 @@ fn bytes_lead_back_and_too_many_are_refused() {
     assert_eq!(Uint::<1>::from_le_bytes(&[0, 0, 0, 0, 0, 0, 0, 0, 1]), None);
     assert_eq!(Uint::<2>::from_u64(5).try_resize::<1>(), Some(Uint::from_u64(5)));
     assert_eq!(Uint::<2>::from_limbs([0, 1]).try_resize::<1>(), None);
+    assert_eq!((Uint::<2>::ZERO.significant(), Uint::<2>::ZERO.bits()), (0, 0));
+    assert_eq!(
+        (Uint::<2>::from_limbs([0, 1]).significant(), Uint::<2>::from_limbs([3, 0]).significant()),
+        (2, 1)
+    );
     assert_eq!(Int::<1>::from_i64(-5).cmp(&Int::from_i64(-6)), Ordering::Greater);
+}
+
+/// Carries run on beyond a shorter operand, to the end and out of it.
+#[test]
+fn shorter_operands_carry_on() {
+    let mut numbers = Numbers(3);
+    for i in 0..4000 {
+        let (mut x, y): (Uint<5>, Uint<2>) = (numbers.skewed(), numbers.skewed());
+        // A limb or more that passes a carry on.
+        match i % 4 {
+            0 => x.limbs_mut()[2] = u64::MAX,
+            1 => x.limbs_mut()[2..].fill(u64::MAX),
+            2 => x.limbs_mut()[2..4].fill(0),
+            _ => (),
+        }
+        let whole: BigUint = BigUint::from(1u8) << 320;
+        let mut sum = x;
+        let carry = limbs::add(sum.limbs_mut(), y.limbs());
+        assert_eq!(big(&sum) + if carry { whole.clone() } else { BigUint::ZERO }, big(&x) + big(&y));
+        let mut difference = x;
+        let borrow = limbs::sub(difference.limbs_mut(), y.limbs());
+        assert_eq!(big(&difference) + big(&y), big(&x) + if borrow { whole } else { BigUint::ZERO });
+    }
 }

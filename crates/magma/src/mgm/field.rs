@@ -31,6 +31,12 @@ mod tests {
             let sum = [value as u64, (value >> 64) as u64];
             assert_eq!(reduce(sum), slowly(sum), "x^{power}");
         }
+        // Pairs tell sums from unions.
+        for (a, b) in (0..128).flat_map(|a| (0..a).map(move |b| (a, b))) {
+            let value = 1u128 << a | 1 << b;
+            let sum = [value as u64, (value >> 64) as u64];
+            assert_eq!(reduce(sum), slowly(sum), "x^{a} + x^{b}");
+        }
         assert_eq!(reduce([u64::MAX; 2]), slowly([u64::MAX; 2]));
     }
 }

@@ -122,3 +122,70 @@ pub(in crate::backend) fn take<'a, T: Words>(scratch: &mut &'a mut [Block], coun
 pub(in crate::backend) unsafe trait Words {}
 // SAFETY: a plain array of u64.
 unsafe impl<const N: usize> Words for [u64; N] {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field;
+
+    const NW: usize = 3;
+
+    /// The element in a nibble.
+    fn at(a: &MVec<NW>, i: usize) -> u8 {
+        (a[i / 16] >> (4 * (i % 16)) & 0xf) as u8
+    }
+
+    /// All elements, three times, each time in another order.
+    fn all() -> MVec<NW> {
+        let mut out = [0; NW];
+        for i in 0..16 * NW {
+            out[i / 16] |= (((i * [1, 3, 7][i / 16] + [0, 5, 15][i / 16]) % 16) as u64) << (4 * (i % 16));
+        }
+        out
+    }
+
+    #[test]
+    fn words_multiply_as_elements_do() {
+        let a = all();
+        let (powers, multiples) = (powers(&a), multiples(&a));
+        for e in 0..16 {
+            let mut acc = [0x0123_4567_89ab_cdef; NW];
+            let before = acc;
+            mul_add(&mut acc, &masks(e), &powers);
+            for i in 0..16 * NW {
+                let product = field::mul(e, at(&a, i));
+                assert_eq!(at(&multiples[usize::from(e)], i), product, "{e} times element {i}");
+                assert_eq!(at(&acc, i), at(&before, i) ^ product, "{e} times element {i}, added");
+            }
+        }
+        let mut sum = a;
+        add(&mut sum, &multiples[5]);
+        assert!((0..16 * NW).all(|i| at(&sum, i) == field::mul(4, at(&a, i))), "a + 5 a is 4 a");
+    }
+
+    #[test]
+    fn what_is_stored_is_loaded() {
+        let a = all();
+        for length in [1, 7, 8, 9, 8 * NW] {
+            let mut bytes = [0xee; 8 * NW + 5];
+            store(&a, &mut bytes[5..5 + length]);
+            let back = load::<NW>(&bytes, 5);
+            for i in 0..2 * length {
+                assert_eq!(at(&back, i), at(&a, i), "element {i} of {length} bytes");
+            }
+            assert!(bytes[5 + length..].iter().all(|&b| b == 0xee), "{length} bytes are more");
+        }
+    }
+
+    #[test]
+    fn scratch_is_taken_in_whole_blocks_and_zeroed() {
+        let mut blocks = vec![Block::ZERO; 3];
+        crate::sys::bytes_mut(&mut blocks).fill(0xff);
+        let mut scratch = &mut blocks[..];
+        let taken: &mut [[u64; 3]] = take(&mut scratch, 3);
+        assert!(taken == [[0; 3]; 3]);
+        // 72 bytes are two blocks.
+        assert_eq!((scratch.len(), blocks_of::<[u64; 3]>(3), blocks_of::<[u64; 3]>(0)), (1, 2, 0));
+        assert!(crate::sys::bytes(scratch).iter().all(|&b| b == 0xff), "more was taken than asked for");
+    }
+}
