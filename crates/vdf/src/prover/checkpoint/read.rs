@@ -178,6 +178,10 @@ impl Replay<'_> {
         if known.kept.len() as u64 != if proving { at.div_ceil(part.every()) } else { 0 } {
             return None;
         }
+        // They are counted among the squarings, and never become fewer.
+        if !(self.state.slow..=done).contains(&slow) {
+            return None;
+        }
         (known.at, known.form) = (at, form);
         self.state.slow = slow;
         Some(Ok(()))

@@ -223,15 +223,22 @@ fn lies_are_noticed() {
         writer.segment(0, &packed(&y)).expect("queued");
     });
     assert!(matches!(wrong, Err(ProverError::Wrong { segment: 0, .. })), "{wrong:?}");
-    // Records that no run writes: too few forms, squarings beyond the part, parts out of order, proofs of nothing.
+    // Records that no run writes: too few forms, squarings beyond the part, parts out of order, proofs of nothing, more general
+    // squarings than squarings, and fewer than before.
     let (y, few) = (packed(&y), needed - 1);
-    let lies: [&dyn Fn(&mut Writer); 6] = [
+    let lies: [&dyn Fn(&mut Writer); 9] = [
         &|writer| writer.position(0, 20, 0, &y, &kept(few)).expect("queued"),
         &|writer| writer.position(0, 21, 0, &y, &kept(needed)).expect("queued"),
         &|writer| writer.position(1, 20, 0, &y, &[]).expect("queued"),
         &|writer| writer.position(7, 20, 0, &y, &[]).expect("queued"),
         &|writer| writer.segment(0, &y).expect("queued"),
         &|writer| writer.append(9, b"what").expect("queued"),
+        &|writer| writer.position(0, 20, 21, &y, &kept(needed)).expect("queued"),
+        &|writer| writer.position(0, 20, u64::MAX, &y, &kept(needed)).expect("queued"),
+        &|writer| {
+            writer.position(0, 20, 2, &y, &kept(needed)).expect("queued");
+            writer.position(0, 20, 1, &y, &[]).expect("queued");
+        },
     ];
     for (i, lie) in lies.iter().enumerate() {
         let wrong = outcome(lie);
