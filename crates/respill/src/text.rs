@@ -313,7 +313,9 @@ impl Cutter<'_> {
         let said = &self.text[start..end];
         let kind = if said.starts_with('.') || assigns(said) { Kind::Directive } else { Kind::Instruction };
         if kind == Kind::Directive {
-            let name = said.split_ascii_whitespace().next().unwrap_or("").to_ascii_lowercase();
+            // Its operand may stand right behind it: `.include"file"`.
+            let end = said.find(|c: char| !is_name(c.encode_utf8(&mut [0; 4]))).unwrap_or(said.len());
+            let name = said[..end].to_ascii_lowercase();
             if MACROS.contains(&name.as_str()) {
                 return Err(TextError::Macro { line, name });
             }
@@ -405,6 +407,8 @@ mod tests {
             ("\n\n#include <x>\n", 3),
             ("nop; .macro m\n", 1),
             (".rept 3", 1),
+            (".rept(3)", 1),
+            ("nop\n.INCLUDE\"x\"", 2),
         ] {
             assert_eq!(Text::new(text).expect_err("refused").line(), line, "{text:?}");
         }
