@@ -6,8 +6,11 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod checkpoint;
+mod integer;
 mod magma;
 mod mayo;
+mod programs;
 pub mod runner;
 mod texts;
 mod vdf;
@@ -30,7 +33,7 @@ impl core::fmt::Debug for Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 20] = [
     Target { name: "mayo_keys", run: mayo::keys, seeds: mayo::key_seeds },
     Target { name: "mayo_sign", run: mayo::sign, seeds: mayo::sign_seeds },
     Target { name: "mayo_verify", run: mayo::verify, seeds: mayo::verify_seeds },
@@ -38,19 +41,25 @@ pub const TARGETS: [Target; 14] = [
     Target { name: "magma_mgm", run: magma::mgm, seeds: magma::plain_seeds },
     Target { name: "magma_kexp15", run: magma::kexp15, seeds: magma::plain_seeds },
     Target { name: "magma_container", run: magma::container, seeds: magma::container_seeds },
+    Target { name: "integer_arithmetic", run: integer::arithmetic, seeds: integer::arithmetic_seeds },
+    Target { name: "integer_gcd", run: integer::gcds, seeds: integer::gcd_seeds },
     Target { name: "vdf_numbers", run: vdf::numbers, seeds: vdf::number_seeds },
     Target { name: "vdf_forms", run: vdf::forms, seeds: vdf::form_seeds },
     Target { name: "vdf_verify", run: vdf::verify, seeds: vdf::verify_seeds },
     Target { name: "vdf_client", run: vdf::client, seeds: vdf::client_seeds },
+    Target { name: "vdf_checkpoint", run: checkpoint::checkpoint, seeds: checkpoint::checkpoint_seeds },
     Target { name: "settings", run: texts::settings, seeds: texts::settings_seeds },
     Target { name: "assembly", run: texts::assembly, seeds: texts::assembly_seeds },
+    Target { name: "program", run: programs::program, seeds: programs::program_seeds },
+    Target { name: "case", run: programs::case, seeds: programs::case_seeds },
     Target { name: "record", run: texts::record, seeds: texts::record_seeds },
+    Target { name: "study", run: texts::study, seeds: texts::study_seeds },
 ];
 
 /// The target of a name.
 #[must_use]
 pub fn target(name: &str) -> Option<&'static Target> {
-    static ALL: [Target; 14] = TARGETS;
+    static ALL: [Target; 20] = TARGETS;
     ALL.iter().find(|target| target.name == name)
 }
 

@@ -3,6 +3,7 @@
 
 use lanework_cpu::{Features, Settings};
 use lanework_lab::record::Record;
+use lanework_lab::study::Study;
 use lanework_respill::text::Text;
 
 /// Three strings, divided by line ends.
@@ -71,9 +72,35 @@ pub(crate) fn record(data: &[u8]) {
         let again = Record::from_json(&written).expect("a record that was written can be read");
         let twice = again.to_json().expect("as above");
         assert!(twice == written, "a record changes when it is written");
+        let packed = record.to_packed_json().expect("a record that was read can be packed");
+        let unpacked = Record::from_json(&packed).expect("a record that was packed can be read");
+        assert!(unpacked.to_json().is_ok_and(|text| text == written), "a record changes when it is packed");
     }
 }
 
 pub(crate) fn record_seeds() -> Vec<Vec<u8>> {
     ["{}", "[]", "{\"schema\":1}", "{\"schema\":1,\"machine\":{},\"results\":[]}"].map(|t| t.into()).to_vec()
+}
+
+/// What a study asks: refused, or read with its name and the same every time.
+pub(crate) fn study(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(study) = Study::from_toml("fuzz", text) {
+        assert!(study.name == "fuzz", "a study is named by its file");
+        // What it is written as is a study too. By their text, since a table may hold what is not equal to itself.
+        let written = toml::to_string(&study).expect("a study that was read can be written");
+        let again = Study::from_toml("fuzz", &written).expect("a study that was written can be read");
+        assert!(format!("{again:?}") == format!("{study:?}"), "it is read as another");
+    }
+}
+
+pub(crate) fn study_seeds() -> Vec<Vec<u8>> {
+    [
+        "question = \"Does it?\"\nsubjects = [\"a\", \"b\"]\n[original]\nratio = 1.07\n",
+        "question = \"\"",
+        "name = \"x\"\nquestion = '''y'''\nd = 2024-01-01T00:00:00Z\nn = nan\n",
+        "",
+    ]
+    .map(|t| t.as_bytes().to_vec())
+    .to_vec()
 }

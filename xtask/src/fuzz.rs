@@ -33,6 +33,10 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     if let Some(seed) = options.seed {
         cargo.args(["--seed", &seed.to_string()]);
     }
+    // What GNU as refuses, mostly for good reasons, another assembler need not be asked about: it takes ten times as long to start.
+    if std::env::var_os("LANEWORK_AS").is_none() {
+        cargo.env("LANEWORK_AS", "as --64");
+    }
     match cargo.args(&options.targets).status() {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
