@@ -97,8 +97,9 @@ const THREAD: &[Job] = &[
 
 /// Arithmetic whose every mutation a test must notice.
 const MUTANTS: &[Job] = &[
-    job("lanework-mayo", &["--file", "**/mayo/src/field.rs"], &[]),
+    job("lanework-mayo", &["--file", "**/mayo/src/field.rs", "--file", "**/portable/words.rs"], &[]),
     job("lanework-magma", &["--file", "**/magma/src/mgm/field.rs"], &[]),
+    job("lanework-integer", &["--file", "**/integer/src/limbs.rs"], &[]),
 ];
 
 /// The target that sanitizers are for. Naming one keeps build scripts and macros free of them.
