@@ -70,6 +70,28 @@ pub struct Analysis {
 }
 
 impl Analysis {
+    /// Why nothing can be said of a function's slots, in words, with the line.
+    #[must_use]
+    pub fn told(&self, why: Opaque) -> String {
+        let line = |op: usize| self.program.line(op);
+        match why {
+            Opaque::Jump(op) => format!("the jump in line {} goes nobody knows where", line(op)),
+            Opaque::StackPointer(op) => format!("the stack pointer is not known in line {}", line(op)),
+            Opaque::Unbalanced(op) => {
+                format!("the stack pointer is not what it was at the exit in line {}", line(op))
+            }
+            Opaque::Shared(op) => format!("line {} belongs to another function too", line(op)),
+            Opaque::Recursive => "it can call itself".to_owned(),
+            Opaque::Tail(op) => {
+                format!("it is left by the jump in line {}, where no home could be cleared", line(op))
+            }
+            Opaque::Landing(op) => format!(
+                "what the call in line {} throws may go on in a handler of this function, to which no jump leads",
+                line(op)
+            ),
+        }
+    }
+
     /// Analyses every function of a program.
     #[must_use]
     pub fn new(program: Program) -> Analysis {

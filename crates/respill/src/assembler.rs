@@ -184,6 +184,23 @@ fn for_the_linker(said: &str) -> bool {
     matches!(name, ".addrsig" | ".addrsig_sym" | ".cg_profile")
 }
 
+/// The object of a text as it is.
+///
+/// # Errors
+/// [`AssembleError`].
+pub(crate) fn plain_object(text: &Text) -> Result<Vec<u8>, AssembleError> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("plain.o");
+    let mut left_out = Edits::default();
+    for i in 0..text.statements().len() {
+        if for_the_linker(text.of(i)) {
+            left_out.instead(i, "");
+        }
+    }
+    object_of(&text.edited(&left_out), false, &path)?;
+    Ok(std::fs::read(&path)?)
+}
+
 /// The object of a text with a label before each instruction.
 ///
 /// # Errors

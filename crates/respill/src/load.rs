@@ -15,7 +15,7 @@ use object::{
     Object as _, ObjectSection as _, ObjectSymbol as _, RelocationFlags, RelocationTarget, SectionKind,
 };
 
-use crate::assembler::{self, AssembleError};
+use crate::assembler::{self, AssembleError, Place};
 use crate::program::Program;
 use crate::sys::{self, Mapping, PAGE, Rights};
 
@@ -147,11 +147,28 @@ impl Loaded {
         externals: &Externals,
         other: Option<&Loaded>,
     ) -> Result<Loaded, LoadError> {
+        let places: Vec<Place> = program.ops.iter().map(|op| op.place).collect();
+        Loaded::placed(&assembler::marked_object(&program.text)?, &places, externals, other)
+    }
+
+    /// Places the object of a text, of which no instruction's address is known.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub(crate) fn object(bytes: &[u8], externals: &Externals) -> Result<Loaded, LoadError> {
+        Loaded::placed(bytes, &[], externals, None)
+    }
+
+    fn placed(
+        bytes: &[u8],
+        places: &[Place],
+        externals: &Externals,
+        other: Option<&Loaded>,
+    ) -> Result<Loaded, LoadError> {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
             return Err(LoadError::Unavailable("programs can be loaded on x86-64 Linux only"));
         }
-        let bytes = assembler::marked_object(&program.text)?;
-        let file = object::File::parse(&*bytes)?;
+        let file = object::File::parse(bytes)?;
         let mut placed: BTreeMap<usize, Piece> = BTreeMap::new();
         let mut align: HashMap<usize, u64> = HashMap::new();
         for section in file.sections() {
@@ -239,10 +256,9 @@ impl Loaded {
         if constants > code_end {
             mapping.protect(code_end, constants - code_end, Rights::Constant).map_err(LoadError::Memory)?;
         }
-        let addresses: Vec<u64> = program
-            .ops
+        let addresses: Vec<u64> = places
             .iter()
-            .map(|op| placed.get(&op.place.section).map_or(0, |piece| piece.address + op.place.offset))
+            .map(|place| placed.get(&place.section).map_or(0, |piece| piece.address + place.offset))
             .collect();
         let mut symbols = HashMap::new();
         for symbol in file.symbols() {

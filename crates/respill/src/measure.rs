@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -14,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use crate::analysis::Analysis;
 use crate::case::{Case, poison};
 use crate::layout::{LayoutError, code_bytes, layouts};
-use crate::load::{Externals, Loaded};
+use crate::load::Externals;
 use crate::plan::Plan;
 use crate::program::{Program, ProgramError};
 use crate::rewrite::{Options, RewriteError, rewrite};
 use crate::sys::{self, Ended};
-use crate::timed::{Timed, TimedError};
+use crate::timed::{Code, Timed};
 
 /// What a variant is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,23 +184,56 @@ pub struct Agreement {
 const LIMIT: Duration = Duration::from_secs(120);
 
 impl Job {
-    /// A variant ready to be called, with the stack pointer moved down by `shift`.
+    /// The job with its texts assembled, equal ones once. One that cannot be says so when it is asked for.
+    #[must_use]
+    pub fn assembled(self) -> Assembled {
+        let mut codes: Vec<Result<Rc<Code>, String>> = Vec::new();
+        for (n, variant) in self.variants.iter().enumerate() {
+            let same = self.variants[..n].iter().position(|other| other.text == variant.text);
+            codes.push(match same {
+                Some(other) => codes[other].clone(),
+                None => Code::new(&self.file, &variant.text).map(Rc::new).map_err(|e| e.to_string()),
+            });
+        }
+        Assembled { job: self, codes }
+    }
+}
+
+/// A job whose variants are ready to be loaded.
+#[derive(Debug)]
+pub struct Assembled {
+    /// What it was made from.
+    pub job: Job,
+    codes: Vec<Result<Rc<Code>, String>>,
+}
+
+impl Assembled {
+    /// The variant of this number, ready to be called, with the stack pointer moved down by `shift`.
     ///
     /// # Errors
-    /// [`TimedError`].
-    pub fn timed(&self, variant: &Variant, case: &Case, shift: u64) -> Result<Timed, TimedError> {
-        Timed::new(&self.file, &variant.text, &Externals::default(), case, self.input, shift)
+    /// Why it cannot be, in words.
+    ///
+    /// # Panics
+    /// If there is no variant of this number.
+    pub fn timed(&self, variant: usize, case: &Case, shift: u64) -> Result<Timed, String> {
+        let code = self.codes[variant].as_ref().map_err(String::clone)?;
+        Timed::new(code, &Externals::default(), case, self.job.input, shift).map_err(|e| e.to_string())
     }
 
     /// Runs every variant on inputs beside the first one, each on a stack that is filled differently, in a child that may crash.
     #[must_use]
     pub fn agreement(&self, case: &Case, inputs: u64) -> Vec<Agreement> {
-        let Some((first, others)) = self.variants.split_first() else { return Vec::new() };
+        let Some((first, others)) = self.codes.split_first() else { return Vec::new() };
         others
             .iter()
-            .map(|variant| {
+            .zip(&self.job.variants[1..])
+            .map(|(code, variant)| {
                 let fail = |why: String| Agreement { name: variant.name.clone(), same: 0, different: 1, why };
-                let ran = sys::child(LIMIT, |voice| voice.say(&self.compare(first, variant, case, inputs)));
+                let (first, code) = match (first, code) {
+                    (Ok(first), Ok(code)) => (first, code),
+                    (Err(e), _) | (_, Err(e)) => return fail(e.clone()),
+                };
+                let ran = sys::child(LIMIT, |voice| voice.say(&compare(first, code, case, inputs)));
                 match ran {
                     Ok((said, Ended::Done)) => match said.split_at_checked(16) {
                         Some((counts, why)) => {
@@ -216,57 +250,55 @@ impl Job {
             })
             .collect()
     }
+}
 
-    /// In the child: inputs that agree, inputs that do not, and a word on the first of these.
-    fn compare(&self, first: &Variant, variant: &Variant, case: &Case, inputs: u64) -> Vec<u8> {
-        let load = |v: &Variant| -> Result<Loaded, TimedError> {
-            Ok(Loaded::new(&Program::new(&self.file, &*v.text)?, &Externals::default())?)
-        };
-        let (mut same, mut different, mut why) = (0u64, 0u64, String::new());
-        match (load(first), load(variant)) {
-            (Ok(one), Ok(two)) => {
-                let mut arena = case.arena();
-                for input in 0..inputs {
-                    let Ok(ready) = case.prepare(&one, &mut arena, input) else {
-                        (different, why) = (1, format!("it has no function `{}`", case.measured()));
-                        break;
-                    };
-                    let before = arena.contents().to_vec();
-                    sys::seed_random_bytes(input);
-                    let called = ready.call(&poison(2 * input));
-                    let after = arena.contents().to_vec();
-                    arena.restore(&before);
-                    let Ok(ready) = case.ready_in(&two, &mut arena) else {
-                        (different, why) = (1, format!("it has no function `{}`", case.measured()));
-                        break;
-                    };
-                    sys::seed_random_bytes(input);
-                    let other = ready.call(&poison(2 * input + 1));
-                    let byte = after.iter().zip(arena.contents()).position(|(a, b)| a != b);
-                    let said = match byte {
-                        Some(byte) => Some(match case.buffer_at(byte) {
-                            Some((name, at)) => format!("byte {at} of {name}"),
-                            None => "memory beside the buffers".to_owned(),
-                        }),
-                        None if called.result != other.result => Some("rax".to_owned()),
-                        None if !(other.kept && other.x87_empty) && called.kept && called.x87_empty => {
-                            Some("what a callee must keep".to_owned())
-                        }
-                        None => None,
-                    };
-                    match said {
-                        None => same += 1,
-                        Some(said) => {
-                            different += 1;
-                            if why.is_empty() {
-                                why = format!("input {input}: {said} differs");
-                            }
+/// In the child: inputs that agree, inputs that do not, and a word on the first of these.
+fn compare(first: &Code, other: &Code, case: &Case, inputs: u64) -> Vec<u8> {
+    let externals = Externals::default();
+    let (mut same, mut different, mut why) = (0u64, 0u64, String::new());
+    match (first.loaded(&externals), other.loaded(&externals)) {
+        (Ok(one), Ok(two)) => {
+            let mut arena = case.arena();
+            for input in 0..inputs {
+                let Ok(ready) = case.prepare(&one, &mut arena, input) else {
+                    (different, why) = (1, format!("it has no function `{}`", case.measured()));
+                    break;
+                };
+                let before = arena.contents().to_vec();
+                sys::seed_random_bytes(input);
+                let called = ready.call(&poison(2 * input));
+                let after = arena.contents().to_vec();
+                arena.restore(&before);
+                let Ok(ready) = case.ready_in(&two, &mut arena) else {
+                    (different, why) = (1, format!("it has no function `{}`", case.measured()));
+                    break;
+                };
+                sys::seed_random_bytes(input);
+                let other = ready.call(&poison(2 * input + 1));
+                let byte = after.iter().zip(arena.contents()).position(|(a, b)| a != b);
+                let said = match byte {
+                    Some(byte) => Some(match case.buffer_at(byte) {
+                        Some((name, at)) => format!("byte {at} of {name}"),
+                        None => "memory beside the buffers".to_owned(),
+                    }),
+                    None if called.result != other.result => Some("rax".to_owned()),
+                    None if !(other.kept && other.x87_empty) && called.kept && called.x87_empty => {
+                        Some("what a callee must keep".to_owned())
+                    }
+                    None => None,
+                };
+                match said {
+                    None => same += 1,
+                    Some(said) => {
+                        different += 1;
+                        if why.is_empty() {
+                            why = format!("input {input}: {said} differs");
                         }
                     }
                 }
             }
-            (Err(e), _) | (_, Err(e)) => (different, why) = (1, e.to_string()),
         }
-        [&same.to_le_bytes()[..], &different.to_le_bytes(), why.as_bytes()].concat()
+        (Err(e), _) | (_, Err(e)) => (different, why) = (1, e.to_string()),
     }
+    [&same.to_le_bytes()[..], &different.to_le_bytes(), why.as_bytes()].concat()
 }

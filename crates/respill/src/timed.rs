@@ -6,11 +6,14 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
+use std::sync::OnceLock;
 
+use crate::assembler::{self, AssembleError};
 use crate::case::{Arena, Case, Missing};
 use crate::load::{Externals, LoadError, Loaded};
-use crate::program::{Program, ProgramError};
+use crate::program::{ProgramError, Why};
 use crate::sys;
+use crate::text::Text;
 
 /// Calls rdi with the twelve arguments at rsi, rdx times, with the stack pointer rcx bytes further down.
 const LOOP: &str = "
@@ -108,6 +111,49 @@ impl From<Missing> for TimedError {
     }
 }
 
+/// A text that is assembled, to be loaded as often as it is wanted.
+///
+/// Assembling takes as long as a hundred calls; a race has a limited time, so this is done before it begins.
+#[derive(Clone, Debug)]
+pub struct Code {
+    object: Vec<u8>,
+}
+
+/// The object of the loop, assembled once.
+static AROUND: OnceLock<Code> = OnceLock::new();
+
+impl Code {
+    /// Assembles a text. `file` is its name, for messages.
+    ///
+    /// # Errors
+    /// [`TimedError`].
+    pub fn new(file: &str, text: &str) -> Result<Code, TimedError> {
+        let fail = |line: Option<usize>, why: Why| ProgramError { file: file.to_owned(), line, why };
+        let text = Text::new(text).map_err(|e| fail(Some(e.line()), Why::Text(e)))?;
+        let object = assembler::plain_object(&text).map_err(|e| {
+            // Nothing is added to the text, so that the assembler's lines are its own.
+            let line = if let AssembleError::Refused { line, .. } = &e { *line } else { None };
+            fail(line, Why::Assemble(e))
+        })?;
+        Ok(Code { object })
+    }
+
+    fn around() -> Result<&'static Code, TimedError> {
+        match AROUND.get() {
+            Some(code) => Ok(code),
+            None => Code::new("the loop around calls", LOOP).map(|code| AROUND.get_or_init(|| code)),
+        }
+    }
+
+    /// In this process.
+    ///
+    /// # Errors
+    /// [`TimedError`].
+    pub(crate) fn loaded(&self, externals: &Externals) -> Result<Loaded, TimedError> {
+        Ok(Loaded::object(&self.object, externals)?)
+    }
+}
+
 /// A program with buffers of its own, ready to be called over and over.
 #[derive(Debug)]
 pub struct Timed {
@@ -130,15 +176,14 @@ impl Timed {
     /// # Errors
     /// [`TimedError`].
     pub fn new(
-        file: &str,
-        text: &str,
+        code: &Code,
         externals: &Externals,
         case: &Case,
         input: u64,
         shift: u64,
     ) -> Result<Timed, TimedError> {
-        let around = Loaded::new(&Program::new("the loop around calls", LOOP)?, externals)?;
-        let program = Loaded::new(&Program::new(file, text)?, externals)?;
+        let around = Code::around()?.loaded(externals)?;
+        let program = code.loaded(externals)?;
         let mut arena = case.arena();
         let ready = case.prepare(&program, &mut arena, input)?;
         let mut arguments = Box::new([0; sys::ARGUMENTS]);

@@ -12,7 +12,7 @@ use lanework_respill::load::{Externals, Loaded};
 use lanework_respill::measure::{Job, Role, Variant, unchanged, variants};
 use lanework_respill::plan::{Policy, Wish, plan, weight};
 use lanework_respill::slots::Class;
-use lanework_respill::timed::Timed;
+use lanework_respill::timed::{Code, Timed};
 use lanework_respill::{Analysis, Program};
 
 /// Adds rsi to the buffer's first word seven times, by way of the stack; puts the stack pointer into the second.
@@ -90,7 +90,8 @@ fn words(timed: &mut Timed, turns: u64) -> [u64; 2] {
 fn calls_are_repeated_with_the_stack_moved() {
     let case = case("a = zero 16; measure work(a: inout, 5)");
     let timed = |shift: u64| {
-        Timed::new("work.s", TEXT, &Externals::default(), &case, 0, shift).unwrap_or_else(|e| panic!("{e}"))
+        let code = Code::new("work.s", TEXT).unwrap_or_else(|e| panic!("{e}"));
+        Timed::new(&code, &Externals::default(), &case, 0, shift).unwrap_or_else(|e| panic!("{e}"))
     };
     let (mut plain, mut moved) = (timed(0), timed(1024));
     let [sum, here] = words(&mut plain, 3);
@@ -104,7 +105,8 @@ fn calls_are_repeated_with_the_stack_moved() {
 #[test]
 fn arguments_beyond_six_come_on_the_stack() {
     let case = case("a = zero 16; measure seventh(a: out, 2, 3, 4, 5, 6, 77)");
-    let mut timed = Timed::new("work.s", TEXT, &Externals::default(), &case, 0, 0).expect("loaded");
+    let code = Code::new("work.s", TEXT).expect("assembled");
+    let mut timed = Timed::new(&code, &Externals::default(), &case, 0, 0).expect("loaded");
     assert_eq!(words(&mut timed, 2)[0], 77);
 }
 
@@ -173,15 +175,15 @@ fn every_variant_does_the_same() {
         assert_eq!((made[2].slots, made[2].stack_bytes), (0, 0));
         all.extend(made);
     }
-    let job = job(all);
-    let case = case(&job.case);
+    let job = job(all).assembled();
+    let case = case(&job.job.case);
     for row in job.agreement(&case, 50) {
         assert_eq!((row.same, row.different), (50, 0), "{}: {}", row.name, row.why);
     }
-    for variant in &job.variants {
+    for (n, variant) in job.job.variants.iter().enumerate() {
         // What a race would do: many calls, and then the same bytes.
-        let mut timed = job.timed(variant, &case, 640).unwrap_or_else(|e| panic!("{}: {e}", variant.name));
-        let mut plain = job.timed(&job.variants[0], &case, 0).expect("loaded");
+        let mut timed = job.timed(n, &case, 640).unwrap_or_else(|e| panic!("{}: {e}", variant.name));
+        let mut plain = job.timed(0, &case, 0).expect("loaded");
         assert_eq!(words(&mut timed, 20), words(&mut plain, 20), "{}", variant.name);
     }
 }
@@ -202,8 +204,10 @@ fn a_variant_that_differs_or_dies_is_named() {
         with("dies", "movq $0, 24(%rsp)", "ud2"),
         with("lost", ".globl sum\nsum:", ".globl other\nother:"),
         copy.clone(),
-    ]);
-    let said = job.agreement(&case(&job.case), 10);
+        with("no-assembly", "subq $40, %rsp", "subq $40, %rspp"),
+    ])
+    .assembled();
+    let said = job.agreement(&case(&job.job.case), 10);
     let why: Vec<(&str, u64)> = said.iter().map(|row| (row.why.as_str(), row.same)).collect();
     assert_eq!(why[0], ("input 0: byte 0 of a differs", 0));
     assert_eq!(why[1].1, 0, "stacks are filled differently: {why:?}");
@@ -211,4 +215,5 @@ fn a_variant_that_differs_or_dies_is_named() {
     assert!(why[3].0.contains("Signal(4)"), "{why:?}");
     assert!(why[4].0.contains("no function `sum`"), "{why:?}");
     assert_eq!(why[5], ("", 10));
+    assert!(why[6].0.starts_with("sum.s:4: "), "{why:?}");
 }

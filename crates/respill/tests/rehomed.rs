@@ -433,6 +433,9 @@ handles: .quad 0
         (["f", "g"].map(|name| analysis.units[unit(&analysis, name)].opaque), moved)
     };
     assert!(matches!(found(text), ([Some(Opaque::Landing(_)), None], 1)), "{:?}", found(text));
+    let analysis = analysed(text);
+    let why = analysis.units[unit(&analysis, "f")].opaque.map(|why| analysis.told(why));
+    assert!(why.as_ref().is_some_and(|why| why.contains("line 9 throws")), "{why:?}");
     // Without a table, or where nothing is called, there is no such way.
     assert_eq!(found(&text.replace("0x1b,.Ltable", "0xff")).0, [None; 2]);
     assert_eq!(found(&text.replace("        call elsewhere\n", "")).0, [None; 2]);

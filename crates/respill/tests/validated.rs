@@ -476,3 +476,16 @@ table:  .quad L_a
         assert!(judged(&original, &made, case, &few()).is_none_or(|judged| judged.is_ok()), "{case}");
     }
 }
+
+#[test]
+fn a_case_that_crashes_is_told_by_its_line() {
+    let text = ".globl f\nf:\tmovq %rdi, -8(%rsp)\n\tmovq (%rsi), %rax\n\taddq -8(%rsp), %rax\n\tret\n";
+    let moved = text.replace("%rdi, -8(%rsp)", "%rdi, %xmm5");
+    let moved =
+        moved.replace("addq -8(%rsp), %rax", "movq %xmm5, %rdi\n\taddq %rdi, %rax\n\tpxor %xmm5, %xmm5");
+    let Some(refused) = refused(text, &moved, "measure f(1, 2)", "crashed") else { return };
+    assert!(
+        refused.to_string().contains("was ended by signal 11 at test.s:3: `movq (%rsi), %rax`"),
+        "{refused}"
+    );
+}

@@ -11,7 +11,7 @@ use lanework_lab::pairing::Plan;
 use lanework_lab::race::Outcome as Raced;
 use lanework_lab::subject::{Facts, Runnable, Subject, Unavailable, Variant as Contestant};
 use lanework_respill::case::Case;
-use lanework_respill::measure::{Job, Role, Variant};
+use lanework_respill::measure::{Assembled, Job, Role, Variant};
 use lanework_respill::timed::{MOST_SHIFT, Timed};
 
 use super::timing_args::JobArgs;
@@ -75,7 +75,8 @@ pub(super) fn worker(args: &JobArgs) -> Result<Outcome, Failure> {
     let job: Job = serde_json::from_str(&text).map_err(|e| Failure::file(&args.job, e))?;
     let case = Case::parse(&job.case).map_err(Failure::input)?;
     let shift = stack_shift().map_err(Failure::unavailable)?;
-    let subject = subject(Rc::new(job), Rc::new(case), args.inputs, shift)?;
+    // Before the race's clock begins.
+    let subject = subject(&Rc::new(job.assembled()), Rc::new(case), args.inputs, shift)?;
     launch::serve(&subject, &Monotonic::new(), &mut std::io::stdout()).map_err(Failure::input)?;
     Ok(Outcome::Yes)
 }
@@ -105,12 +106,17 @@ impl Runnable for Calls {
 }
 
 /// The subject of a job, its first variant the baseline.
-pub(super) fn subject(job: Rc<Job>, case: Rc<Case>, inputs: u64, shift: u64) -> Result<Subject, Failure> {
+pub(super) fn subject(
+    job: &Rc<Assembled>,
+    case: Rc<Case>,
+    inputs: u64,
+    shift: u64,
+) -> Result<Subject, Failure> {
     let gate = {
-        let (job, case) = (Rc::clone(&job), Rc::clone(&case));
+        let (job, case) = (Rc::clone(job), Rc::clone(&case));
         Gate::new(move || {
             let rows = job.agreement(&case, inputs).into_iter().map(|row| GateRow {
-                what: format!("{}: same results as {}", job.subject, job.variants[0].name),
+                what: format!("{}: same results as {}", job.job.subject, job.job.variants[0].name),
                 backend: row.name,
                 passed: row.same,
                 failed: row.different,
@@ -120,17 +126,16 @@ pub(super) fn subject(job: Rc<Job>, case: Rc<Case>, inputs: u64, shift: u64) -> 
             Ok(rows.collect())
         })
     };
-    let contestant = |variant: &Variant| {
-        let (job, case, variant) = (Rc::clone(&job), Rc::clone(&case), variant.clone());
-        Contestant::new(variant.name.clone(), move || {
-            let timed = job.timed(&variant, &case, shift).map_err(|e| Unavailable::because(e.to_string()))?;
-            Ok(Box::new(Calls { name: variant.name.clone(), timed, shift }))
+    let contestant = |(n, variant): (usize, &Variant)| {
+        let (job, case, name) = (Rc::clone(job), Rc::clone(&case), variant.name.clone());
+        Contestant::new(name.clone(), move || {
+            let timed = job.timed(n, &case, shift).map_err(Unavailable::because)?;
+            Ok(Box::new(Calls { name: name.clone(), timed, shift }))
         })
     };
-    let Some((first, others)) = job.variants.split_first() else {
+    let mut contestants = job.job.variants.iter().enumerate().map(contestant);
+    let Some(first) = contestants.next() else {
         return Err(Failure::input("a race needs variants"));
     };
-    Ok(others
-        .iter()
-        .fold(Subject::new(&*job.subject, gate, contestant(first)), |subject, v| subject.with(contestant(v))))
+    Ok(contestants.fold(Subject::new(&*job.job.subject, gate, first), Subject::with))
 }

@@ -60,7 +60,8 @@ pub fn edits(analysis: &Analysis, other: &Program, pairs: &Pairs) -> Edits {
             Some(&[key]) => look.changed(op, key),
             Some(&[key, ..]) => {
                 let name = SlotName::of(analysis, key);
-                look.out.reasons.push(Reason::Opaque(name, crate::analysis::Opaque::Shared(op)));
+                let why = analysis.told(crate::analysis::Opaque::Shared(op));
+                look.out.reasons.push(Reason::Opaque(name, why));
             }
             _ => {
                 let [before, after] = [look.flags(op), look.flags_of(pairs.of[op])];
@@ -214,7 +215,7 @@ impl Look<'_> {
             let slot = &unit.slots[key.1];
             let name = || SlotName::of(self.analysis, key);
             if let Some(why) = unit.opaque {
-                self.out.reasons.push(Reason::Opaque(name(), why));
+                self.out.reasons.push(Reason::Opaque(name(), self.analysis.told(why)));
             }
             if !matches!(slot.class, Class::Spill | Class::Pointer | Class::Operand) {
                 self.out.reasons.push(Reason::NoSpill(name(), slot.class));

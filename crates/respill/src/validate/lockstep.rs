@@ -343,7 +343,11 @@ pub(super) fn compare(
     }
     for (outcome, rewritten) in outcomes.iter().zip([false, true]) {
         if outcome.ending != Ending::Returned {
-            let how = in_words(&outcome.ending);
+            let how = if rewritten {
+                in_words(&outcome.ending, &versions.rewritten, other)
+            } else {
+                in_words(&outcome.ending, &versions.original, &analysis.program)
+            };
             out.reason = Some(Reason::Crashed { rewritten, how, input });
             return Ok(out);
         }

@@ -5,7 +5,7 @@ use core::fmt;
 
 use iced_x86::Register;
 
-use crate::analysis::{Analysis, Opaque};
+use crate::analysis::Analysis;
 use crate::homes::Home;
 use crate::program::Program;
 
@@ -101,7 +101,7 @@ pub enum Reason {
     /// A slot has one home here and another there.
     TwoHomes(SlotName, [Home; 2]),
     /// Nothing can be said of the function.
-    Opaque(SlotName, Opaque),
+    Opaque(SlotName, String),
     /// It is no spilled value: its bytes are used in parts, or keep what the caller's unwinder looks for.
     NoSpill(SlotName, crate::slots::Class),
     /// Something else touches the slot's bytes.
@@ -257,7 +257,7 @@ impl fmt::Display for Reason {
             }
             Reason::Partly(slot, at) => write!(f, "{at}: still names {slot}, which has moved elsewhere"),
             Reason::TwoHomes(slot, [one, two]) => write!(f, "{slot} lives in {one} here and in {two} there"),
-            Reason::Opaque(slot, why) => write!(f, "{slot}: its function cannot be followed ({why:?})"),
+            Reason::Opaque(slot, why) => write!(f, "{slot}: its function cannot be followed ({why})"),
             Reason::NoSpill(slot, class) => write!(f, "{slot} is no spilled value ({class:?})"),
             Reason::Aliased { slot, by, writes } => {
                 write!(f, "{by}: {} the bytes of {slot}", if *writes { "writes" } else { "reads" })

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lanework_trace::{Ending, Operation, Options as Depth, Snapshot, Unavailable};
 
+use super::reason::Place;
 use crate::case::{Arena, Case, Ready, poison};
 use crate::load::{Externals, LoadError, Loaded};
 use crate::program::Program;
@@ -91,14 +92,19 @@ impl Operation for Runs<'_> {
     }
 }
 
-/// How a run ended that did not return.
-pub(super) fn in_words(ending: &Ending) -> String {
+/// How a run of a program ended that did not return.
+pub(super) fn in_words(ending: &Ending, loaded: &Loaded, program: &Program) -> String {
+    // An address in the program says little; its line does.
+    let at = |address: &u64| match loaded.op_at(*address) {
+        Some(op) => format!("at {}", Place::of(program, op)),
+        None => format!("at {address:#x}, outside {}", program.file),
+    };
     match ending {
         Ending::Returned => "returned".to_owned(),
         Ending::Panicked(why) => format!("could not be prepared: {why}"),
         Ending::Exited => "ended its process".to_owned(),
-        Ending::Signal { signal, address } => format!("was ended by signal {signal} at {address:#x}"),
-        Ending::Unsupported { address, why } => format!("cannot be traced at {address:#x}: {why}"),
+        Ending::Signal { signal, address } => format!("was ended by signal {signal} {}", at(address)),
+        Ending::Unsupported { address, why } => format!("cannot be traced {}: {why}", at(address)),
         Ending::TooLong => "executed more instructions than allowed".to_owned(),
         Ending::TimedOut => "took too long".to_owned(),
         Ending::Stopped => "was stopped".to_owned(),

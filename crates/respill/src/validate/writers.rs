@@ -189,7 +189,7 @@ pub(super) fn follow(
     };
     let outcome = snapshot.run(2 * input as usize, |step, fs| walk.look(step, fs))?;
     if outcome.ending != Ending::Returned {
-        let how = in_words(&outcome.ending);
+        let how = in_words(&outcome.ending, loaded, &analysis.program);
         out.reasons.push(Reason::Crashed { rewritten: false, how, input });
     }
     Ok(())
