@@ -383,6 +383,9 @@ pub(crate) struct StudyArgs {
     /// For spill-homes: every rewrite is proved, and nothing is timed.
     #[arg(long)]
     pub(crate) validate_only: bool,
+    /// For spill-homes: what is found of Lanework's own kernels goes into this machine's profile, "all on the stack" included.
+    #[arg(long, conflicts_with = "validate_only")]
+    pub(crate) keep: bool,
     /// For codegen-flags: the folder that its builds are made in and kept in.
     #[arg(long, value_name = "DIR")]
     pub(crate) builds: Option<PathBuf>,

@@ -209,10 +209,7 @@ fn long(session: &Session, found: &Findings) -> String {
         (_, Err(damaged)) => writeln!(out, "profile     damaged: {}", damaged.message()),
         (Some(path), Ok(Some(p))) => {
             for (function, spill) in &p.spills {
-                let homes: Vec<String> =
-                    spill.homes.iter().map(|(slot, home)| format!("{slot} in {home}")).collect();
-                let homes = if homes.is_empty() { "all on the stack".to_owned() } else { homes.join(", ") };
-                let _ = writeln!(out, "spills      {function}: {homes} (×{:.3})", spill.ratio);
+                let _ = writeln!(out, "spills      {function}: {}", spill.told());
             }
             writeln!(out, "profile     {} of {}, {} choices", path.display(), p.date, p.choices.len())
         }

@@ -57,6 +57,15 @@ pub(crate) struct Spill {
     pub(crate) ratio: f64,
 }
 
+impl Spill {
+    /// In words: where which slot lives, or that all are best left on the stack.
+    pub(crate) fn told(&self) -> String {
+        let homes: Vec<String> = self.homes.iter().map(|(slot, home)| format!("{slot} in {home}")).collect();
+        let homes = if homes.is_empty() { "all on the stack".to_owned() } else { homes.join(", ") };
+        format!("{homes} (×{:.3})", self.ratio)
+    }
+}
+
 impl Fingerprint {
     fn here(context: &Context) -> Fingerprint {
         Fingerprint {

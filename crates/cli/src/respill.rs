@@ -19,7 +19,7 @@ mod auto;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod cpu;
 mod dynamic;
-mod kept;
+pub(crate) mod kept;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod lint;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -78,6 +78,12 @@ impl Source {
     }
 
     fn of(analysis: Analysis, functions: &[String]) -> Result<Source, Failure> {
+        if analysis.units.is_empty() {
+            return Err(Failure::input(format!(
+                "{}: there is no function in it: a label is one that is .globl, has .type @function, or is called",
+                analysis.program.file
+            )));
+        }
         let mut asked = Vec::new();
         for name in functions {
             asked.push(unit(&analysis, name)?);
@@ -103,7 +109,7 @@ fn program_of(path: &Path) -> Result<Program, Failure> {
 }
 
 /// The function of a name.
-fn unit(analysis: &Analysis, name: &str) -> Result<usize, Failure> {
+pub(crate) fn unit(analysis: &Analysis, name: &str) -> Result<usize, Failure> {
     let found = analysis.units.iter().position(|u| u.function.names.iter().any(|n| n == name));
     found.ok_or_else(|| {
         let known: Vec<&str> =

@@ -93,6 +93,7 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
         ("--asm", !args.asm.is_empty(), "spill-homes"),
         ("--rows", !args.rows.is_empty(), "spill-homes"),
         ("--validate-only", args.validate_only, "spill-homes"),
+        ("--keep", args.keep, "spill-homes"),
         ("--builds", args.builds.is_some(), "codegen-flags"),
         ("--as-built", args.as_built, "codegen-flags"),
         ("--build-only", args.build_only, "codegen-flags"),

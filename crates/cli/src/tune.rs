@@ -41,6 +41,7 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
             serde_json::json!({
                 "profile": saved.as_ref().map(|p| p.display().to_string()),
                 "choices": profile.choices,
+                "spills": profile.spills,
             })
         );
         return Ok(Outcome::Yes);
@@ -60,6 +61,10 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
             }
             None => println!("{}: cannot tell, so the default stands", race.subject),
         }
+    }
+    // Found by `respill auto --keep` and `study spill-homes --keep`, which prove before they race; kept beside the rest.
+    for (function, spill) in &profile.spills {
+        println!("spilled values of {function}: {}", spill.told());
     }
     match saved {
         Some(path) => println!("profile: {}", path.display()),

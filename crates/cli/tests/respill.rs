@@ -123,11 +123,16 @@ fn bad_input_is_one_error_with_file_line_and_reason() {
     assert_eq!((code(&output), json(&output.stdout)["exit"].as_u64()), (2, Some(2)));
     assert!(stderr(&output).contains("with -o"), "{}", stderr(&output));
     no(&place, &rewrite(&["-o", "nowhere/out.s"]), 2, "nowhere");
+    // A text without a function is none that nothing is found in.
+    place.put("none.s", b"f:\tmovq %rdi, -8(%rsp)\n\tret\n");
+    for job in ["analyse", "rewrite", "lint"] {
+        no(&place, &["respill", job, "none.s"], 2, "none.s: there is no function in it");
+    }
     // A function without a frame, and one that cannot be followed.
     place.put("leaf.s", b"\t.globl f\nf:\tleaq 1(%rdi), %rax\n\tret\n");
     no(&place, &["respill", "rewrite", "leaf.s"], 1, "leaf.s: no slot can move: there is none in the frame");
     place.put("jump.s", b"\t.globl f\nf:\tmovq %rdi, -8(%rsp)\n\tjmp *(%rsi)\n");
-    no(&place, &["respill", "rewrite", "jump.s"], 1, "cannot be followed");
+    no(&place, &["respill", "rewrite", "jump.s"], 1, "1 the jump in line 3 goes nobody knows where");
     let shown = String::from_utf8(yes(&place, &["respill", "analyse", "jump.s"])).expect("text");
     assert!(shown.contains("the jump in line 3 goes nobody knows where"), "{shown}");
     // Without an assembler nothing can be said, which is not the file's fault.

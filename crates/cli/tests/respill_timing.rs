@@ -141,8 +141,21 @@ fn what_the_profile_keeps_is_taken_and_nothing_for_another_function_of_the_name(
     );
     let text = String::from_utf8(place.get("out.s")).expect("a text");
     assert!(text.contains("%xmm15") && text.contains("movq %rdi, 8(%rsp)"), "{text}");
+    // Whoever asks what this machine's profile holds is shown it, and tuning leaves it in.
+    let shown = |want: &str| {
+        let output = place.run(&["doctor"]);
+        let text = String::from_utf8(output.stdout).expect("text");
+        assert!(text.lines().any(|line| line.contains("sum#") && line.contains(want)), "{text}");
+        let output = place.run(&[&["tune", "magma/mgm-seal/16384"], &SHORT[..]].concat());
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let text = String::from_utf8(output.stdout).expect("text");
+        let said = |line: &str| line.starts_with("spilled values of sum#") && line.contains(want);
+        assert!(text.lines().any(said), "{text}");
+    };
+    shown("sum:-16 in xmm15");
     // That all stay is an answer too.
     kept(&place, |profile, key| profile["spills"][key]["homes"] = serde_json::json!({}));
+    shown("all on the stack");
     let output = rewrite(&["--force"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert_eq!(place.get("out.s"), SUM.as_bytes());

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{CellAlignment, Table};
 use lanework_lab::table::{Style, percent};
-use lanework_respill::analysis::{Analysis, Opaque, Unit};
+use lanework_respill::analysis::{Analysis, Unit};
 use lanework_respill::flow::Callee;
 use lanework_respill::homes::Bank;
 use lanework_respill::plan::{self, Plan, Policy, Stays, Wish, weight};
@@ -231,7 +231,7 @@ fn function(
             let named: BTreeSet<usize> = unit.slots.iter().flat_map(|slot| slot.uses()).collect();
             runs.of(named)
         }),
-        opaque: unit.opaque.map(|why| opaque(analysis, why)),
+        opaque: unit.opaque.map(|why| analysis.told(why)),
         slots,
     }
 }
@@ -246,26 +246,8 @@ fn lines(analysis: &Analysis, ops: impl Iterator<Item = usize>) -> Vec<usize> {
 fn stays(analysis: &Analysis, why: Stays) -> String {
     match why {
         Stays::Across(op) | Stays::Operand(op) => format!("{why} (line {})", analysis.program.line(op)),
-        Stays::Opaque(why) => opaque(analysis, why),
+        Stays::Opaque(why) => analysis.told(why),
         why => why.to_string(),
-    }
-}
-
-/// Why nothing can be said of a function's slots.
-fn opaque(analysis: &Analysis, why: Opaque) -> String {
-    let line = |op: usize| analysis.program.line(op);
-    match why {
-        Opaque::Jump(op) => format!("the jump in line {} goes nobody knows where", line(op)),
-        Opaque::StackPointer(op) => format!("the stack pointer is not known in line {}", line(op)),
-        Opaque::Unbalanced(op) => {
-            format!("the stack pointer is not what it was at the exit in line {}", line(op))
-        }
-        Opaque::Shared(op) => format!("line {} belongs to another function too", line(op)),
-        Opaque::Recursive => "it can call itself".to_owned(),
-        Opaque::Tail(op) => {
-            format!("it is left by the jump in line {}, where no home could be cleared", line(op))
-        }
-        _ => "it cannot be followed".to_owned(),
     }
 }
 

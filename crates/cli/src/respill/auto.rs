@@ -16,17 +16,16 @@ use lanework_respill::validate::{self, validate};
 use lanework_respill::{Analysis, Program};
 use serde_json::json;
 
-use super::kept::key;
-use super::measure::{case_text, counted, source_of, wished, worked_out};
+use super::kept::{keep, key, named};
+use super::measure::{case_text, counted, parsed, source_of, wished, worked_out};
 use super::proved::{needs, of_judge};
 use super::race::race;
 use super::timing_args::AutoArgs;
-use super::wish::slot_name;
 use super::{of_program, unit};
 use crate::bench;
 use crate::files::{self, Access};
 use crate::outcome::{Failure, Outcome};
-use crate::profile::{Profile, Spill};
+use crate::profile::Spill;
 use crate::ui::Session;
 
 /// Proves by `validate`, races in the laboratory.
@@ -112,7 +111,7 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
         }
     }
     let text = case_text(&args.case)?;
-    let case = Case::parse(&text).map_err(Failure::input)?;
+    let case = parsed(&args.case, &text)?;
     worked_out(args.slots.policy)?;
     let source = source_of(&args.source, &case)?;
     let analysis = &source.analysis;
@@ -140,7 +139,9 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
     judge.progress.finish_and_clear();
     let homes = named(analysis, &found.plan);
     let saved = if args.keep {
-        Some(keep(session, key(analysis, unit(analysis, case.measured())?), &homes, found.ratio)?)
+        let spill = Spill { homes: homes.clone(), ratio: found.ratio };
+        let key = key(analysis, unit(analysis, case.measured())?);
+        Some(keep(session, BTreeMap::from([(key, spill)]))?)
     } else {
         None
     };
@@ -161,29 +162,6 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
         }
     }
     Ok(Outcome::Yes)
-}
-
-/// The homes of a plan by the names that analyse gives the slots.
-fn named(analysis: &Analysis, plan: &Plan) -> BTreeMap<String, String> {
-    plan.homes
-        .iter()
-        .map(|(&(n, s), home)| (slot_name(analysis, &analysis.units[n], s), home.to_string()))
-        .collect()
-}
-
-/// Puts what was found into the profile, all on the stack included.
-fn keep(
-    session: &Session,
-    key: String,
-    homes: &BTreeMap<String, String>,
-    ratio: f64,
-) -> Result<std::path::PathBuf, Failure> {
-    let date = lanework_lab::record::utc(std::time::SystemTime::now());
-    let old = session.profile.as_ref().ok().cloned().flatten();
-    let mut profile = old.unwrap_or_else(|| Profile::new(&session.context, date.clone()));
-    profile.date = date;
-    profile.spills.insert(key, Spill { homes: homes.clone(), ratio });
-    profile.save()
 }
 
 /// What was tried and what was found, for people.

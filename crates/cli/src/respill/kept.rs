@@ -4,7 +4,8 @@
 //! function of the same name is not given homes that were proved for somebody else.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use lanework_respill::Analysis;
 use lanework_respill::homes::Home;
@@ -14,11 +15,30 @@ use super::Source;
 use super::args::{PolicyName, WishArgs};
 use super::wish::{slot_name, wish};
 use crate::outcome::Failure;
+use crate::profile::{Profile, Spill};
 use crate::ui::Session;
 
 /// The name under which a function's homes are kept.
-pub(super) fn key(analysis: &Analysis, unit: usize) -> String {
+pub(crate) fn key(analysis: &Analysis, unit: usize) -> String {
     format!("{}#{:016x}", analysis.units[unit].function.name(), analysis.fingerprint(unit))
+}
+
+/// The homes of a plan by the names that analyse gives the slots.
+pub(crate) fn named(analysis: &Analysis, plan: &Plan) -> BTreeMap<String, String> {
+    plan.homes
+        .iter()
+        .map(|(&(n, s), home)| (slot_name(analysis, &analysis.units[n], s), home.to_string()))
+        .collect()
+}
+
+/// Puts what was found of functions into the profile, all on the stack included, and says where that lies.
+pub(crate) fn keep(session: &Session, found: BTreeMap<String, Spill>) -> Result<PathBuf, Failure> {
+    let date = lanework_lab::record::utc(std::time::SystemTime::now());
+    let old = session.profile.as_ref().ok().cloned().flatten();
+    let mut profile = old.unwrap_or_else(|| Profile::new(&session.context, date.clone()));
+    profile.date = date;
+    profile.spills.extend(found);
+    profile.save()
 }
 
 /// What the options ask for as a plan: worked out by the policy, or as the profile has it.

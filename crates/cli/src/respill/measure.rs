@@ -40,6 +40,14 @@ pub(super) fn case_text(args: &CaseArgs) -> Result<String, Failure> {
     }
 }
 
+/// The case that is meant by it.
+pub(super) fn parsed(args: &CaseArgs, text: &str) -> Result<Case, Failure> {
+    Case::parse(text).map_err(|e| match &args.case {
+        Some(path) => Failure::file(path, e),
+        None => Failure::input(format!("--call: {e}")),
+    })
+}
+
 /// The text, with the measured function and what it calls in view if no function was named.
 pub(super) fn source_of(args: &SourceArgs, case: &Case) -> Result<Source, Failure> {
     let mut args = args.clone();
@@ -121,7 +129,7 @@ pub(super) fn name(homes: &Homes) -> String {
 pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Failure> {
     bench::one_form(session, &args.output)?;
     let text = case_text(&args.case)?;
-    let case = Case::parse(&text).map_err(Failure::input)?;
+    let case = parsed(&args.case, &text)?;
     worked_out(args.slots.policy)?;
     let source = source_of(&args.source, &case)?;
     let counts = counted(&source, &case)?;

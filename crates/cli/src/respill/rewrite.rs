@@ -51,7 +51,7 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
         return Err(Failure::refused(format!(
             "{}: no slot can move: {}",
             analysis.program.file,
-            reasons(&plan)
+            nothing(&source, &plan)
         )));
     }
     let options = Options { wipe: !args.no_wipe, ..Options::default() };
@@ -78,7 +78,8 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
             made.changed.len()
         );
         if !plan.stays.is_empty() {
-            println!("{} stay: {}", plan.stays.len(), reasons(&plan));
+            let stay = plan.stays.keys().filter(|(n, _)| source.units.contains(n)).count();
+            println!("{stay} stay: {}", reasons(&source, &plan));
         }
     }
     Ok(Outcome::Yes)
@@ -181,7 +182,12 @@ fn proved(
     let features = session.context.cpu.features();
     let settled = proved::settle(features, analysis, &wish, cases, &proved::options(&args.runs))?;
     let Some(settled) = settled else {
-        return Err(Failure::refused(format!("{}: no slot can move", analysis.program.file)));
+        let plan = lanework_respill::plan::plan(analysis, &wish);
+        return Err(Failure::refused(format!(
+            "{}: no slot can move: {}",
+            analysis.program.file,
+            reasons(source, &plan)
+        )));
     };
     for key @ (n, s) in &wish.only {
         if !settled.plan.homes.contains_key(key) {
@@ -213,21 +219,38 @@ fn proved(
 }
 
 /// Why slots stay, each reason with how many there are.
-fn reasons(plan: &Plan) -> String {
+fn reasons(source: &Source, plan: &Plan) -> String {
     let mut counted: BTreeMap<String, usize> = BTreeMap::new();
-    for why in plan.stays.values() {
+    for (_, why) in plan.stays.iter().filter(|((n, _), _)| source.units.contains(n)) {
         let said = match why {
             Stays::Class(_) => "no spilled value".to_owned(),
+            Stays::Opaque(why) => source.analysis.told(*why),
             why => why.to_string().trim_start_matches("it ").to_owned(),
         };
         *counted.entry(said).or_default() += 1;
     }
     if counted.is_empty() {
-        return "there is none in the frame".to_owned();
+        let lost = source.units.iter().find_map(|&n| Some((n, source.analysis.units[n].opaque?)));
+        return lost.map_or_else(
+            || "there is none in the frame".to_owned(),
+            |(n, why)| {
+                format!("of {}, {}", source.analysis.units[n].function.name(), source.analysis.told(why))
+            },
+        );
     }
     let mut counted: Vec<(String, usize)> = counted.into_iter().collect();
     counted.sort_by_key(|(said, n)| (usize::MAX - n, said.clone()));
     counted.iter().map(|(said, n)| format!("{n} {said}")).collect::<Vec<_>>().join("; ")
+}
+
+/// Why nothing moves, and what may help.
+fn nothing(source: &Source, plan: &Plan) -> String {
+    let mut said = reasons(source, plan);
+    // A run may clear what the text cannot.
+    if plan.stays.iter().any(|((n, _), why)| *why == Stays::Aliased && source.units.contains(n)) {
+        said += "; where only a run can tell who touches a slot, --case or --call gives one";
+    }
+    said
 }
 
 fn report(source: &Source, plan: &Plan, changed: usize) -> serde_json::Value {

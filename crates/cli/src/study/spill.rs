@@ -5,6 +5,8 @@ mod measure;
 mod page;
 mod told;
 
+use std::collections::BTreeMap;
+
 use lanework_lab::study::Study;
 use lanework_subjects::spill::rows::Rows;
 use serde::Deserialize;
@@ -13,6 +15,8 @@ use serde_json::json;
 use super::{Entry, Found, document};
 use crate::args::{StudyArgs, WorkloadArgs};
 use crate::outcome::{Failure, Outcome};
+use crate::profile::Spill;
+use crate::respill::kept;
 use crate::ui::Session;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -117,7 +121,10 @@ fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Fail
     let effort = &plan.effort(args)?;
     let own = measure::own(&plan, &args.asm)?;
     let measured = measure::measure(session, study, &plan, effort, own)?;
-    let told = told::told(&measured, effort.timed);
+    let mut told = told::told(&measured, effort.timed);
+    if args.keep {
+        told.extend(keep(session, told::kept(&measured.rows))?);
+    }
     let page = page::page(&study.question, &plan, effort, &measured, &told);
     let costs = match &measured.costs {
         Ok(table) => json!(table),
@@ -125,6 +132,22 @@ fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Fail
     };
     let findings = json!({ "rows": measured.rows, "costs": costs, "told": told });
     Ok(Found { page: document(&page)?, findings, record: measured.record })
+}
+
+/// Puts what was found of Lanework's own kernels into the profile, and says what that was.
+fn keep(session: &Session, found: BTreeMap<String, Spill>) -> Result<Vec<String>, Failure> {
+    if found.is_empty() {
+        return Ok(vec![
+            "None of Lanework's own kernels was raced, so nothing is kept in the profile.".to_owned(),
+        ]);
+    }
+    let mut said: Vec<String> = found
+        .iter()
+        .map(|(function, spill)| format!("Kept in the profile: {function}: {}.", spill.told()))
+        .collect();
+    kept::keep(session, found)?;
+    said.push("`lanework tune` and `lanework doctor` show what is kept; `lanework respill rewrite --policy auto` takes it.".to_owned());
+    Ok(said)
 }
 
 /// The study's processes are those of `respill measure`.

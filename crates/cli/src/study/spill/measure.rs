@@ -28,9 +28,11 @@ use super::{Effort, Plan};
 use crate::files;
 use crate::outcome::Failure;
 use crate::respill::args::Homes;
+use crate::respill::kept::{key, named};
 use crate::respill::measure::{Finding, findings};
 use crate::respill::proved::{Proved, settle};
 use crate::respill::race::{comparisons, race};
+use crate::respill::unit;
 use crate::ui::Session;
 
 /// The name of the report's own choice of slots and homes.
@@ -42,6 +44,8 @@ pub(super) struct Row {
     pub(super) name: String,
     /// kem, hash or xof as in the report; fiat; own.
     pub(super) table: String,
+    /// What the profile keeps the function's homes under.
+    pub(super) key: String,
     /// Whether this is the report's own function.
     pub(super) original: bool,
     pub(super) figures: Option<(f64, f64)>,
@@ -58,6 +62,8 @@ pub(super) struct Row {
     pub(super) copy: Option<Control>,
     /// What was found of each home, by its column.
     pub(super) homes: BTreeMap<String, Column>,
+    /// The slots that each proved rewrite moves, by the names that `respill analyse` gives them, and where to.
+    pub(super) moved: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// The same bytes again: how much longer they took.
@@ -296,6 +302,7 @@ fn row(session: &Session, effort: &Effort, asked: &Asked, record: &mut Record) -
     let mut row = Row {
         name: subject.name.clone(),
         table: asked.table.clone(),
+        key: key_of(&analysis, &subject.case)?,
         original: subject.original,
         figures: asked.figures.map(|f| (f.baseline, f.mmx)),
         from: subject.assembly.name.clone(),
@@ -305,6 +312,10 @@ fn row(session: &Session, effort: &Effort, asked: &Asked, record: &mut Record) -
         ticks: None,
         copy: None,
         homes: BTreeMap::new(),
+        moved: found
+            .iter()
+            .map(|(column, proved)| (column.clone(), named(&analysis, &proved.plan)))
+            .collect(),
     };
     if effort.timed && !found.is_empty() {
         let raced = raced(&analysis, &found, &mut homes);
@@ -436,6 +447,12 @@ fn nothing_moves(analysis: &Analysis, wish: &Wish, reached: &BTreeSet<usize>) ->
 
 fn control(row: &ResultRow) -> Control {
     Control { more: 1.0 / row.ratio - 1.0, low: 1.0 / row.high - 1.0, high: 1.0 / row.low - 1.0 }
+}
+
+/// The name under which a row's function has its homes kept.
+fn key_of(analysis: &Analysis, case: &str) -> Result<String, Failure> {
+    let case = Case::parse(case).map_err(Failure::input)?;
+    Ok(key(analysis, unit(analysis, case.measured())?))
 }
 
 /// The functions that the measured call can reach.

@@ -1,9 +1,12 @@
 //! What the figures say: an overview, why it is so here, and what the controls say of small effects.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
+
 use lanework_lab::verdict::Verdict;
 
 use super::measure::{Column, Measured, OWN, Row};
+use crate::profile::Spill;
 use crate::respill::measure::Finding;
 
 fn raced(row: &Row) -> impl Iterator<Item = (&String, &Finding)> {
@@ -201,6 +204,36 @@ fn own(rows: &[Row]) -> Vec<String> {
     )]
 }
 
+/// Whether a function is faster with its values in this home, and by the home's doing.
+fn wins(f: &Finding) -> bool {
+    f.whole.verdict == Verdict::Faster
+        && f.home_alone.as_ref().is_some_and(|alone| alone.verdict == Verdict::Faster)
+}
+
+/// What the profile is to keep of Lanework's own kernels: the homes that make one fastest, if any does beyond doubt; else that all stay
+/// on the stack. Of kernels that were not raced it keeps nothing.
+pub(super) fn kept(rows: &[Row]) -> BTreeMap<String, Spill> {
+    let mut out = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.table == "own" && raced(row).next().is_some()) {
+        let best = row
+            .homes
+            .iter()
+            .filter_map(|(name, column)| match column {
+                Column::Proved { finding: Some(finding), .. } if wins(finding) => {
+                    Some((finding, row.moved.get(name)?))
+                }
+                _ => None,
+            })
+            .min_by(|(a, _), (b, _)| a.whole.more.total_cmp(&b.whole.more));
+        let spill = match best {
+            Some((finding, moved)) => Spill { homes: moved.clone(), ratio: 1.0 / (1.0 + finding.whole.more) },
+            None => Spill { homes: BTreeMap::new(), ratio: 1.0 },
+        };
+        out.insert(row.key.clone(), spill);
+    }
+    out
+}
+
 /// Lanework's own kernels: whether there is a home to be chosen for any.
 fn ours(rows: &[Row]) -> Vec<String> {
     let own: Vec<&Row> =
@@ -208,10 +241,6 @@ fn ours(rows: &[Row]) -> Vec<String> {
     if own.is_empty() {
         return Vec::new();
     }
-    let wins = |f: &Finding| {
-        f.whole.verdict == Verdict::Faster
-            && f.home_alone.as_ref().is_some_and(|alone| alone.verdict == Verdict::Faster)
-    };
     let won: Vec<String> = own
         .iter()
         .flat_map(|row| {
@@ -230,8 +259,6 @@ fn ours(rows: &[Row]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::super::measure::{Control, Proof};
     use super::*;
     use crate::respill::measure::Part;
@@ -252,9 +279,11 @@ mod tests {
             wiping: None,
         };
         let column = Column::Proved { proof: Proof::default(), finding: Some(finding) };
+        let moved = BTreeMap::from([("f:-8".to_owned(), "mm0".to_owned())]);
         Row {
             name: "f".to_owned(),
             table: "kem".to_owned(),
+            key: "f#0123".to_owned(),
             original: true,
             figures: Some((1000.0, 990.0)),
             from: String::new(),
@@ -264,6 +293,7 @@ mod tests {
             ticks: None,
             copy: Some(Control { more: 0.001, low: 0.0, high: 0.002 }),
             homes: BTreeMap::from([(OWN.to_owned(), column)]),
+            moved: BTreeMap::from([(OWN.to_owned(), moved)]),
         }
     }
 
@@ -301,5 +331,36 @@ mod tests {
         assert!(said[0].contains("faster: f in own"), "{said:?}");
         let said = ours(&[kernel(row(-0.05, Verdict::Faster, Verdict::Same))]);
         assert!(said[0].contains("nothing to choose"), "{said:?}");
+    }
+
+    #[test]
+    fn a_winning_home_is_kept_and_else_the_stack() {
+        let kernel = |row: Row| Row { table: "own".to_owned(), ..row };
+        let won = kept(&[kernel(row(-0.05, Verdict::Faster, Verdict::Faster))]);
+        let spill = &won["f#0123"];
+        assert_eq!(spill.homes, BTreeMap::from([("f:-8".to_owned(), "mm0".to_owned())]));
+        assert!((spill.ratio - 1.0 / 0.95).abs() < 1e-12);
+        assert!(spill.told().starts_with("f:-8 in mm0 (×1.053)"), "{}", spill.told());
+        // Of two that win the faster one.
+        let mut two = kernel(row(-0.05, Verdict::Faster, Verdict::Faster));
+        let slower = row(-0.02, Verdict::Faster, Verdict::Faster).homes.remove(OWN).expect("a column");
+        two.homes.insert("a".to_owned(), slower);
+        two.moved.insert("a".to_owned(), BTreeMap::from([("f:-8".to_owned(), "k1".to_owned())]));
+        assert_eq!(kept(&[two]), won);
+        // What layout alone may have done, what cannot be told and what is slower stay on the stack, and that is kept.
+        for (more, whole, alone) in [
+            (-0.05, Verdict::Faster, Verdict::Same),
+            (-0.05, Verdict::CannotTell, Verdict::Faster),
+            (0.05, Verdict::Slower, Verdict::Slower),
+        ] {
+            let said = kept(&[kernel(row(more, whole, alone))]);
+            assert_eq!(said["f#0123"], Spill { homes: BTreeMap::new(), ratio: 1.0 });
+            assert!(said["f#0123"].told().starts_with("all on the stack"), "{}", said["f#0123"].told());
+        }
+        // Others' functions and kernels that were not raced are none of the profile's business.
+        assert!(kept(&[row(-0.05, Verdict::Faster, Verdict::Faster)]).is_empty());
+        let mut unraced = kernel(row(-0.05, Verdict::Faster, Verdict::Faster));
+        unraced.homes.clear();
+        assert!(kept(&[unraced]).is_empty());
     }
 }
