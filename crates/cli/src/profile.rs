@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{self, Access};
 use crate::outcome::Failure;
+use crate::tune::DeviceChoice;
 
 /// The version of the file's layout.
 pub(crate) const SCHEMA: u64 = 1;
@@ -24,6 +25,9 @@ pub(crate) struct Profile {
     pub(crate) date: String,
     /// By subject path.
     pub(crate) choices: BTreeMap<String, Choice>,
+    /// How devices are used, by subject path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) devices: BTreeMap<String, DeviceChoice>,
     /// Homes of spilled values, by the function that was measured: its name, `#`, and a number that follows from its instructions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) spills: BTreeMap<String, Spill>,
@@ -91,6 +95,7 @@ impl Profile {
             machine: Fingerprint::here(context),
             date,
             choices: BTreeMap::new(),
+            devices: BTreeMap::new(),
             spills: BTreeMap::new(),
         }
     }

@@ -1,6 +1,8 @@
 //! `lanework tune`: what wins here, kept.
 #![forbid(unsafe_code)]
 
+mod device;
+
 use lanework_lab::record::ResultRow;
 use lanework_lab::table;
 use lanework_lab::verdict::Verdict;
@@ -10,10 +12,12 @@ use crate::bench::{race_all, race_of};
 use crate::outcome::{Failure, Outcome};
 use crate::profile::{Choice, Profile};
 use crate::ui::Session;
+pub(crate) use device::{DeviceChoice, DevicePrint};
 
 pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure> {
     // Peers take part in races, never in a profile.
     let context = lanework_subjects::Context { peers: None, ..session.context.clone() };
+    session.device_there()?;
     let pattern = if args.what.is_empty() { "all" } else { &args.what };
     let subjects = lanework_subjects::matching(&context, pattern);
     if subjects.is_empty() {
@@ -21,6 +25,7 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
     }
     // Where there is one implementation there is no choice to keep.
     let races: Vec<_> = subjects.iter().map(race_of).filter(|race| !race.challengers.is_empty()).collect();
+    let devices = devices(session)?;
     let record = race_all(session, "tune", &races, &args.effort)?;
     // What a damaged profile held is lost; writing a new one is what this command is for.
     let old = session.profile.as_ref().ok().cloned().flatten();
@@ -33,6 +38,14 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
             // Nothing was told, so nothing is kept, neither from now nor from before: the default stands.
             None => profile.choices.remove(&race.subject),
         };
+        if devices.is_empty() {
+            continue;
+        }
+        let emulated = matches!(context.device, lanework_subjects::device::DeviceChoice::Emulated(_));
+        match device::choose(context.device.name(), emulated, &devices, &rows) {
+            Some(choice) => profile.devices.insert(race.subject.clone(), choice),
+            None => profile.devices.remove(&race.subject),
+        };
     }
     let saved = if args.dry_run { None } else { Some(profile.save()?) };
     if session.json {
@@ -42,6 +55,7 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
                 "profile": saved.as_ref().map(|p| p.display().to_string()),
                 "choices": profile.choices,
                 "spills": profile.spills,
+                "devices": profile.devices,
             })
         );
         return Ok(Outcome::Yes);
@@ -61,6 +75,9 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
             }
             None => println!("{}: cannot tell, so the default stands", race.subject),
         }
+        if let Some(choice) = profile.devices.get(&race.subject).filter(|c| c.devices == devices) {
+            println!("{} on {}: {}", race.subject, context.device, choice.told());
+        }
     }
     // Found by `respill auto --keep` and `study spill-homes --keep`, which prove before they race; kept beside the rest.
     for (function, spill) in &profile.spills {
@@ -71,6 +88,15 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
         None => println!("dry run: no profile was written"),
     }
     Ok(Outcome::Yes)
+}
+
+/// The devices that were asked for, as a profile knows them.
+fn devices(session: &Session) -> Result<Vec<DevicePrint>, Failure> {
+    if !session.context.device.is_asked() {
+        return Ok(Vec::new());
+    }
+    let opened = session.context.device.open().map_err(Failure::unavailable)?;
+    Ok(DevicePrint::of(opened.iter().map(lanework_cuda::Device::card)))
 }
 
 /// What more threads must be able to gain, or one serves as well and leaves the other cores alone.
@@ -116,7 +142,12 @@ fn choose(baseline: &str, rows: &[&ResultRow]) -> Option<Choice> {
 mod tests {
     use super::*;
 
-    fn row(variant: &str, verdict: &str, low: f64, ratio: f64, high: f64) -> ResultRow {
+    /// The same that took so many nanoseconds.
+    pub(super) fn timed(row: ResultRow, median: f64) -> ResultRow {
+        ResultRow { median, ..row }
+    }
+
+    pub(super) fn row(variant: &str, verdict: &str, low: f64, ratio: f64, high: f64) -> ResultRow {
         serde_json::from_value(serde_json::json!({
             "subject": "s", "variant": variant, "baseline": "portable", "ratio": ratio, "low": low, "high": high,
             "noise": 0.001, "verdict": verdict, "unit": "ns", "median": 1.0, "mean": 1.0, "min": 1.0, "q1": 1.0,

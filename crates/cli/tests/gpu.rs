@@ -71,7 +71,7 @@ fn study(place: &Place) {
     let (head, tail) = text.split_once("[quick]").expect("a quick form");
     let (_, rest) = tail.split_once("[full]").expect("a full form");
     let quick = "[quick]\nsets = [\"mayo2\"]\noperations = [\"keygen\", \"sign\", \"verify\"]\nbatches = [1, 2]\n\
-        seconds = 1.0\nlaunches = 1\njoules_seconds = 0.0\nthread_launches = [[1, 2]]\nthread_turns = 1\n";
+        seconds = 1.0\nlaunches = 1\njoules_seconds = 0.0\nthread_launches = [[1, 2]]\nthread_turns = 1\nsanitized = [\"round3/mayo2\"]\n";
     fs::write(folder.join("study.toml"), format!("{head}{quick}\n[full]{rest}")).expect("a file");
     fs::copy(format!("{STUDY}study.md"), folder.join("study.md")).expect("a file");
 }
@@ -93,7 +93,7 @@ fn without_a_device_the_study_says_so_and_runs_the_rest() {
         "554.41",
         "keygen: PK_PRF",
         "1070523",
-        "compute-sanitizer --tool racecheck",
+        "memcheck, racecheck, initcheck and synccheck",
         "## Not here",
         "Not told: none is to be used",
         "| GPU here, a thread each, 4x4 ",
@@ -154,18 +154,76 @@ mod emulated {
         );
     }
 
+    #[test]
+    fn what_was_tuned_is_used_on_these_devices_alone() {
+        let place = Place::new();
+        let device = ["--json", "--device", "emulated"];
+        let run = |args: &[&str]| place.run(&[&device[..], args].concat());
+        let tuned = run(&["tune", "mayo/round3/mayo2/verify-expanded", "--seconds", "1", "--launches", "1"]);
+        assert_eq!(code(&tuned), 0, "{}", stderr(&tuned));
+        let subject = "mayo/round3/mayo2/verify-expanded";
+        let mut profile = json(&place.get("no-profile.json"));
+        let kept = profile["devices"][subject].clone();
+        assert_eq!(kept["devices"].as_array().map(Vec::len), Some(1), "{kept}");
+        assert_eq!((&kept["small"][0], &kept["large"][0]), (&1.into(), &2.into()), "{kept}");
+        assert!(kept["cpu"].as_f64().is_some_and(|ns| ns > 0.0), "{kept}");
+        let names = ["a", "b", "c", "d"];
+        names.iter().for_each(|name| place.put(name, name.as_bytes()));
+        let keys = ["mayo", "keygen", "--set", "mayo2", "--secret-key", "sk.pem", "--public-key", "pk.pem"];
+        assert_eq!(code(&place.run(&keys)), 0);
+        assert_eq!(code(&place.run(&[&["mayo", "sign", "--key", "sk.pem"][..], &names].concat())), 0);
+        let on_device = |files: &[&str]| {
+            let output = run(&[&["mayo", "verify", "--key", "pk.pem"][..], files].concat());
+            assert_eq!(code(&output), 0, "{}", stderr(&output));
+            json(&output.stdout)["devices"][0]["on_device"].as_u64()
+        };
+        // As if: three to start and one each there, two each here. They meet at three; a third of more is the CPU's.
+        let choice = &mut profile["devices"][subject];
+        (choice["small"], choice["large"]) = (serde_json::json!([1, 4.0]), serde_json::json!([2, 5.0]));
+        choice["cpu"] = 2.0.into();
+        place.put("no-profile.json", profile.to_string().as_bytes());
+        assert_eq!((on_device(&names[..2]), on_device(&names)), (Some(0), Some(3)));
+        // Another program on the device, another pace: whoever names a device gets it.
+        profile["devices"][subject]["devices"][0]["program"] = "another".into();
+        place.put("no-profile.json", profile.to_string().as_bytes());
+        assert_eq!((on_device(&names[..2]), on_device(&names)), (Some(2), Some(4)));
+    }
+
+    /// A sanitizer of this exit code when it is told to use that tool; else it runs what it is given.
+    #[cfg(feature = "study")]
+    fn sanitizer(place: &Place, tool: &str) -> std::path::PathBuf {
+        use std::os::unix::fs::PermissionsExt as _;
+        let script =
+            format!("#!/bin/sh\n[ \"$2\" = {tool} ] && echo Race && exit 86\nshift 4\nexec \"$@\"\n");
+        place.put("sanitizer", script.as_bytes());
+        let path = place.path("sanitizer");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a program");
+        path
+    }
+
+    #[cfg(feature = "study")]
+    #[test]
+    fn a_complaint_of_the_sanitizer_ends_the_study() {
+        let place = Place::new();
+        let studies = STUDY.trim_end_matches("mayo-gpu/");
+        let args = ["--device", "emulated", "study", "mayo-gpu", "--studies", studies];
+        let program = sanitizer(&place, "racecheck");
+        let output =
+            place.command(&args).env("LANEWORK_COMPUTE_SANITIZER", program).output().expect("it runs");
+        assert_ne!(code(&output), 0);
+        let why = stderr(&output);
+        assert!(why.contains("racecheck, ") && why.contains("86") && why.contains("Race"), "{why}");
+    }
+
     #[cfg(feature = "study")]
     #[test]
     fn the_study_runs_whole_and_gives_no_verdict() {
         let place = Place::new();
-        let output = place.run(&[
-            "--device",
-            "emulated",
-            "study",
-            "mayo-gpu",
-            "--studies",
-            STUDY.trim_end_matches("mayo-gpu/"),
-        ]);
+        let studies = STUDY.trim_end_matches("mayo-gpu/");
+        let args = ["--device", "emulated", "study", "mayo-gpu", "--studies", studies];
+        let program = sanitizer(&place, "none");
+        let output =
+            place.command(&args).env("LANEWORK_COMPUTE_SANITIZER", program).output().expect("it runs");
         assert_eq!(code(&output), 0, "{}", stderr(&output));
         let text = stdout(&output);
         for part in [
@@ -173,6 +231,9 @@ mod emulated {
             "No verdict: the device is emulated",
             "Not told: an emulated device uses no energy",
             "agreement with the CPU, ",
+            "| memcheck, ",
+            "| synccheck, ",
+            "all at once in the ring's time",
             "round 3 verify-expanded",
             "pays from",
             "| GPU here, a thread each, 4x4 ",

@@ -80,11 +80,9 @@ const POOL: usize = 64;
 /// Items in a batch: a multiple of the usual core counts, and long enough that handing work out hardly counts.
 pub(crate) const BATCH: usize = 32;
 
-/// The same on a device, which is idle with fewer; and on an emulated one, which is slow.
-const DEVICE_BATCH: usize = 4096;
-const EMULATED_BATCH: usize = 2;
-
-fn path(params: &Params, operation: Operation) -> String {
+/// The path of an operation's race.
+#[must_use]
+pub fn path(params: &Params, operation: Operation) -> String {
     format!("mayo/{}/{}", params.path(), operation.name())
 }
 
@@ -147,8 +145,9 @@ pub fn subject(context: &Context, params: &'static Params, operation: Operation)
     }
     if context.device.is_asked() {
         let emulated = matches!(context.device, DeviceChoice::Emulated(_));
-        let how = cuda::How::of(if emulated { EMULATED_BATCH } else { DEVICE_BATCH });
-        subject = subject.with(cuda::variant(context, params, operation, how));
+        for how in cuda::forms(emulated) {
+            subject = subject.with(cuda::variant(context, params, operation, how));
+        }
     }
     #[cfg(feature = "peers")]
     for variant in peers::variants(context, params, operation) {

@@ -1,13 +1,17 @@
 //! The jobs on devices that `--device` asks for, with the CPU for what a device fails at.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
+
 use getrandom::SysRng;
 use lanework_mayo::cuda::{
     Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys, Options, Release, Tally, check,
 };
-use lanework_mayo::{Engine, Error, PublicKey, SecretKey, Signature};
+use lanework_mayo::{Engine, Error, Params, PublicKey, SecretKey, Signature};
+use lanework_subjects::mayo::{Operation, path};
 
 use crate::outcome::Failure;
+use crate::tune::{DeviceChoice, DevicePrint};
 use crate::ui::Session;
 
 /// Files that are held in memory together.
@@ -19,18 +23,32 @@ const SPOT_CHECK: usize = 256;
 pub(super) struct Devices {
     fleet: Fleet,
     done: Vec<Tally>,
+    /// What `tune` found for these very devices, by subject.
+    tuned: BTreeMap<String, DeviceChoice>,
 }
 
+/// Whoever names a device gets it, however small the batch, as long as nothing is known of its pace.
+const UNTUNED: Options = Options { spot_check: SPOT_CHECK, ..check::ALONE };
+
 impl Devices {
-    /// Those that were asked for, if any were: whoever names a device gets it, however small the batch.
+    /// Those that were asked for, if any were.
     pub(super) fn asked(session: &Session, cpu: Engine) -> Result<Option<Devices>, Failure> {
         if !session.context.device.is_asked() {
             return Ok(None);
         }
-        let mut fleet =
+        let fleet =
             lanework_subjects::mayo::cuda::fleet(&session.context, cpu).map_err(Failure::unavailable)?;
-        fleet.set_options(Options { spot_check: SPOT_CHECK, ..check::ALONE });
-        Ok(Some(Devices { done: vec![Tally::default(); fleet.gpus().len()], fleet }))
+        let here = DevicePrint::of(fleet.gpus().iter().map(|gpu| gpu.device().card()));
+        let profile = session.profile.as_ref().ok().and_then(Option::as_ref);
+        let tuned = profile.into_iter().flat_map(|p| &p.devices).filter(|(_, choice)| choice.devices == here);
+        let tuned = tuned.map(|(path, choice)| (path.clone(), choice.clone())).collect();
+        Ok(Some(Devices { done: vec![Tally::default(); fleet.gpus().len()], fleet, tuned }))
+    }
+
+    /// Uses the devices as was found best for an operation.
+    fn set(&mut self, params: Option<&Params>, operation: Operation) {
+        let choice = params.and_then(|p| self.tuned.get(&path(p, operation)));
+        self.fleet.set_options(choice.map_or(UNTUNED, |choice| choice.options(UNTUNED)));
     }
 
     fn keep<T>(&mut self, made: Result<(Vec<T>, Vec<Tally>), Error>) -> Result<Vec<T>, Error> {
@@ -46,6 +64,7 @@ impl Devices {
     }
 
     pub(super) fn keygen(&mut self, keys: &[SecretKey]) -> Result<Vec<PublicKey>, Error> {
+        self.set(keys.first().map(SecretKey::params), Operation::Keygen);
         let made = self.fleet.keygen(keys);
         self.keep(made)
     }
@@ -64,6 +83,12 @@ impl Devices {
         signers: FleetSigners<'_>,
         messages: &[Vec<u8>],
     ) -> Result<Vec<Result<Signature, Error>>, Error> {
+        match signers {
+            FleetSigners::Each(keys) => self.set(keys.first().map(SecretKey::params), Operation::Sign),
+            FleetSigners::One(held) | FleetSigners::Of(held, _) => {
+                self.set(held.public_keys().first().map(PublicKey::params), Operation::SignExpanded);
+            }
+        }
         let made = self.fleet.sign(signers, messages, Release::Verified, &mut SysRng);
         self.keep(made)
     }
@@ -74,6 +99,11 @@ impl Devices {
         messages: &[Vec<u8>],
         signatures: &[Signature],
     ) -> Result<Vec<Result<(), Error>>, Error> {
+        let operation = match verifiers {
+            FleetVerifiers::Each(_) => Operation::Verify,
+            FleetVerifiers::One(_) | FleetVerifiers::Of(..) => Operation::VerifyExpanded,
+        };
+        self.set(signatures.first().map(Signature::params), operation);
         let made = self.fleet.verify(verifiers, messages, signatures);
         self.keep(made)
     }

@@ -6,6 +6,7 @@ mod figures;
 mod measure;
 mod original;
 mod page;
+mod sanitizer;
 mod threads;
 mod verdict;
 

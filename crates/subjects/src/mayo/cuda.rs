@@ -8,7 +8,7 @@ use std::rc::Rc;
 use lanework_lab::gate::GateRow;
 use lanework_lab::subject::{Facts, Runnable, Unavailable, Variant, work};
 use lanework_mayo::cuda::{
-    Fleet, FleetSigners, FleetVerifiers, Gpu, Release, Tally,
+    Fleet, FleetSigners, FleetVerifiers, Gpu, Release, Ring, Tally,
     check::{self as checks, ALONE},
 };
 use lanework_mayo::{Engine, Params, PublicKey, SecretKey, Signature};
@@ -28,14 +28,52 @@ pub struct How {
     pub release: Release,
     /// The share of a batch that the CPU's threads compute meanwhile.
     pub cpu_share: f64,
+    /// Operations to a chunk, of batches that are larger.
+    pub chunk: usize,
+    /// How many of a chunk have their matrices at the same time.
+    pub ring: Ring,
 }
 
 impl How {
     /// A batch of so many on the devices alone, signatures verified.
     #[must_use]
     pub const fn of(batch: usize) -> How {
-        How { batch, release: Release::Verified, cpu_share: 0.0 }
+        How { batch, release: Release::Verified, cpu_share: 0.0, chunk: CHUNK, ring: Ring::Cache }
     }
+
+    /// What a variant that uses its devices so is called: by the batch, and by what is not as usual.
+    #[must_use]
+    pub fn name(&self, device: &str) -> String {
+        let mut name = format!("{device}+batch={}", self.batch);
+        if self.chunk != CHUNK {
+            name.push_str(&format!("+chunk={}", self.chunk));
+        }
+        match self.ring {
+            Ring::Cache => {}
+            Ring::Whole => name.push_str("+whole"),
+            Ring::Operations(n) => name.push_str(&format!("+ring={n}")),
+        }
+        if self.release == Release::Unverified {
+            name.push_str("+unverified");
+        }
+        name
+    }
+}
+
+/// The forms that are raced to find how a device is used best: a small batch and a large one as usual, whose times make a line, and
+/// the large one otherwise.
+#[must_use]
+pub fn forms(emulated: bool) -> [How; 5] {
+    // A device is idle with small batches; an emulated one is slow with any.
+    let (small, large, short, long) = if emulated { (1, 2, 1, 2) } else { (64, 8192, 256, 4096) };
+    let usual = How::of(large);
+    [
+        How::of(small),
+        usual,
+        How { ring: Ring::Whole, ..usual },
+        How { chunk: short, ..usual },
+        How { chunk: long, ..usual },
+    ]
 }
 
 /// The chosen devices beside this CPU backend, nothing going to the CPU for being small.
@@ -137,7 +175,8 @@ impl Batch {
             .map_err(|u| because(u.to_string()))?;
         let mut fleet = fleet(context, cpu).map_err(|u| because(u.why))?;
         let mut options = ALONE;
-        options.chunk = CHUNK.min(how.batch.max(1));
+        options.chunk = how.chunk.min(how.batch.max(1));
+        options.ring = how.ring;
         options.cpu_share = how.cpu_share;
         fleet.set_options(options);
         for gpu in fleet.gpus() {
@@ -259,13 +298,11 @@ fn racing(
     Ok(work(body, facts))
 }
 
-/// A variant on the chosen devices: `cuda+batch=N`, with `+unverified` where signatures are released as they come.
+/// A variant on the chosen devices: `cuda+batch=N`, with `+whole` where all matrices of a chunk are made first, and `+unverified`
+/// where signatures are released as they come.
 #[must_use]
 pub fn variant(context: &Context, params: &'static Params, operation: Operation, how: How) -> Variant {
-    let mut name = format!("{}+batch={}", context.device.name(), how.batch);
-    if how.release == Release::Unverified {
-        name.push_str("+unverified");
-    }
+    let name = how.name(context.device.name());
     let context = context.clone();
     Variant::new(name, move || racing(&context, params, operation, how)).units(how.batch as u64)
 }

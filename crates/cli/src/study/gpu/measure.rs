@@ -14,6 +14,7 @@ use super::super::mayo::phases::{self, Profile};
 use super::device::{self, Joules, Memory};
 use super::figures::{Figures, WHOLE};
 use super::original::{Plan, Sweep};
+use super::sanitizer;
 use super::threads::Baseline;
 use crate::args::Effort;
 use crate::bench::{Race, race_all};
@@ -87,6 +88,9 @@ fn race(
     }
     if device {
         challengers.extend(sweep.batches.iter().map(|batch| format!("{name}+batch={batch}")));
+        if WHOLE.contains(&operation) {
+            challengers.push(format!("{name}+batch={}+whole", sweep.largest()));
+        }
         if matches!(operation, Operation::Sign | Operation::SignExpanded) {
             challengers.push(format!("{name}+batch={}+unverified", sweep.largest()));
         }
@@ -135,6 +139,7 @@ pub(super) fn measure(session: &Session, name: &str, plan: &Plan, full: bool) ->
         let round2 = Params::all().filter(|p| p.round == Round::Two && !emulated);
         let sets: Vec<&'static Params> = params.iter().copied().chain(round2).collect();
         checks = device::check(&session.context, &sets, !emulated);
+        checks.extend(sanitizer::check(&session, &sweep.sanitized().map_err(Failure::input)?, emulated)?);
         if let Some(row) = checks.iter().find(|row| row.failed > 0) {
             return Err(Failure::refused(format!("{} on {}: {}", row.what, row.backend, row.why)));
         }

@@ -67,6 +67,8 @@ pub(super) struct Sweep {
     /// Blocks, and threads of each, of the thread variant, beside the report's own; how often each is run.
     pub(super) thread_launches: Vec<Shape>,
     pub(super) thread_turns: usize,
+    /// Sets, with their rounds, that go through compute-sanitizer where it is installed.
+    pub(super) sanitized: Vec<String>,
 }
 
 impl Plan {
@@ -77,6 +79,7 @@ impl Plan {
         for sweep in [&plan.quick, &plan.full, &plan.emulated] {
             sweep.params().map_err(wrong)?;
             sweep.operations().map_err(wrong)?;
+            sweep.sanitized().map_err(wrong)?;
             if sweep.batches.is_empty() || !sweep.batches.is_sorted() {
                 return Err(wrong("batches are a rising list".to_owned()));
             }
@@ -104,6 +107,14 @@ impl Sweep {
                 .ok_or_else(|| format!("there is no set '{name}'"))
         };
         self.sets.iter().map(of).collect()
+    }
+
+    /// The sets for compute-sanitizer.
+    pub(super) fn sanitized(&self) -> Result<Vec<&'static Params>, String> {
+        let of = |name: &String| {
+            Params::all().find(|p| p.path() == *name).ok_or_else(|| format!("there is no set '{name}'"))
+        };
+        self.sanitized.iter().map(of).collect()
     }
 
     pub(super) fn operations(&self) -> Result<Vec<Operation>, String> {

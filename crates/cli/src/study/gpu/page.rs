@@ -37,6 +37,7 @@ pub(super) struct Page {
     operations: String,
     sweep: String,
     break_even: String,
+    ring: String,
     release: String,
     memory: String,
     joules: String,
@@ -73,9 +74,12 @@ fn checks(measured: &Measured) -> String {
     let rows: Vec<Vec<String>> = measured
         .checks
         .iter()
-        .map(|r| vec![r.what.clone(), r.passed.to_string(), r.failed.to_string()])
+        .map(|r| {
+            let skipped = if r.skipped == 0 { NONE.to_owned() } else { format!("{}: {}", r.skipped, r.why) };
+            vec![r.what.clone(), r.passed.to_string(), r.failed.to_string(), skipped]
+        })
         .collect();
-    filled(&["Check", "passed", "failed"], &rows, "Nothing: no device is here.\n")
+    filled(&["Check", "passed", "failed", "skipped"], &rows, "Nothing: no device is here.\n")
 }
 
 fn profile(plan: &Plan, measured: &Measured, ghz: Option<f64>) -> String {
@@ -264,6 +268,24 @@ fn break_even(measured: &Measured) -> String {
     filled(&header, &rows, "Nothing: no device is here.\n")
 }
 
+fn ring(measured: &Measured) -> String {
+    let figures = measured.figures();
+    let name = figures.name(measured.sweep.largest());
+    let rows: Vec<Vec<String>> = pairs(measured)
+        .filter_map(|(p, o)| {
+            let (ring, whole) = (figures.ns(p, o, &name)?, figures.ns(p, o, &format!("{name}+whole"))?);
+            Some(vec![
+                format!("{} {}", p.name(), o.name()),
+                thousands(Some(ring)),
+                thousands(Some(whole)),
+                format!("{:.3}", whole / ring),
+            ])
+        })
+        .collect();
+    let header = ["Operation", "by the cache, thousands/s", "all at once", "all at once in the ring's time"];
+    filled(&header, &rows, "Nothing: no device is here.\n")
+}
+
 fn release(measured: &Measured) -> String {
     let figures = measured.figures();
     let name = figures.name(measured.sweep.largest());
@@ -422,6 +444,7 @@ pub(super) fn page(question: &str, plan: &Plan, measured: &Measured, full: bool)
         operations: operations(measured),
         sweep: sweep(measured),
         break_even: break_even(measured),
+        ring: ring(measured),
         release: release(measured),
         memory: memory(measured),
         joules: joules(measured),

@@ -1,0 +1,172 @@
+//! What `tune` keeps of devices: from what batch size they pay, and how they are used best.
+#![forbid(unsafe_code)]
+
+use lanework_cuda::Card;
+use lanework_lab::record::ResultRow;
+use lanework_lab::verdict::Verdict;
+use lanework_mayo::cuda::{Options, Pace, Ring};
+use lanework_subjects::mayo::cuda::{How, forms};
+use serde::{Deserialize, Serialize};
+
+/// A device as far as times go, and the program that it ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DevicePrint {
+    name: String,
+    multiprocessors: u32,
+    memory: u64,
+    driver: (u32, u32),
+    program: String,
+}
+
+/// How a device is used for one subject.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DeviceChoice {
+    /// The devices that it was measured on, in their order. On others it means nothing.
+    pub(crate) devices: Vec<DevicePrint>,
+    /// Operations and nanoseconds of a small batch, and of a large one.
+    small: (usize, f64),
+    large: (usize, f64),
+    /// Nanoseconds of one operation on the CPU, by its best number of threads.
+    cpu: f64,
+    /// Operations to a chunk.
+    chunk: usize,
+    /// Whether all matrices of a chunk are made before any is used.
+    whole: bool,
+}
+
+impl DevicePrint {
+    /// Of the devices of these cards.
+    pub(crate) fn of<'a>(cards: impl IntoIterator<Item = &'a Card>) -> Vec<DevicePrint> {
+        let program = lanework_mayo::cuda::program();
+        let of = |card: &Card| DevicePrint {
+            name: card.name.clone(),
+            multiprocessors: card.multiprocessors,
+            memory: card.memory,
+            driver: card.driver,
+            program: program.clone(),
+        };
+        cards.into_iter().map(of).collect()
+    }
+}
+
+impl DeviceChoice {
+    fn pace(&self) -> Pace {
+        Pace { small: self.small, large: self.large, cpu: self.cpu }
+    }
+
+    /// `options` with what was found.
+    pub(crate) fn options(&self, options: Options) -> Options {
+        let ring = if self.whole { Ring::Whole } else { Ring::Cache };
+        self.pace().picked(Options { chunk: self.chunk, ring, ..options }, true)
+    }
+
+    /// In words.
+    pub(super) fn told(&self) -> String {
+        let share = self.pace().cpu_share() * 100.0;
+        let matrices = if self.whole { "all at once" } else { "by the cache" };
+        match self.pace().break_even() {
+            Some(from) => format!(
+                "pays from {from} operations, {share:.0} % for the CPU, chunks of {}, matrices {matrices}",
+                self.chunk
+            ),
+            None => "never pays: the CPU keeps all".to_owned(),
+        }
+    }
+}
+
+/// What the races of one subject say of the devices. Nothing where a time is missing; the usual form where no other is faster
+/// beyond doubt.
+pub(super) fn choose(
+    name: &str,
+    emulated: bool,
+    devices: &[DevicePrint],
+    rows: &[&ResultRow],
+) -> Option<DeviceChoice> {
+    let [small, usual, others @ ..] = forms(emulated);
+    let row = |how: &How| rows.iter().find(|r| r.variant == how.name(name)).copied();
+    let on_cpu = |r: &&&ResultRow| r.variant.ends_with("+batch") || r.variant.contains("+threads=");
+    let cpu = rows.iter().filter(on_cpu).map(|r| r.median).min_by(f64::total_cmp)?;
+    let (first, base) = (row(&small)?, row(&usual)?);
+    // All raced against one baseline, so that intervals that do not meet tell which is faster.
+    let wins = |r: &ResultRow| r.verdict != Verdict::CannotTell && r.low > base.high;
+    let (how, best) = others
+        .iter()
+        .filter_map(|how| Some((how, row(how)?)))
+        .filter(|(_, r)| wins(r))
+        .max_by(|(_, a), (_, b)| a.ratio.total_cmp(&b.ratio))
+        .unwrap_or((&usual, base));
+    let took = |how: &How, r: &ResultRow| (how.batch, r.median * how.batch as f64);
+    Some(DeviceChoice {
+        devices: devices.to_vec(),
+        small: took(&small, first),
+        large: took(how, best),
+        cpu,
+        chunk: how.chunk,
+        whole: how.ring == Ring::Whole,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{row, timed};
+    use super::*;
+
+    /// Nanoseconds of one operation: 100 ns each on the device and 6400 to start, 250 on the CPU's threads.
+    fn rows() -> Vec<ResultRow> {
+        vec![
+            timed(row("avx2", "faster", 0.9, 1.0, 1.1), 500.0),
+            timed(row("avx2+batch", "faster", 0.9, 1.0, 1.1), 500.0),
+            timed(row("avx2+threads=2", "faster", 1.9, 2.0, 2.1), 250.0),
+            timed(row("cuda+batch=64", "faster", 2.0, 2.5, 3.0), 200.0),
+            timed(row("cuda+batch=8192", "faster", 4.8, 4.9, 5.0), 100.0 + 6400.0 / 8192.0),
+            timed(row("cuda+batch=8192+whole", "faster", 4.9, 5.1, 5.2), 98.0),
+            timed(row("cuda+batch=8192+chunk=256", "faster", 4.0, 4.1, 4.2), 120.0),
+            timed(row("cuda+batch=8192+chunk=4096", "faster", 4.8, 4.9, 5.0), 101.0),
+        ]
+    }
+
+    fn chosen(rows: &[ResultRow]) -> Option<DeviceChoice> {
+        choose("cuda", false, &[], &rows.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_pace_is_that_of_the_line_through_both_batches() {
+        let choice = chosen(&rows()).expect("every time is there");
+        assert_eq!((choice.chunk, choice.whole), (1024, false), "no other form is faster beyond doubt");
+        let options = choice.options(Options::default());
+        // 6400 / (250 - 100), and 100 of 350.
+        assert_eq!((options.break_even, options.chunk, options.ring), (43, 1024, Ring::Cache));
+        assert!((options.cpu_share - 100.0 / 350.0).abs() < 1e-6, "{options:?}");
+        assert!(choice.told().contains("from 43 operations, 29 % for the CPU"), "{}", choice.told());
+        let text = serde_json::to_string(&choice).expect("JSON");
+        assert_eq!(serde_json::from_str::<DeviceChoice>(&text).expect("the same"), choice);
+    }
+
+    #[test]
+    fn a_form_that_is_faster_beyond_doubt_is_kept() {
+        let mut rows = rows();
+        rows[5] = timed(row("cuda+batch=8192+whole", "faster", 5.5, 5.6, 5.7), 90.0);
+        let choice = chosen(&rows).expect("every time is there");
+        assert!(choice.whole && choice.options(Options::default()).ring == Ring::Whole);
+        rows[7] = timed(row("cuda+batch=8192+chunk=4096", "faster", 5.8, 5.9, 6.0), 85.0);
+        let choice = chosen(&rows).expect("every time is there");
+        assert_eq!((choice.chunk, choice.whole), (4096, false));
+    }
+
+    #[test]
+    fn nothing_is_kept_where_a_time_is_missing_and_a_slow_device_gets_nothing() {
+        for missing in [3, 4] {
+            let mut rows = rows();
+            rows.remove(missing);
+            assert_eq!(chosen(&rows), None);
+        }
+        assert_eq!(chosen(&rows()[3..]), None, "the CPU's");
+        let mut rows = rows();
+        rows[3] = timed(row("cuda+batch=64", "slower", 0.1, 0.2, 0.3), 900.0);
+        rows.drain(5..);
+        rows[4] = timed(row("cuda+batch=8192", "slower", 0.1, 0.2, 0.3), 800.0);
+        let choice = chosen(&rows).expect("every time is there");
+        assert_eq!(choice.options(Options::default()).break_even, usize::MAX);
+        assert!(choice.told().contains("never pays"));
+    }
+}
