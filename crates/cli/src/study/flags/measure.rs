@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as MapEntry;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use lanework_lab::binaries::{Admitted, Contender, race_all};
 use lanework_lab::clock::Monotonic;
 use lanework_lab::gate::GateRow;
-use lanework_lab::launch::LaunchError;
+use lanework_lab::launch::{LaunchError, Worker};
 use lanework_lab::machine::{Build, Machine};
 use lanework_lab::pairing::{NotHere, Plan};
 use lanework_lab::record::{Record, ResultRow};
@@ -214,18 +216,46 @@ fn admit(
     backend: &str,
     plan: &Plan,
 ) -> Result<Vec<Admitted>, Failure> {
-    let admitted = builds
-        .iter()
-        .map(|(name, path)| {
-            Contender::new(label(backend, name), path, orders(subject, backend)).admit(plan).map_err(refused)
-        })
-        .collect::<Result<Vec<_>, _>>()?;
+    // Nothing is timed here, so builds are checked side by side, on all cores.
+    let one = |(name, path): &(String, PathBuf)| {
+        Contender::new(label(backend, name), path, orders(subject, backend)).admit(plan).map_err(refused)
+    };
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut admitted = Vec::with_capacity(builds.len());
+    for some in builds.chunks(cores) {
+        let answers: Vec<_> = std::thread::scope(|scope| {
+            let running: Vec<_> = some.iter().map(|build| scope.spawn(|| one(build))).collect();
+            running.into_iter().map(|thread| thread.join()).collect()
+        });
+        for answer in answers {
+            admitted.push(answer.map_err(|_| Failure::refused("checking a build ended in a panic"))??);
+        }
+    }
     if let Some((first, rest)) = admitted.split_first() {
         for ((name, _), other) in builds[1..].iter().zip(rest) {
             same_answers(name, first.gate(), other.gate()).map_err(Failure::refused)?;
         }
     }
     Ok(admitted)
+}
+
+/// What stands behind one gate: all operations of a parameter set.
+fn set(subject: &str) -> String {
+    subject.rsplit_once('/').map_or(subject, |(set, _)| set).to_owned()
+}
+
+/// Seconds that a process of a race takes beside what it measures: it starts, makes its inputs, and warms up.
+fn start(build: &Path, orders: &[String], plan: &Plan) -> Result<f64, Failure> {
+    let plan = Plan { budget_ns: 1_000_000, warm_up_ns: 3_000_000, ..plan.clone() };
+    let begun = Instant::now();
+    Worker::at(build, orders).sample(&plan, 0, true).map_err(refused)?;
+    Ok(begun.elapsed().as_secs_f64())
+}
+
+/// Seconds that all races take: half of a race's time is shared by its processes, and each starts.
+fn races(starts: &[f64], builds: usize, mode: &Mode) -> f64 {
+    let processes = (4 * builds * mode.rounds) as f64;
+    starts.iter().map(|start| mode.seconds / 2.0 + processes * start).sum()
 }
 
 /// Everything.
@@ -254,31 +284,37 @@ pub(super) fn measure(
         record.remarks.push("nothing was raced: only the builds were asked for".to_owned());
         return Ok(Measured { record, builds: rows });
     }
-    session.note(format!(
-        "{} builds, {} races of about {:.0} s each: {:.0} min, and the checks of every build before them",
-        builds.len(),
-        jobs.len(),
-        mode.seconds,
-        (jobs.len() as f64 * mode.seconds / 60.0).ceil()
-    ));
     let plan = Plan { budget_ns: (mode.seconds * 1e9) as u64, launches: 1, ..Plan::default() };
+    record.plan = Some(plan.clone());
     // What the machine card says of calibration began before the builds.
     record.machine.calibration_before = Machine::inspect(&clock, Vec::new()).calibration_before;
-    let bar = session.progress(jobs.len() as u64, "racing");
+    session.note(format!("{} builds; the checks of each come first", builds.len()));
+    let bar = session.progress(jobs.len() as u64, "checking");
     let mut behind: BTreeMap<String, Vec<Admitted>> = BTreeMap::new();
     for (subject, backend) in &jobs {
-        bar.set_message(label(backend, subject));
         // Operations of one parameter set stand behind one gate; each build passes it once.
-        let set = subject.rsplit_once('/').map_or(subject.as_str(), |(set, _)| set).to_owned();
-        if !behind.contains_key(&set) {
+        if let MapEntry::Vacant(gate) = behind.entry(set(subject)) {
             let admitted = admit(&builds, subject, backend, &plan)?;
             record.gate.extend(admitted.iter().zip(&builds).flat_map(|(build, (name, _))| {
                 let named =
                     |row: &GateRow| GateRow { what: format!("{}, at {name}", row.what), ..row.clone() };
                 build.gate().iter().map(named).collect::<Vec<_>>()
             }));
-            behind.insert(set.clone(), admitted);
+            gate.insert(admitted);
         }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    if let Some((_, baseline)) = builds.first() {
+        let start = |(subject, backend): &(String, String)| start(baseline, &orders(subject, backend), &plan);
+        let starts = jobs.iter().map(start).collect::<Result<Vec<f64>, _>>()?;
+        let seconds = races(&starts, builds.len(), mode);
+        session.note(format!("{} races: about {:.1} min", jobs.len(), seconds / 60.0));
+    }
+    let bar = session.progress(jobs.len() as u64, "racing");
+    for (subject, backend) in &jobs {
+        bar.set_message(label(backend, subject));
+        let set = set(subject);
         let contenders: Vec<Admitted> = behind
             .get(&set)
             .into_iter()
@@ -346,6 +382,15 @@ mod tests {
             assert!(same_answers("o1", &right, &other).is_err_and(|e| e.starts_with("o1: ")));
         }
         assert!(same_answers("o1", &[], &[]).is_err());
+    }
+
+    #[test]
+    fn the_time_of_races_counts_every_process() {
+        let mode = Mode { seconds: 3.0, rounds: 8, ..asked().quick };
+        // Five builds: four processes in each of eight rounds, for four pairs and the control.
+        let seconds = races(&[0.01, 0.05], 5, &mode);
+        assert!((seconds - (2.0 * 1.5 + 160.0 * 0.06)).abs() < 1e-9, "{seconds}");
+        assert_eq!(set("vdf/1024/square"), "vdf/1024");
     }
 
     #[test]
