@@ -198,6 +198,30 @@ fn races_run_over_and_over_are_a_strip() {
     assert!(page.contains("<summary>The table (200 rows)</summary>"));
 }
 
+/// Two races of one subject may have done different amounts of work: their times are no points of one line.
+#[test]
+fn threads_of_two_races_are_not_mixed() {
+    let mut record = record();
+    let row = record.results[0].clone();
+    let of = |variant: &str, baseline: &str, ns: f64| ResultRow {
+        subject: "planted/both".into(),
+        variant: variant.into(),
+        baseline: baseline.into(),
+        floor: None,
+        bytes: None,
+        median: ns,
+        baseline_median: 1000.0,
+        ..row.clone()
+    };
+    // A tenth of the work in the second race.
+    record.results = vec![of("a+threads=2", "a", 600.0), of("a+threads=4", "b", 30.0), of("a", "b", 100.0)];
+    let page = html(&[record], &Options::default()).expect("a page");
+    let of_threads =
+        page.split("By threads: speed").nth(1).and_then(|t| t.split("</svg>").next()).expect("a chart");
+    // Of equally many points the first race's: one and two threads. The key has a mark too.
+    assert_eq!(of_threads.matches("<circle").count(), 2 + 1);
+}
+
 /// Batches of several sizes are a chart of the time of an item, whichever way their unit of work counts.
 #[test]
 fn batches_have_a_chart_by_their_size() {

@@ -104,7 +104,11 @@ pub(super) fn svg(
         }
     }
     // plotters says of every mark that it is opaque, and writes each text on a line of its own.
-    let text = text.replace(" opacity=\"1\"", "").replace(">\n", ">").replace("\n</text>", "</text>");
+    let text = text
+        .replace(" opacity=\"1\"", "")
+        .replace(" stroke-width=\"1\"", "")
+        .replace(">\n", ">")
+        .replace("\n</text>", "</text>");
     let mut tag = String::from("<svg ");
     let _ = write!(tag, "role=\"img\" aria-label=\"{escaped}\" ");
     Ok(text.replacen("<svg ", &tag, 1))
@@ -204,7 +208,7 @@ pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
 }
 
 /// Bars of a histogram.
-const BINS: usize = 60;
+const BINS: usize = 44;
 
 /// How the samples of each series lie about its own median: histograms, each of a height of its own, with the
 /// quartiles marked. `series` are names and times in nanoseconds.
