@@ -243,6 +243,32 @@ fn restarts_give_what_the_cpu_gives() {
     assert!(signed == expected);
 }
 
+#[test]
+fn further_attempts_are_valid_in_every_set() {
+    for params in Params::all() {
+        let batch = Batch::new(params, 3);
+        let (gpu, control) = gpu(Emulation::default(), Options { ring: Ring::Operations(2), ..OPTIONS });
+        gpu.test(params).unwrap();
+        let held = gpu.expand_secret(&batch.keys).unwrap();
+        for (signers, what) in
+            [(GpuSigners::Each(&batch.keys), "compact"), (GpuSigners::Of(&held, &[0, 1, 2]), "expanded")]
+        {
+            let what = format!("{}, {what} keys", params.name());
+            // The first download tells which attempts came off; as told, the last one did not.
+            control.corrupt_download(0, 2, 1);
+            let (signed, tally) = batch.sign(&gpu, signers);
+            assert_eq!((tally.restarts, tally.device, tally.trouble), (1, 3, None), "{what}");
+            for (i, made) in signed.iter().enumerate() {
+                let (made, expected) = (made.as_ref().unwrap(), batch.signature(&batch.keys[i], i));
+                // Another attempt, other vinegar: another signature that is as good.
+                assert_eq!(*made == expected, i < 2, "{what}: {i}");
+                let public = batch.keys[i].public_key(Engine::best());
+                assert!(public.verify(Engine::best(), &batch.messages[i], made).is_ok(), "{what}: {i}");
+            }
+        }
+    }
+}
+
 const SMALL: (Round, Set) = (Round::Two, Set::Mayo2);
 
 #[test]
