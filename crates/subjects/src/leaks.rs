@@ -42,7 +42,7 @@ impl Request {
     }
 
     fn effort(&self) -> Effort {
-        Effort { time: self.time.unwrap_or(Effort::default().time), ..Effort::default() }
+        self.time.map_or_else(Effort::default, Effort::within)
     }
 }
 

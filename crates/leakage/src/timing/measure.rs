@@ -13,18 +13,37 @@ use crate::sys::clock::ticks;
 pub struct Effort {
     /// Of operations shorter than [`Effort::SHORT`].
     pub samples: u64,
-    /// Time for one series; of longer operations as many samples as it gives.
+    /// Time for one series of a longer operation: as many samples as it gives.
     pub time: Duration,
+    /// Time after which a series of a short operation ends, be its samples complete or not: preparing a case may take far longer than
+    /// what is timed.
+    pub patience: Duration,
 }
 
 impl Effort {
     /// What counts as short.
     pub const SHORT: Duration = Duration::from_micros(50);
+
+    /// So much time for every series, those of short operations too.
+    #[must_use]
+    pub fn within(time: Duration) -> Effort {
+        Effort { time, patience: time, ..Effort::default() }
+    }
+
+    /// Samples and time for a series of an operation that takes as long as this.
+    fn of(&self, one: Duration) -> (u64, Duration) {
+        if one < Effort::SHORT { (self.samples, self.patience) } else { (u64::MAX, self.time) }
+    }
+
+    /// A fifth of it.
+    fn less(&self) -> Effort {
+        Effort { samples: self.samples / 5, time: self.time / 5, patience: self.patience / 5 }
+    }
 }
 
 impl Default for Effort {
     fn default() -> Effort {
-        Effort { samples: 1_000_000, time: Duration::from_secs(60) }
+        Effort { samples: 1_000_000, time: Duration::from_secs(60), patience: Duration::from_secs(600) }
     }
 }
 
@@ -83,9 +102,9 @@ impl Watched<'_> {
     }
 
     /// One series, of as many samples as asked for or as the time allows.
-    fn series(&self, effort: Effort, samples: u64, dice: &mut Dice) -> Series {
+    fn series(&self, (samples, time): (u64, Duration), dice: &mut Dice) -> Series {
         let mut series = Series::new(FIRST);
-        let until = Instant::now() + effort.time;
+        let until = Instant::now() + time;
         while series.samples() < samples {
             // What stands before the operation is the same for both classes.
             let (random, other) = (dice.next() & 1, 1 + dice.next() % (self.cases as u64 - 1));
@@ -114,10 +133,10 @@ impl Watched<'_> {
 }
 
 /// A series, and a second one where the first is suspicious.
-fn watch(watched: &Watched<'_>, effort: Effort, samples: u64, dice: &mut Dice) -> (Series, Largest, bool) {
-    let first = watched.series(effort, samples, dice);
+fn watch(watched: &Watched<'_>, effort: (u64, Duration), dice: &mut Dice) -> (Series, Largest, bool) {
+    let first = watched.series(effort, dice);
     let largest = first.largest();
-    let leaks = largest.t.abs() > SUSPECT && confirmed(&largest, &watched.series(effort, samples, dice));
+    let leaks = largest.t.abs() > SUSPECT && confirmed(&largest, &watched.series(effort, dice));
     (first, largest, leaks)
 }
 
@@ -139,11 +158,12 @@ pub fn judge(subject: &Subject, effort: Effort, seed: u64) -> Row {
     let mut dice = Dice(seed);
     let sound = Watched::of(subject, 0);
     let (median, time) = sound.median();
-    let samples = if time < Effort::SHORT { effort.samples } else { u64::MAX };
-    let (series, largest, leaks) = watch(&sound, effort, samples, &mut dice);
+    let (asked, limit) = effort.of(time);
+    let (series, largest, leaks) = watch(&sound, (asked, limit), &mut dice);
     let extent = format!(
-        "{} samples of {:.1} us, |t| {:.1} {}",
+        "{}{} samples of {:.1} us, |t| {:.1} {}",
         series.samples(),
+        if asked < u64::MAX && series.samples() < asked { format!(" of {asked}") } else { String::new() },
         time.as_secs_f64() * 1e6,
         largest.t.abs(),
         largest.which
@@ -162,9 +182,8 @@ pub fn judge(subject: &Subject, effort: Effort, seed: u64) -> Row {
         return row(Finding::NotApplicable(what), extent);
     }
     // A fifth of the effort suffices for the plant: what is found with less is found with more.
-    let less = Effort { samples: effort.samples / 5, time: effort.time / 5 };
     let twin = Watched::of(subject, turns(median, 100));
-    let (_, planted, found) = watch(&twin, less, samples / 5, &mut dice);
+    let (_, planted, found) = watch(&twin, effort.less().of(time), &mut dice);
     if found {
         row(Finding::Clean, extent)
     } else {
@@ -227,7 +246,7 @@ pub fn plants(effort: Effort, seed: u64) -> Vec<PlantedRow> {
             Bare { secret, run }
         });
         let samples = effort.samples.min(200_000);
-        let (series, largest, found) = watch(&Watched::of(&subject, 0), effort, samples, &mut dice);
+        let (series, largest, found) = watch(&Watched::of(&subject, 0), (samples, effort.time), &mut dice);
         let said = format!(
             "|t| {:.1} {} in {} samples, {:+.2} %",
             largest.t.abs(),
@@ -238,4 +257,34 @@ pub fn plants(effort: Effort, seed: u64) -> Vec<PlantedRow> {
         PlantedRow { tier, plant, means: Means::Timing, sound, right: found != sound, said }
     };
     runs.map(judge).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_operations_have_a_million_samples_and_long_ones_a_minute() {
+        let all = Effort::default();
+        let (short, long) = (Duration::from_micros(49), Duration::from_micros(50));
+        assert_eq!(all.of(short), (1_000_000, Duration::from_secs(600)));
+        assert_eq!(all.of(long), (u64::MAX, Duration::from_secs(60)));
+        assert_eq!(all.less().of(short), (200_000, Duration::from_secs(120)));
+        // Who says how long waits no longer.
+        let asked = Effort::within(Duration::from_secs(2));
+        assert_eq!((asked.of(short).1, asked.of(long).1), (Duration::from_secs(2), Duration::from_secs(2)));
+        assert_eq!(asked.less().of(long).1, Duration::from_millis(400));
+    }
+
+    /// However short the time, a series ends; and one whose samples are complete does not wait for its time.
+    #[test]
+    fn a_series_ends_by_its_count_or_by_its_time() {
+        let subject =
+            Subject::new("nothing", "portable", 256, |case| Bare { secret: [case as u8; 16], run: |_| {} });
+        let watched = Watched::of(&subject, 0);
+        let mut dice = Dice(1);
+        assert_eq!(watched.series((300, Duration::from_secs(600)), &mut dice).samples(), 300);
+        let cut = watched.series((u64::MAX, Duration::ZERO), &mut dice).samples();
+        assert!(cut <= 64, "{cut}");
+    }
 }
