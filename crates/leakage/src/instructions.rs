@@ -8,7 +8,7 @@
 //! scatters, packed stores, string instructions, PEXT, PDEP and the counting of bits (the latter are not on Intel's list).
 //!
 //! Intel names instructions one by one, and some that do no more than those it names are missing: rotations, double shifts, scans,
-//! moves and shuffles by their floating-point names, the permutations of bytes of VBMI. They are listed here, in [`BEYOND`], for
+//! moves and shuffles by their floating-point names, the permutations of bytes of VBMI. They are listed here, in `BEYOND`, for
 //! what they are on all processors that were ever measured; no vendor promises it. Intel's list was compared as the tool
 //! doit-enforcer (CharlieQiu2017, commit 91ea953) has it, entry by entry: all else that is listed here stands there too.
 //!
