@@ -7,11 +7,16 @@ use lanework_lab::verdict::Verdict;
 
 use super::{selected, source};
 
+/// Whether a variant is this peer, or one of its forms: `chiavdf` has `chiavdf-asm` and `chiavdf-square`.
+fn is_of(peer: &str, variant: &str) -> bool {
+    variant.strip_prefix(peer).is_some_and(|form| form.is_empty() || form.starts_with('-'))
+}
+
 /// Of each subject that one of the patterns selects, the baseline, which is ours, beside the fastest peer. Peers are the variants
 /// that the record's machine card names as other people's builds. Ratios stand as a reader asks for them: how many times
 /// as long the peer takes.
 pub(super) fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String> {
-    let is_peer = |variant: &str| record.machine.peers.iter().any(|p| p.name == variant);
+    let is_peer = |variant: &str| record.machine.peers.iter().any(|p| is_of(&p.name, variant));
     let mut best: Vec<&ResultRow> = Vec::new();
     for row in record.results.iter().filter(|r| selected(patterns, &r.subject) && is_peer(&r.variant)) {
         if is_peer(&row.baseline) {
@@ -76,12 +81,17 @@ mod tests {
             "lanework bench s --peers",
             Machine::inspect(&Monotonic::new(), vec![peer("slow"), peer("quick")]),
         );
-        record.results = vec![planted("slow", 900.0), planted("quick", 400.0), planted("avx2", 50.0)];
+        record.results = vec![
+            planted("slow", 900.0),
+            planted("quick-two", 400.0),
+            planted("quicker", 10.0),
+            planted("avx2", 50.0),
+        ];
         (record.results[1].low, record.results[1].high) = (0.2, 0.5);
         record.results[1].verdict = Verdict::Slower;
         let text = table("r.json", &record, &["s"]).expect("a table");
         assert!(
-            text.contains("| portable 100 ns | quick 400 ns | ×4.00 | ×2.00 … ×5.00 | ours faster |"),
+            text.contains("| portable 100 ns | quick-two 400 ns | ×4.00 | ×2.00 … ×5.00 | ours faster |"),
             "{text}"
         );
         assert!(!text.contains("slow ") && !text.contains("avx2"), "{text}");
