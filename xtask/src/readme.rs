@@ -151,15 +151,21 @@ fn one(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String>
     }
 }
 
-fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String> {
+/// Of each subject and baseline the fastest row.
+fn fastest<'a>(rows: impl Iterator<Item = &'a ResultRow>) -> Vec<&'a ResultRow> {
     let mut best: Vec<&ResultRow> = Vec::new();
-    for row in record.results.iter().filter(|r| selected(patterns, &r.subject)) {
+    for row in rows {
         match best.iter_mut().find(|b| (&b.subject, &b.baseline) == (&row.subject, &row.baseline)) {
             Some(known) if row.median < known.median => *known = row,
             Some(_) => {}
             None => best.push(row),
         }
     }
+    best
+}
+
+fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String> {
+    let best = fastest(record.results.iter().filter(|r| selected(patterns, &r.subject)));
     if best.is_empty() {
         return Err(format!("{name} has no subject '{}'", patterns.join(" ")));
     }

@@ -1,11 +1,11 @@
 //! A record of `lanework bench --peers` as a table: ours beside the fastest of other people's.
 #![forbid(unsafe_code)]
 
-use lanework_lab::record::{Record, ResultRow};
+use lanework_lab::record::Record;
 use lanework_lab::table::{amount, times};
 use lanework_lab::verdict::Verdict;
 
-use super::{selected, source};
+use super::{fastest, selected, source};
 
 /// Whether a variant is this peer, or one of its forms: `chiavdf` has `chiavdf-asm` and `chiavdf-square`.
 fn is_of(peer: &str, variant: &str) -> bool {
@@ -17,19 +17,10 @@ fn is_of(peer: &str, variant: &str) -> bool {
 /// as long the peer takes.
 pub(super) fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String> {
     let is_peer = |variant: &str| record.machine.peers.iter().any(|p| is_of(&p.name, variant));
-    let mut best: Vec<&ResultRow> = Vec::new();
-    for row in record.results.iter().filter(|r| selected(patterns, &r.subject) && is_peer(&r.variant)) {
-        if is_peer(&row.baseline) {
-            return Err(format!(
-                "{name}: the baseline of {} is a peer itself, {}",
-                row.subject, row.baseline
-            ));
-        }
-        match best.iter_mut().find(|b| (&b.subject, &b.baseline) == (&row.subject, &row.baseline)) {
-            Some(known) if row.median < known.median => *known = row,
-            Some(_) => {}
-            None => best.push(row),
-        }
+    let best =
+        fastest(record.results.iter().filter(|r| selected(patterns, &r.subject) && is_peer(&r.variant)));
+    if let Some(row) = best.iter().find(|row| is_peer(&row.baseline)) {
+        return Err(format!("{name}: the baseline of {} is a peer itself, {}", row.subject, row.baseline));
     }
     if best.is_empty() {
         return Err(format!("{name} has no peer in a subject '{}'", patterns.join(" ")));
