@@ -106,7 +106,7 @@ mod tests {
             let bad = ENTRY.toml.replacen("own-pairs = 24", wrong, 1);
             assert!(bad != ENTRY.toml && plan(&bad).is_err(), "{wrong}");
         }
-        let bad = ENTRY.toml.replacen("\npairs = 10", "\npairs = 0", 1);
+        let bad = ENTRY.toml.replacen("\npairs = 6", "\npairs = 0", 1);
         assert!(plan(&bad).is_err_and(|e| e.contains("effort")));
         let bad = ENTRY.toml.replace("rounds = 40", "rounds = 0");
         assert!(plan(&bad).is_err_and(|e| e.contains("effort")));
