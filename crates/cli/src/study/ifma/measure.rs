@@ -63,7 +63,7 @@ pub(super) const THEIRS_ONE: &str = "chiavdf, one thread";
 const RACES: [(&str, &[&str]); 3] =
     [(OFF, &[ON, "portable"]), (THEIRS_OFF, &[THEIRS_ON, OFF, ON]), (THEIRS_ONE, &[OFF, ON])];
 
-/// Milliseconds of a run of chiavdf's at least. Runs of 60 made its two threads look three times as slow as they are.
+/// Milliseconds of a run of chiavdf's at least. Runs of 60 made its two threads look more than twice as slow as they are.
 const THEIRS_LEAST: u64 = 400;
 
 /// Short runs of a contestant at most, before it counts as unable to run.
