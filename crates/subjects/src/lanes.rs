@@ -35,7 +35,7 @@ pub const LANES: [LaneQuestion; 5] = [
     LaneQuestion {
         name: "spare registers",
         compares: "spilled values in spare registers against the stack",
-        absent: Some("this version does not rewrite spills"),
+        absent: Some("`lanework study spill-homes` asks it"),
     },
     LaneQuestion {
         name: "GPU",
