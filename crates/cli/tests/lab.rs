@@ -180,6 +180,26 @@ fn json_is_one_object_in_failure_too() {
 }
 
 #[test]
+fn a_race_can_be_shown_as_clusters() {
+    let race = ["bench", "magma/ctr/16", "--only", "avx2", "--seconds", "0.5", "--launches", "1"];
+    let output = lanework(&[&race[..], &["--style", "histogram"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("magma/ctr/16: ") && text.contains(" for 1,000 operations"), "{text}");
+    for name in ["portable (baseline), ", "avx2, "] {
+        let of = text.split(name).nth(1).unwrap_or_else(|| panic!("{name} is not in {text}"));
+        // "99%: 11719", and that no share of them is lost.
+        let (share, cycles) = of.lines().nth(1).and_then(|l| l.split_once("%: ")).expect("a cluster");
+        assert!(share.parse::<u64>().is_ok_and(|s| s <= 100), "{of}");
+        assert!(cycles.parse::<u64>().is_ok_and(|c| c > 1000), "{of}");
+    }
+    for form in [&["--json"][..], &["--csv"], &["--list"]] {
+        let output = lanework(&[form, &race[..1], &race[1..2], &["--style", "histogram"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{form:?}");
+    }
+}
+
+#[test]
 fn save_takes_no_subject_for_a_directory() {
     let output = lanework(&["bench", "--save", "mayo/round3/mayo2/verify", "--list"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -76,6 +76,24 @@ fn a_record_becomes_a_page() {
 }
 
 #[test]
+fn what_a_study_said_is_on_the_page_and_so_is_a_remark() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = saved(folder.path());
+    let of_study = changed(&record, "study.json", |v| {
+        v["study"] = "planted".into();
+        v["page"] = "# Does it?\n\n| a | b |\n|---|---|\n| x | ×1.23 |\n\n- **HOLDS**\n".into();
+    });
+    let page = lanework(folder.path(), &["report", &of_study.display().to_string(), "-o", "-"]);
+    let page = text(&page.stdout);
+    for part in ["<h3>Does it?</h3>", "<td>×1.23</td>", "<strong>HOLDS</strong>"] {
+        assert!(page.contains(part), "the page lacks {part}");
+    }
+    let race = ["--json", "bench", "magma/ctr/16", "--only", "avx2", "--seconds", "0.5", "--launches", "1"];
+    let remarked = json(&lanework(folder.path(), &[&race[..], &["--remark", "made under load"]].concat()));
+    assert!(remarked["remarks"].as_array().expect("remarks").contains(&"made under load".into()));
+}
+
+#[test]
 fn history_lists_compares_and_plots() {
     let folder = tempfile::tempdir().expect("a folder");
     assert_eq!(lanework(folder.path(), &["history", "list"]).status.code(), Some(0));

@@ -41,8 +41,8 @@ impl Says {
 
     fn text(&self) -> String {
         match self {
-            Says::Yes(low, high) => format!("faster on every set, {}", span(*low, *high)),
-            Says::No(low, high) => format!("on no set faster, {}", span(*low, *high)),
+            Says::Yes(low, high) => format!("faster on every set raced, {}", span(*low, *high)),
+            Says::No(low, high) => format!("on no set raced faster, {}", span(*low, *high)),
             Says::Depends(sets) => format!("faster on {} alone", sets.join(", ")),
             Says::CannotTell => "not settled by this run".to_owned(),
             Says::NotHere => "not to be had here".to_owned(),

@@ -21,6 +21,8 @@ use crate::ui::Session;
 const GATE_COUNT: usize = 3;
 /// Runs behind a median that is not raced.
 const QUICK_RUNS: usize = 5;
+/// Runs behind a guess of how long an operation takes.
+const GUESSES: usize = 2;
 
 /// All that was found.
 pub(super) struct Measured {
@@ -170,13 +172,14 @@ impl<'a> Runner<'a> {
             return Ok((full, 0.0));
         }
         let time = |count| -> Result<f64, Failure> {
-            let usage = process::repeat(&self.program(baseline, set, count)?, passed, 3, &self.clock);
+            let usage = process::repeat(&self.program(baseline, set, count)?, passed, GUESSES, &self.clock);
             Ok(usage.map_err(Failure::refused)?.wall_s)
         };
         let (start, some) = (time(0)?, time(8)?);
         let each = ((some - start) / 8.0).max(2e-5);
         let count = (self.plan.workload.quick_ms as f64 / 1e3 / each) as usize;
-        Ok((count.clamp(4, full), start))
+        // As many as keep the threads of a race busy; on fewer cores the others would wait anyway.
+        Ok((count.clamp(self.cores.clamp(2, 4).min(full), full), start))
     }
 
     /// Runs everything.
@@ -204,8 +207,11 @@ impl<'a> Runner<'a> {
         };
         let bar = session.progress((sets.len() * plan.race.len()) as u64, "racing");
         for set in &sets {
-            // The quick form races the current report's round and takes plain medians of the other.
-            let raced = self.full || set.starts_with(rounds[0]);
+            // The quick form races some sets of the current report's round and takes plain medians elsewhere.
+            let quick = |(round, name): (&str, &str)| {
+                round == rounds[0] && plan.workload.quick_sets.iter().any(|s| s == name)
+            };
+            let raced = self.full || set.split_once('/').is_some_and(quick);
             for (index, race) in plan.race.iter().enumerate() {
                 bar.set_message(format!("{set} against {}", race.baseline));
                 if raced {

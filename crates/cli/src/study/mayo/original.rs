@@ -86,6 +86,8 @@ pub(super) struct Workload {
     pub(super) count: usize,
     pub(super) pairs: usize,
     pub(super) quick_ms: u64,
+    /// The sets that the quick form races; of the others it takes medians.
+    pub(super) quick_sets: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -96,9 +98,18 @@ pub(super) struct Race {
 
 impl Plan {
     pub(super) fn of(study: &Study) -> Result<Plan, String> {
-        toml::Value::Table(study.table.clone())
+        let wrong = |why: String| format!("{}/study.toml: {why}", study.name);
+        let plan: Plan = toml::Value::Table(study.table.clone())
             .try_into()
-            .map_err(|e| format!("{}/study.toml: {e}", study.name))
+            .map_err(|e: toml::de::Error| wrong(e.to_string()))?;
+        let quick = &plan.workload.quick_sets;
+        match quick.iter().find(|set| !SETS.contains(&set.as_str())) {
+            Some(stranger) => Err(wrong(format!("quick_sets: there is no set '{stranger}'"))),
+            None if quick.is_empty() => {
+                Err(wrong("quick_sets: the quick form must race something".to_owned()))
+            }
+            None => Ok(plan),
+        }
     }
 }
 

@@ -422,12 +422,13 @@ pub(super) fn page(
     } else {
         format!(
             "Quick form: whole processes of {fewest} to {most} operations of each kind, start-up subtracted and scaled to \
-             {} in the tables of seconds, {} runs of each configuration in ABBA pairs with its baseline in {}, medians of \
+             {} in the tables of seconds, {} runs of each configuration in ABBA pairs with its baseline in {} ({}), medians of \
              a few runs elsewhere. Verdicts, and ratios between threads, are of whole processes with their \
              start-up, which draws them towards 1. `--full` runs the whole workload.",
             plan.workload.count,
             found.runs,
-            main.replace("round", "round ")
+            main.replace("round", "round "),
+            plan.workload.quick_sets.iter().map(|s| set_name(s)).collect::<Vec<_>>().join(", ")
         )
     };
     let tables = rounds
