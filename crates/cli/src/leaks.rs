@@ -6,7 +6,7 @@ use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(crate) use here::{run, under_memcheck};
+pub(crate) use here::{gather, json, optimised, run, under_memcheck};
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 pub(crate) fn run(_: &Session, _: &CheckArgs) -> Result<Outcome, Failure> {
@@ -20,7 +20,7 @@ pub(crate) fn under_memcheck(_: &Session, _: &MemcheckArgs) -> Result<Outcome, F
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod here {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::time::Duration;
 
     use lanework_subjects::leaks::evidence::{Means, PlantedRow, Row};
@@ -29,12 +29,41 @@ mod here {
     use super::{CheckArgs, Failure, MemcheckArgs, Outcome, Session};
     use crate::args::MeansName;
 
-    pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failure> {
+    /// Refuses where nothing can be judged.
+    pub(crate) fn optimised() -> Result<(), Failure> {
         if cfg!(debug_assertions) {
             return Err(Failure::unavailable(
                 "debug assertions branch on secrets: leaks are judged in an optimised build, `cargo run --release`",
             ));
         }
+        Ok(())
+    }
+
+    /// All evidence of the operations under `what`, each piece told as it comes.
+    pub(crate) fn gather(
+        session: &Session,
+        what: &str,
+        means: Vec<Means>,
+        seconds: Option<f64>,
+    ) -> Result<Vec<Evidence>, Failure> {
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed).map_err(|e| Failure::unavailable(format!("no random numbers: {e}")))?;
+        let request = Request {
+            what: what.to_owned(),
+            means,
+            time: seconds.map(Duration::from_secs_f64),
+            seed: u64::from_le_bytes(seed),
+        };
+        let child = ["__memcheck".to_owned(), what.to_owned()];
+        let valgrind = || leaks::run_under_valgrind(&child);
+        Ok(leaks::gather(&session.context, &request, &valgrind, &mut |piece| match piece {
+            Evidence::Operation(row) => session.say(line(row)),
+            Evidence::Planted(row) => session.say(planted(row)),
+        }))
+    }
+
+    pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failure> {
+        optimised()?;
         let means = |name: &MeansName| match name {
             MeansName::Traced => Means::Traced,
             MeansName::Instructions => Means::Instructions,
@@ -45,20 +74,7 @@ mod here {
             [] => Means::ALL.to_vec(),
             some => some.iter().map(means).collect(),
         };
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|e| Failure::unavailable(format!("no random numbers: {e}")))?;
-        let request = Request {
-            what: args.what.clone(),
-            means,
-            time: args.seconds.map(Duration::from_secs_f64),
-            seed: u64::from_le_bytes(seed),
-        };
-        let child = ["__memcheck".to_owned(), args.what.clone()];
-        let valgrind = || leaks::run_under_valgrind(&child);
-        let all = leaks::gather(&session.context, &request, &valgrind, &mut |piece| match piece {
-            Evidence::Operation(row) => session.say(line(row)),
-            Evidence::Planted(row) => session.say(planted(row)),
-        });
+        let all = gather(session, &args.what, means.clone(), args.seconds)?;
         let (rows, planted): (Vec<&Row>, Vec<&PlantedRow>) = parts(&all);
         if rows.is_empty() && args.what != "planted" {
             return Err(Failure::input(format!(
@@ -71,8 +87,11 @@ mod here {
         if session.json {
             println!("{}", json(&rows, &planted));
         } else {
-            println!("\n{}", table(&rows, &request.means));
+            println!("\n{}", table(&rows, &means));
             println!("{}", summary(&rows, &planted));
+            if let Some(kinds) = unpromised(&rows) {
+                println!("{kinds}");
+            }
         }
         Ok(Outcome::from_bool(failed == 0))
     }
@@ -95,7 +114,7 @@ mod here {
 
     /// A row for people.
     fn line(row: &Row) -> String {
-        let Row { what, backend, means, finding, extent } = row;
+        let Row { what, backend, means, finding, extent, .. } = row;
         let parts = [extent.as_str(), finding.detail()];
         let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         format!("{:7} {means:12} {backend:10} {what}: {}", finding.word(), said.join("; "))
@@ -151,12 +170,20 @@ mod here {
         )
     }
 
-    fn json(rows: &[&Row], planted: &[&PlantedRow]) -> serde_json::Value {
+    /// Which instructions of the list no vendor promises, of all operations together.
+    fn unpromised(rows: &[&Row]) -> Option<String> {
+        let names: BTreeSet<&str> = rows.iter().flat_map(|r| &r.unpromised).map(String::as_str).collect();
+        let list = names.iter().copied().collect::<Vec<_>>().join(" ");
+        (!names.is_empty()).then(|| format!("on the list, but promised by no vendor (SOUNDNESS.md): {list}"))
+    }
+
+    /// The rows as data.
+    pub(crate) fn json(rows: &[&Row], planted: &[&PlantedRow]) -> serde_json::Value {
         let row = |row: &&Row| {
             serde_json::json!({
                 "what": row.what, "backend": row.backend, "means": row.means.name(),
                 "finding": row.finding.word().to_lowercase(), "detail": row.finding.detail(),
-                "extent": row.extent,
+                "extent": row.extent, "unpromised": row.unpromised,
             })
         };
         let plant = |row: &&PlantedRow| {
@@ -177,7 +204,14 @@ mod here {
         use lanework_subjects::leaks::evidence::Finding;
 
         fn row(what: &str, backend: &str, means: Means, finding: Finding) -> Row {
-            Row { what: what.into(), backend: backend.into(), means, finding, extent: "5 secrets".into() }
+            Row {
+                what: what.into(),
+                backend: backend.into(),
+                means,
+                finding,
+                extent: "5 secrets".into(),
+                unpromised: Vec::new(),
+            }
         }
 
         #[test]
@@ -187,7 +221,12 @@ mod here {
                 row("magma/ctr", "avx2", Means::Traced, Finding::Leak("`je` in f".into())),
                 row("magma/ctr", "avx2", Means::Timing, Finding::NotApplicable("why".into())),
             ];
+            let mut rows: Vec<Row> = rows.into();
+            rows[0].unpromised = vec!["rol".into(), "vpermb".into()];
+            rows[1].unpromised = vec!["rol".into()];
             let rows: Vec<&Row> = rows.iter().collect();
+            assert!(unpromised(&rows).is_some_and(|text| text.ends_with(": rol vpermb")));
+            assert_eq!(unpromised(&rows[2..]), None);
             assert_eq!(line(rows[1]), "LEAK    traced       avx2       magma/ctr: 5 secrets; `je` in f");
             let table = table(&rows, &[Means::Traced, Means::Timing]);
             let lines: Vec<Vec<&str>> = table.lines().map(|l| l.split_whitespace().collect()).collect();

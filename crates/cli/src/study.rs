@@ -5,6 +5,8 @@ mod common;
 mod flags;
 mod gpu;
 mod ifma;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod leaks;
 mod magma;
 mod mayo;
 mod self_check;
@@ -47,6 +49,8 @@ const STUDIES: &[Entry] = &[
     flags::ENTRY,
     ifma::ENTRY,
     self_check::ENTRY,
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    leaks::ENTRY,
     magma::ENTRY,
     gpu::ENTRY,
     mayo::ENTRY,

@@ -99,6 +99,8 @@ pub struct Row {
     pub finding: Finding,
     /// How much was looked at, in words with figures.
     pub extent: String,
+    /// Names of instructions that ran, are on the list, and that no vendor promises; of [`Means::Instructions`] alone.
+    pub unpromised: Vec<String>,
 }
 
 /// Whether a means found a leak that was planted for it.
@@ -161,7 +163,14 @@ impl Subject {
 
     /// A row about this subject.
     pub(crate) fn row(&self, means: Means, finding: Finding, extent: String) -> Row {
-        Row { what: self.what.clone(), backend: self.backend.to_owned(), means, finding, extent }
+        Row {
+            what: self.what.clone(),
+            backend: self.backend.to_owned(),
+            means,
+            finding,
+            extent,
+            unpromised: Vec::new(),
+        }
     }
 }
 

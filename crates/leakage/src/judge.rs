@@ -2,14 +2,14 @@
 //! twice, once with a leak of the subject's tier planted behind the operation; where that is not found, the other says nothing.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use lanework_trace::iced_x86::{InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use lanework_trace::{Advance, Ending, Failure, Operation, Options, Snapshot, Step, Symbols};
 
 use crate::evidence::{Finding, Job, Means, PlantedRow, Row, Subject};
-use crate::instructions::{Class, class};
+use crate::instructions::{Class, class, promised};
 use crate::plants::{self, Gives, Plant};
 use crate::traced::{Difference, Kind, Report};
 
@@ -160,6 +160,8 @@ struct Executed {
     steps: u64,
     /// Outside of the list: address, text, and whether what it worked on was the same in all cases.
     unlisted: BTreeMap<u64, (String, bool)>,
+    /// Kinds that are on the list though no vendor promises their time, by their names.
+    unpromised: BTreeSet<String>,
 }
 
 /// Whether two steps of an instruction work on the same: all general registers that it reads. Vectors and memory are not
@@ -188,12 +190,20 @@ fn works_on_the_same(one: &Step<'_>, two: &Step<'_>, factory: &mut InstructionIn
 
 fn execute(operation: &impl Operation, cases: usize, extent: Extent) -> Result<(Executed, Symbols), Failure> {
     let mut snapshot = Snapshot::take(operation, extent.options())?;
-    let mut executed = Executed { sites: 0, steps: 0, unlisted: BTreeMap::new() };
+    let mut executed =
+        Executed { sites: 0, steps: 0, unlisted: BTreeMap::new(), unpromised: BTreeSet::new() };
     let mut known: std::collections::HashMap<u64, Class> = std::collections::HashMap::new();
     let mut factory = InstructionInfoFactory::new();
     for case in 1..cases.max(2) {
         let mut look = |step: &Step<'_>, other: Option<&Step<'_>>| {
-            let class = *known.entry(step.address()).or_insert_with(|| class(&step.site.instruction));
+            let class = *known.entry(step.address()).or_insert_with(|| {
+                let i = &step.site.instruction;
+                let class = class(i);
+                if class == Class::Listed && !promised(i) {
+                    executed.unpromised.insert(format!("{:?}", i.mnemonic()).to_ascii_lowercase());
+                }
+                class
+            });
             if class == Class::Unlisted {
                 let same = other.is_some_and(|other| works_on_the_same(step, other, &mut factory));
                 let entry = executed
@@ -249,6 +259,11 @@ pub fn instructions(subject: &Subject, extent: Extent) -> Row {
     if excused > 0 {
         seen += &format!(", {excused} unlisted on public operands");
     }
+    let unpromised: Vec<String> = executed.unpromised.iter().cloned().collect();
+    if !unpromised.is_empty() {
+        seen += &format!(", {} kinds that no vendor promises", unpromised.len());
+    }
+    let row = |finding, extent| Row { unpromised: unpromised.clone(), ..row(finding, extent) };
     let mut refused = executed.unlisted.iter().filter(|(_, (_, same))| !same);
     if let Some((address, (text, _))) = refused.next() {
         let more = match refused.count() {

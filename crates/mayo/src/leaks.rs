@@ -186,7 +186,14 @@ pub fn memcheck_rows(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool, said: Result<&str
                 Ok(engine) => (engine.name().to_owned(), finding(*engine, params, operation, said)),
             };
             let extent = "every bit followed".to_owned();
-            rows.push(Row { what: what.clone(), backend, means: Means::Valgrind, finding, extent });
+            rows.push(Row {
+                what: what.clone(),
+                backend,
+                means: Means::Valgrind,
+                finding,
+                extent,
+                unpromised: Vec::new(),
+            });
         }
     }
     rows

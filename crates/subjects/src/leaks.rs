@@ -127,7 +127,7 @@ fn timed(subject: &Subject, request: &Request) -> Row {
 }
 
 fn row(what: String, backend: &str, means: Means, finding: Finding) -> Row {
-    Row { what, backend: backend.to_owned(), means, finding, extent: String::new() }
+    Row { what, backend: backend.to_owned(), means, finding, extent: String::new(), unpromised: Vec::new() }
 }
 
 /// A required backend that is not there must not pass unseen.
