@@ -10,6 +10,8 @@ mod checkpoint;
 mod integer;
 mod magma;
 mod mayo;
+#[cfg(feature = "peers")]
+mod peers;
 mod programs;
 pub mod runner;
 mod texts;
@@ -24,6 +26,14 @@ pub struct Target {
     pub run: fn(&[u8]),
     /// Inputs to begin with: well-formed ones, which mutation alone would not find.
     pub seeds: fn() -> Vec<Vec<u8>>,
+    /// Why it cannot be run here, if so.
+    pub missing: fn() -> Option<String>,
+}
+
+impl Target {
+    const fn new(name: &'static str, run: fn(&[u8]), seeds: fn() -> Vec<Vec<u8>>) -> Target {
+        Target { name, run, seeds, missing: || None }
+    }
 }
 
 impl core::fmt::Debug for Target {
@@ -32,35 +42,51 @@ impl core::fmt::Debug for Target {
     }
 }
 
-/// All targets.
+/// All targets of our own.
 pub const TARGETS: [Target; 20] = [
-    Target { name: "mayo_keys", run: mayo::keys, seeds: mayo::key_seeds },
-    Target { name: "mayo_sign", run: mayo::sign, seeds: mayo::sign_seeds },
-    Target { name: "mayo_verify", run: mayo::verify, seeds: mayo::verify_seeds },
-    Target { name: "magma_modes", run: magma::modes, seeds: magma::plain_seeds },
-    Target { name: "magma_mgm", run: magma::mgm, seeds: magma::plain_seeds },
-    Target { name: "magma_kexp15", run: magma::kexp15, seeds: magma::plain_seeds },
-    Target { name: "magma_container", run: magma::container, seeds: magma::container_seeds },
-    Target { name: "integer_arithmetic", run: integer::arithmetic, seeds: integer::arithmetic_seeds },
-    Target { name: "integer_gcd", run: integer::gcds, seeds: integer::gcd_seeds },
-    Target { name: "vdf_numbers", run: vdf::numbers, seeds: vdf::number_seeds },
-    Target { name: "vdf_forms", run: vdf::forms, seeds: vdf::form_seeds },
-    Target { name: "vdf_verify", run: vdf::verify, seeds: vdf::verify_seeds },
-    Target { name: "vdf_client", run: vdf::client, seeds: vdf::client_seeds },
-    Target { name: "vdf_checkpoint", run: checkpoint::checkpoint, seeds: checkpoint::checkpoint_seeds },
-    Target { name: "settings", run: texts::settings, seeds: texts::settings_seeds },
-    Target { name: "assembly", run: texts::assembly, seeds: texts::assembly_seeds },
-    Target { name: "program", run: programs::program, seeds: programs::program_seeds },
-    Target { name: "case", run: programs::case, seeds: programs::case_seeds },
-    Target { name: "record", run: texts::record, seeds: texts::record_seeds },
-    Target { name: "study", run: texts::study, seeds: texts::study_seeds },
+    Target::new("mayo_keys", mayo::keys, mayo::key_seeds),
+    Target::new("mayo_sign", mayo::sign, mayo::sign_seeds),
+    Target::new("mayo_verify", mayo::verify, mayo::verify_seeds),
+    Target::new("magma_modes", magma::modes, magma::plain_seeds),
+    Target::new("magma_mgm", magma::mgm, magma::plain_seeds),
+    Target::new("magma_kexp15", magma::kexp15, magma::plain_seeds),
+    Target::new("magma_container", magma::container, magma::container_seeds),
+    Target::new("integer_arithmetic", integer::arithmetic, integer::arithmetic_seeds),
+    Target::new("integer_gcd", integer::gcds, integer::gcd_seeds),
+    Target::new("vdf_numbers", vdf::numbers, vdf::number_seeds),
+    Target::new("vdf_forms", vdf::forms, vdf::form_seeds),
+    Target::new("vdf_verify", vdf::verify, vdf::verify_seeds),
+    Target::new("vdf_client", vdf::client, vdf::client_seeds),
+    Target::new("vdf_checkpoint", checkpoint::checkpoint, checkpoint::checkpoint_seeds),
+    Target::new("settings", texts::settings, texts::settings_seeds),
+    Target::new("assembly", texts::assembly, texts::assembly_seeds),
+    Target::new("program", programs::program, programs::program_seeds),
+    Target::new("case", programs::case, programs::case_seeds),
+    Target::new("record", texts::record, texts::record_seeds),
+    Target::new("study", texts::study, texts::study_seeds),
 ];
+
+/// Targets that compare with other people's implementations.
+#[cfg(feature = "peers")]
+pub const PEERS: [Target; 4] = [
+    Target { missing: peers::no_signers, ..Target::new("peers_mayo", peers::signatures, mayo::verify_seeds) },
+    Target { missing: peers::no_ciphers, ..Target::new("peers_magma", peers::ciphers, peers::cipher_seeds) },
+    Target { missing: peers::no_delay, ..Target::new("peers_vdf", peers::proofs, vdf::verify_seeds) },
+    Target::new("peers_integer", peers::integers, integer::arithmetic_seeds),
+];
+/// Targets that compare with other people's implementations: none without the feature `peers`.
+#[cfg(not(feature = "peers"))]
+pub const PEERS: [Target; 0] = [];
+
+/// Every target that was built.
+pub fn targets() -> impl Iterator<Item = Target> {
+    TARGETS.into_iter().chain(PEERS)
+}
 
 /// The target of a name.
 #[must_use]
-pub fn target(name: &str) -> Option<&'static Target> {
-    static ALL: [Target; 20] = TARGETS;
-    ALL.iter().find(|target| target.name == name)
+pub fn target(name: &str) -> Option<Target> {
+    targets().find(|target| target.name == name)
 }
 
 /// Runs the target of a name, for `fuzz_targets`.

@@ -96,17 +96,27 @@ pub(crate) fn sign_seeds() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Verifying: a set, a key, then places and values that a good signature is changed by; two of them may change the message or
-/// the public key. All backends and the specification agree; an unchanged signature is good.
-pub(crate) fn verify(data: &[u8]) {
+/// A signature with its key and message, good unless changed.
+pub(crate) struct Case {
+    pub(crate) params: &'static Params,
+    pub(crate) message: Vec<u8>,
+    pub(crate) public: Vec<u8>,
+    pub(crate) signature: Vec<u8>,
+    changed: bool,
+}
+
+/// A set among those wanted, a key, then places and values that a good signature is changed by; two of them may change the
+/// message or the public key.
+pub(crate) fn case(data: &[u8], wanted: fn(&Params) -> bool) -> Option<Case> {
     let mut input = Bytes(data);
-    let params = set(input.byte());
+    let sets: Vec<&'static Params> = Params::all().filter(|p| wanted(p)).collect();
+    let params = sets[usize::from(input.byte()) % sets.len()];
     let secret = seeded(params, input.byte() % 4);
     let best = Engine::best();
     let mut message = input.array::<8>().to_vec();
     let randomizer = vec![7; params.salt_bytes];
     let made = sign_with_randomizer(&(best, &secret), &message, &randomizer, SignOptions { verify: false });
-    let Ok(signature) = made else { return };
+    let signature = made.ok()?;
     let (mut public, mut signature) = (secret.public_key(best).as_bytes().to_vec(), signature.into_bytes());
     let mut changed = false;
     while let [where_to, low, high, value, rest @ ..] = input.0 {
@@ -120,6 +130,13 @@ pub(crate) fn verify(data: &[u8]) {
         changed |= *value != 0;
         input.0 = rest;
     }
+    Some(Case { params, message, public, signature, changed })
+}
+
+/// Verifying: all backends and the specification agree; an unchanged signature is good.
+pub(crate) fn verify(data: &[u8]) {
+    let Some(Case { params, message, public, signature, changed }) = case(data, |_| true) else { return };
+    let best = Engine::best();
     // A length that the set does not have is no signature at all.
     assert!(Signature::from_bytes(params, &signature[1..]).is_err());
     assert!(PublicKey::from_bytes(params, &public[1..]).is_err());

@@ -186,7 +186,7 @@ mod tests {
         assert!(!(data.len() > 3 && data[0] == b'a' && data[1] & 0x40 == 0), "planted");
     }
 
-    const FAULTY: Target = Target { name: "faulty", run: faulty, seeds: || vec![b"apple".to_vec()] };
+    const FAULTY: Target = Target::new("faulty", faulty, || vec![b"apple".to_vec()]);
 
     #[test]
     fn a_planted_fault_is_found_and_its_input_made_short() {

@@ -82,8 +82,18 @@ fn proof(depth: usize) -> (&'static Discriminant, Vec<u8>, Vec<u8>) {
     (d, x.to_bytes(d), proof.to_bytes(d))
 }
 
-/// Places and values that a good proof is changed by: refused if and only if it was changed, by backends alike.
-pub(crate) fn verify(data: &[u8]) {
+/// A proof, good unless changed.
+pub(crate) struct Case {
+    pub(crate) d: &'static Discriminant,
+    pub(crate) x: &'static [u8],
+    pub(crate) proof: Vec<u8>,
+    pub(crate) iterations: u64,
+    pub(crate) depth: u64,
+    unchanged: bool,
+}
+
+/// A depth, a number of squarings, then places and values that a good proof is changed by.
+pub(crate) fn case(data: &[u8]) -> Case {
     static PROOFS: LazyLock<[(&Discriminant, Vec<u8>, Vec<u8>); 3]> = LazyLock::new(|| [0, 1, 2].map(proof));
     let mut input = Bytes(data);
     let depth = usize::from(input.byte() % 3);
@@ -95,15 +105,21 @@ pub(crate) fn verify(data: &[u8]) {
         input.0 = rest;
     }
     let iterations = if iterations == 0 { SQUARINGS } else { iterations };
-    let question = Question { x, proof: &bytes, iterations, depth: depth as u64 };
+    let unchanged = bytes == *good && iterations == SQUARINGS;
+    Case { d, x, proof: bytes, iterations, depth: depth as u64, unchanged }
+}
+
+/// A proof is refused if and only if it was changed, by backends alike.
+pub(crate) fn verify(data: &[u8]) {
+    let Case { d, x, proof, iterations, depth, unchanged } = case(data);
+    let question = Question { x, proof: &proof, iterations, depth };
     let limits = Limits::default();
     let strict = lanework_vdf::verify(Strict, d, &question, &limits);
-    let unchanged = bytes == *good && iterations == SQUARINGS;
     assert!(strict.is_ok() == unchanged, "{strict:?} of a proof that is unchanged: {unchanged}");
     let lenient = lanework_vdf::verify(Lenient, d, &question, &limits);
     assert!(lenient.is_ok() || strict.is_err(), "strictly good, leniently not");
     for kernels in BACKENDS.iter().filter_map(|row| row.get(&Cpu::detect()).ok()) {
-        let d = (*d).clone().on(kernels);
+        let d = d.clone().on(kernels);
         assert!(
             lanework_vdf::verify(Strict, &d, &question, &limits) == strict,
             "a backend verifies otherwise"

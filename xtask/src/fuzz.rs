@@ -17,6 +17,9 @@ pub(crate) struct Options {
     /// What mutations are drawn with: new ones each time if left out.
     #[arg(long)]
     seed: Option<u64>,
+    /// Also the targets that compare with other people's implementations, which `cargo xtask peers` builds.
+    #[arg(long)]
+    peers: bool,
     /// Only these targets.
     targets: Vec<String>,
 }
@@ -25,6 +28,9 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> ExitCode {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["run", "--release", "--quiet", "--package", "lanework-fuzz", "--bin", "replay"]);
+    if options.peers {
+        cargo.args(["--features", "peers"]);
+    }
     cargo.args(["--config", "profile.release.overflow-checks=true", "--"]);
     cargo.args(["--runs", &options.runs.to_string()]);
     if let Some(seconds) = options.seconds {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use lanework_fuzz::runner::{self, Effort};
-use lanework_fuzz::{TARGETS, Target, target};
+use lanework_fuzz::{Target, target, targets};
 
 struct Wish {
     effort: Effort,
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
     if wish.write {
-        for target in TARGETS {
+        for target in targets() {
             match runner::write_seeds(&target, &home.join("corpus")) {
                 Ok(count) => println!("{:16} {count} seeds written", target.name),
                 Err(error) => {
@@ -82,9 +82,20 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     println!("mutations are drawn with --seed {}", wish.effort.seed);
-    let (mut passed, mut failed) = (0, 0);
-    for target in TARGETS.iter().filter(|t| wish.targets.is_empty() || wish.targets.contains(&t.name)) {
-        match one(target, wish.effort, home) {
+    let required = std::env::var_os("LANEWORK_REQUIRE_PEERS").is_some_and(|v| v == "1");
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for target in targets().filter(|t| wish.targets.is_empty() || wish.targets.contains(&t.name)) {
+        if let Some(why) = (target.missing)() {
+            println!("SKIPPED {:16} {why}", target.name);
+            if required {
+                println!("{:16} LANEWORK_REQUIRE_PEERS=1 asks for it", "");
+                failed += 1;
+            } else {
+                skipped += 1;
+            }
+            continue;
+        }
+        match one(&target, wish.effort, home) {
             Ok(true) => passed += 1,
             Ok(false) => failed += 1,
             Err(why) => {
@@ -93,6 +104,6 @@ fn main() -> ExitCode {
             }
         }
     }
-    println!("{passed} passed, {failed} failed, 0 skipped");
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
     ExitCode::from(u8::from(failed > 0))
 }
