@@ -114,7 +114,9 @@ lw_switch:
     popq %r12
     popq %rbx
     popq %rbp
-    ret
+    # Not `ret`: the processor would expect a return to whoever called. Threads of a block mostly go on at the same place.
+    popq %rcx
+    jmpq *%rcx
 .size lw_switch, . - lw_switch
 )");
 #endif
@@ -316,17 +318,19 @@ bool release_warp(Scheduler *s, unsigned lane)
     return true;
 }
 
-bool release_blocks(Scheduler *s)
+// `ids`: the barriers that somebody waits at, a bit for each.
+bool release_blocks(Scheduler *s, uint32_t ids)
 {
     bool any = false;
-    for (uint32_t id = 0; id < 16; id++) {
+    for (; ids; ids &= ids - 1) {
+        uint32_t id = (uint32_t)__builtin_ctz(ids);
         uint32_t arrived = s->arrivals[id], expected = 0, exited = 0;
         int line = 0, other = 0;
         for (unsigned i = 0; i < s->count; i++) {
             Fiber *f = &s->fibers[i];
             exited += f->waiting == DONE;
             if (f->waiting != BLOCK || f->barrier != id)
-                continue;
+            continue;
             arrived++;
             if (expected && f->expected != expected)
                 fail("barrier %u is to hold %u threads at line %d and %u at line %d", id, expected, line, f->expected, f->line);
@@ -404,9 +408,13 @@ void run_block(Scheduler *s)
     // What a block finds in shared memory is nobody's business.
     memset(s->shared, 0xa5, s->shared_bytes);
     request(MAKE_UNDEFINED, (uint64_t)(uintptr_t)s->shared, s->shared_bytes);
+    bool first = true;
     for (;;) {
         bool ran = false;
-        arrange(s, s->count, s->turns);
+        // The order of the block stays, but for shuffled turns.
+        if (first || s->launch->order == LW_SHUFFLED)
+            arrange(s, s->count, s->turns);
+        first = false;
         for (unsigned k = 0; k < s->count && !s->failed; k++)
             if (s->fibers[s->turns[k]].waiting == READY) {
                 enter(s->turns[k]);
@@ -415,15 +423,19 @@ void run_block(Scheduler *s)
         if (s->failed)
             return;
         bool released = false, ended = true;
+        uint32_t barriers = 0;
         for (unsigned i = 0; i < s->count && !s->failed; i++) {
-            ended = ended && s->fibers[i].waiting == DONE;
-            if (s->fibers[i].waiting == WARP)
+            Fiber *f = &s->fibers[i];
+            ended = ended && f->waiting == DONE;
+            if (f->waiting == WARP)
                 released |= release_warp(s, i);
+            else if (f->waiting == BLOCK)
+                barriers |= 1u << f->barrier;
         }
         if (s->failed || ended)
             break;
         if (!released)
-            released = release_blocks(s);
+            released = release_blocks(s, barriers);
         if (!released && !s->failed && !ran)
             explain(s);
         if (s->failed)
@@ -432,8 +444,18 @@ void run_block(Scheduler *s)
     const unsigned char *p = s->shared;
     uint64_t left = 0;
     request(MAKE_DEFINED, (uint64_t)(uintptr_t)s->shared, s->shared_bytes);
-    for (uint64_t i = 0; i < s->shared_bytes; i++)
-        left += p[i] != 0;
+    for (uint64_t i = 0; i < s->shared_bytes;) {
+        uint64_t word = 1;
+        if (s->shared_bytes - i >= sizeof word)
+            memcpy(&word, p + i, sizeof word);
+        if (word == 0) {
+            i += sizeof word;
+            continue;
+        }
+        uint64_t end = i + sizeof word < s->shared_bytes ? i + sizeof word : s->shared_bytes;
+        for (; i < end; i++)
+            left += p[i] != 0;
+    }
     if (left > s->launch->left)
         s->launch->left = left;
     for (int i = -128; i < 0; i++)

@@ -215,19 +215,27 @@ static inline void lw_mma_b1(int32_t (&d)[4], const uint32_t (&a)[4], const uint
     }
 }
 
-// Plain instructions.
-template <int table> static inline uint32_t lw_lop3(uint32_t a, uint32_t b, uint32_t c)
+// Plain instructions. Selectors and tables are constants nearly always, and loops over them are to vanish then: AES is bytes by
+// `__byte_perm` and nothing else.
+template <int table> static __forceinline__ uint32_t lw_lop3(uint32_t a, uint32_t b, uint32_t c)
 {
     uint32_t d = 0;
+#pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
         if (table >> i & 1)
             d |= (i & 4 ? a : ~a) & (i & 2 ? b : ~b) & (i & 1 ? c : ~c);
     return d;
 }
-static inline uint32_t __byte_perm(uint32_t a, uint32_t b, uint32_t s)
+static __forceinline__ uint32_t __byte_perm(uint32_t a, uint32_t b, uint32_t s)
 {
+    // Two that compilers do not see in the loop.
+    if (__builtin_constant_p(s) && s == 0x1032)
+        return a << 16 | a >> 16;
+    if (__builtin_constant_p(s) && s == 0x0123)
+        return __builtin_bswap32(a);
     uint64_t from = (uint64_t)b << 32 | a;
     uint32_t d = 0;
+#pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
         uint32_t k = s >> (4 * i), byte = (uint32_t)(from >> (8 * (k & 7))) & 0xffu;
         if (k & 8)

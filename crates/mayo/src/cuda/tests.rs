@@ -154,14 +154,31 @@ fn agrees(gpu: &Gpu, params: &'static Params, count: usize) {
     }
 }
 
-#[test]
-fn odd_batch_sizes_give_what_the_cpu_gives() {
+fn odd_batch_sizes(round: Round, set: Set) {
     let (gpu, _) = plain();
     for count in [0, 1, 31, 32, 33, 131, 132, 133] {
-        agrees(&gpu, Params::of(Round::Two, Set::Mayo2), count);
-        agrees(&gpu, Params::of(Round::Three, Set::Mayo2), count);
+        agrees(&gpu, Params::of(round, set), count);
     }
 }
+
+macro_rules! odd_batch_sizes {
+    ($($name:ident: $round:ident $set:ident),*) => {$(
+        #[test]
+        fn $name() {
+            odd_batch_sizes(Round::$round, Set::$set);
+        }
+    )*};
+}
+odd_batch_sizes!(
+    odd_batch_sizes_of_mayo1_round3: Three Mayo1,
+    odd_batch_sizes_of_mayo2_round3: Three Mayo2,
+    odd_batch_sizes_of_mayo3_round3: Three Mayo3,
+    odd_batch_sizes_of_mayo5_round3: Three Mayo5,
+    odd_batch_sizes_of_mayo1_round2: Two Mayo1,
+    odd_batch_sizes_of_mayo2_round2: Two Mayo2,
+    odd_batch_sizes_of_mayo3_round2: Two Mayo3,
+    odd_batch_sizes_of_mayo5_round2: Two Mayo5
+);
 
 #[test]
 fn every_set_agrees_in_every_order_of_turns() {
