@@ -15,6 +15,7 @@ pub(crate) mod transfer;
 
 use core::fmt::Debug;
 use core::ptr::NonNull;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::card::{Card, Memory};
@@ -33,10 +34,15 @@ pub enum Limit {
     Heap,
 }
 
+/// How a context of the same device is had again, once it has been given back.
+pub(crate) type Reopen = Box<dyn Fn() -> Result<Arc<dyn Machine>, Error> + Send + Sync>;
+
 /// A device. Every call refuses with [`Error::Dead`] once the device is lost, except for those that give things back.
 pub(crate) trait Machine: Send + Sync + Debug {
     fn card(&self) -> &Card;
     fn grave(&self) -> &Grave;
+    /// Holds on to nothing of this context.
+    fn reopen(&self) -> Reopen;
     fn memory(&self) -> Result<Memory, Error>;
     fn limit(&self, limit: Limit, bytes: usize) -> Result<(), Error>;
 
@@ -44,9 +50,9 @@ pub(crate) trait Machine: Send + Sync + Debug {
     fn allocate(&self, bytes: usize) -> Result<u64, Error>;
     /// Waits for all work, overwrites with zero if `wipe`, and frees.
     fn free(&self, address: u64, bytes: usize, wipe: bool);
-    /// Host memory that the device can reach, zeroed, aligned to 4096 bytes.
+    /// Host memory that the device can reach, aligned to 4096 bytes, initialised with whatever is in it.
     fn pin(&self, bytes: usize) -> Result<NonNull<u8>, Error>;
-    /// Frees what `pin` gave. Nothing uses it any more, and it has been wiped.
+    /// Frees what `pin` gave, as it is. Nothing uses it any more.
     fn unpin(&self, memory: NonNull<u8>, bytes: usize);
 
     fn load(&self, image: &Image) -> Result<usize, Error>;

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lanework_cpu::Unavailable;
 
 use crate::backend::plain::Plain;
-use crate::backend::{Limit, Machine, driver};
+use crate::backend::{Limit, Machine, Reopen, driver};
 use crate::card::{Card, Memory};
 use crate::error::Error;
 use crate::memory::{Buffer, Pinned};
 use crate::module::{Image, Loaded, Module};
+use crate::search::Found;
 use crate::stream::Stream;
 
 /// The CUDA devices of this machine, in the driver's order.
@@ -27,6 +28,27 @@ pub fn devices() -> Result<Vec<Card>, Unavailable> {
 pub struct Device {
     machine: Arc<dyn Machine>,
     modules: Arc<Mutex<HashMap<&'static str, Module>>>,
+    /// Whether memory is freed as it is, secrets too.
+    leaves: bool,
+}
+
+/// How a device is opened again, once nothing of its context is held any more.
+pub struct Reopener(Reopen);
+
+impl core::fmt::Debug for Reopener {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Reopener")
+    }
+}
+
+impl Reopener {
+    /// The device, in a fresh context if the last one has been given back.
+    ///
+    /// # Errors
+    /// As for [`Device::open`].
+    pub fn open(&self) -> Result<Device, Error> {
+        Ok(Device::of((self.0)()?))
+    }
 }
 
 impl Device {
@@ -47,7 +69,30 @@ impl Device {
     }
 
     fn of(machine: Arc<dyn Machine>) -> Device {
-        Device { machine, modules: Arc::default() }
+        Device { machine, modules: Arc::default(), leaves: false }
+    }
+
+    /// How to open it again; holds on to nothing of this context. Nor may anything else, if the next one is to be fresh.
+    #[must_use]
+    pub fn reopener(&self) -> Reopener {
+        Reopener(self.machine.reopen())
+    }
+
+    /// The same device, whose buffers and pinned memory are freed as they are, secrets too: what a check that searches for
+    /// secrets must be seen to find. For nothing else.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn leaving_secrets(&self) -> Device {
+        Device { leaves: true, ..self.clone() }
+    }
+
+    /// Looks for these bytes, 16 or more each, in nearly all memory of the device that is free and in 256 MiB of pinned memory, as they are
+    /// handed out. Other programs on the device meanwhile find none.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for fewer bytes; what the driver says.
+    pub fn search(&self, needles: &[Vec<u8>]) -> Result<Found, Error> {
+        crate::search::search(self, needles)
     }
 
     /// What it is.
@@ -110,7 +155,7 @@ impl Device {
     /// # Errors
     /// As for [`buffer`](Device::buffer).
     pub fn secret<T: Plain>(&self, len: usize) -> Result<Buffer<T>, Error> {
-        Buffer::new(&self.machine, len, true)
+        Buffer::new(&self.machine, len, !self.leaves)
     }
 
     /// Host memory that the device copies from and to by itself: zero at first, overwritten before it is freed.
@@ -118,7 +163,12 @@ impl Device {
     /// # Errors
     /// As for [`buffer`](Device::buffer).
     pub fn pinned<T: Plain>(&self, len: usize) -> Result<Pinned<T>, Error> {
-        Pinned::new(&self.machine, len)
+        Ok(Pinned::new(&self.machine, len)?.cleared().left(self.leaves))
+    }
+
+    /// The same with whatever is in it, and freed with it.
+    pub(crate) fn pinned_as_it_is<T: Plain>(&self, len: usize) -> Result<Pinned<T>, Error> {
+        Ok(Pinned::new(&self.machine, len)?.left(true))
     }
 
     /// The program on this device, loaded when it is asked for first.

@@ -12,6 +12,7 @@ mod device;
 mod error;
 mod memory;
 mod module;
+mod search;
 mod stream;
 mod sys;
 
@@ -22,8 +23,9 @@ pub use backend::plain::Plain;
 pub use backend::selftest::{Report, selftest};
 pub use backend::{Argument, Limit};
 pub use card::{Card, Memory};
-pub use device::{Device, devices};
+pub use device::{Device, Reopener, devices};
 pub use error::{Error, Failure, Unavailable};
 pub use memory::{Buffer, Pinned};
 pub use module::{Facts, Image, Kernel, Module};
+pub use search::Found;
 pub use stream::{Event, Grid, Stream};

@@ -85,16 +85,31 @@ impl<T: Plain> Drop for Buffer<T> {
 pub struct Pinned<T: Plain> {
     pub(crate) memory: crate::sys::Pages<T>,
     machine: Arc<dyn Machine>,
+    /// Whether it is overwritten before it is freed.
+    wiped: bool,
     /// For every stream that has used it, an event behind its last copy.
     uses: Mutex<Vec<(usize, usize)>>,
 }
 
 impl<T: Plain> Pinned<T> {
+    /// With whatever is in it.
     pub(crate) fn new(machine: &Arc<dyn Machine>, len: usize) -> Result<Pinned<T>, Error> {
         let bytes = size(len, size_of::<T>())?;
         let start = machine.pin(bytes)?;
         let memory = crate::sys::Pages::new(start, len);
-        Ok(Pinned { memory, machine: Arc::clone(machine), uses: Mutex::new(Vec::new()) })
+        Ok(Pinned { memory, machine: Arc::clone(machine), wiped: true, uses: Mutex::new(Vec::new()) })
+    }
+
+    /// Zero at first.
+    pub(crate) fn cleared(mut self) -> Pinned<T> {
+        self.memory.clear();
+        self
+    }
+
+    /// Freed as it is, if so.
+    pub(crate) fn left(mut self, left: bool) -> Pinned<T> {
+        self.wiped = !left;
+        self
     }
 
     /// Values in it.
@@ -165,7 +180,9 @@ impl<T: Plain> Drop for Pinned<T> {
         for (_, event) in uses.drain(..) {
             self.machine.close_event(event);
         }
-        self.memory.wipe();
+        if self.wiped {
+            self.memory.wipe();
+        }
         self.machine.unpin(self.memory.start(), self.memory.len() * size_of::<T>());
     }
 }

@@ -136,7 +136,7 @@ impl Stream {
     /// # Errors
     /// As for [`upload`](Stream::upload), and want of pinned memory.
     pub fn put<T: Plain>(&self, values: &[T], to: &Buffer<T>, at: usize) -> Result<(), Error> {
-        let mut pinned = Pinned::new(&self.machine, values.len())?;
+        let mut pinned = Pinned::new(&self.machine, values.len())?.cleared();
         pinned.write()?.copy_from_slice(values);
         self.upload(&pinned, 0..values.len(), to, at)?;
         self.finish()
@@ -148,7 +148,7 @@ impl Stream {
     /// As for [`download`](Stream::download), and want of pinned memory.
     pub fn get<T: Plain>(&self, from: &Buffer<T>, range: Range<usize>) -> Result<Vec<T>, Error> {
         from.part(&range)?;
-        let mut pinned = Pinned::new(&self.machine, range.len())?;
+        let mut pinned = Pinned::new(&self.machine, range.len())?.cleared();
         self.download(from, range, &mut pinned, 0)?;
         pinned.read().map(<[T]>::to_vec)
     }

@@ -45,6 +45,12 @@ impl<T: Plain> Pages<T> {
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.len) }
     }
 
+    /// Makes it zero, for its first use.
+    pub(crate) fn clear(&mut self) {
+        // SAFETY: as above; any bytes are values.
+        unsafe { self.start.as_ptr().write_bytes(0, self.len * size_of::<T>()) };
+    }
+
     /// Overwrites it with zero, by writes that stay.
     pub(crate) fn wipe(&mut self) {
         // SAFETY: as above; bytes of such values may be looked at as bytes.

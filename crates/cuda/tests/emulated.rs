@@ -249,3 +249,37 @@ fn host_threads_share_a_device() {
         }
     });
 }
+
+#[test]
+fn what_is_not_overwritten_is_found_again_and_what_is_is_not() {
+    let secret: Vec<u8> = (1..=32).collect();
+    let public: Vec<u8> = (101..=132).collect();
+    let absent = vec![0x77; 16];
+    let needles = [secret.clone(), public.clone(), absent];
+    for leave in [false, true] {
+        let how = Emulation { memory: 8 << 20, recycles: true, ..Emulation::default() };
+        let (device, _) = Device::emulated(how);
+        let used = if leave { device.leaving_secrets() } else { device.clone() };
+        let stream = used.stream().unwrap();
+        let (hidden, open) = (used.secret::<u8>(5000).unwrap(), used.buffer::<u8>(70_000).unwrap());
+        let mut pinned = used.pinned::<u8>(9000).unwrap();
+        pinned.write().unwrap()[4090..4122].copy_from_slice(&secret);
+        stream.upload(&pinned, 4090..4122, &hidden, 77).unwrap();
+        stream.put(&public, &open, 69_000).unwrap();
+        stream.finish().unwrap();
+        drop((hidden, open, pinned, stream, used));
+        // Public memory is never overwritten: it shows that the search sees what was left, in the same context and in a fresh one.
+        let expected = if leave { vec![0, 1] } else { vec![1] };
+        let found = device.search(&needles).unwrap();
+        assert_eq!(found.on_device, expected);
+        assert_eq!(found.pinned, if leave { vec![0] } else { vec![] });
+        let reopener = device.reopener();
+        drop(device);
+        let fresh = reopener.open().unwrap();
+        let found = fresh.search(&needles).unwrap();
+        // Of pinned memory the first search has taken for itself, and overwritten, what it found.
+        assert!(found.on_device == expected && found.pinned.is_empty(), "{found:?}");
+        assert!(found.device_bytes > 7 << 20 && found.pinned_bytes > 0, "{found:?}");
+        assert!(fresh.search(&[vec![1; 15]]).is_err());
+    }
+}

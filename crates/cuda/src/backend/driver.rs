@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use lanework_cpu::Unavailable;
 
-use crate::backend::{Argument, Limit, Machine};
+use crate::backend::{Argument, Limit, Machine, Reopen};
 use crate::card::{Card, Memory};
 use crate::error::{Error, Failure, Grave, OUT_OF_MEMORY};
 use crate::module::{Facts, Image};
@@ -236,6 +236,11 @@ impl Machine for Cuda {
         &self.grave
     }
 
+    fn reopen(&self) -> Reopen {
+        let ordinal = self.card.ordinal;
+        Box::new(move || open(ordinal))
+    }
+
     fn memory(&self) -> Result<Memory, Error> {
         let (mut free, mut total) = (0usize, 0usize);
         // SAFETY: it writes two numbers.
@@ -298,8 +303,6 @@ impl Machine for Cuda {
         let memory = NonNull::new(memory.cast::<u8>())
             .filter(|memory| memory.as_ptr().addr() % 64 == 0)
             .ok_or_else(|| Error::Shape("the driver gave pinned memory that is not aligned".to_owned()))?;
-        // SAFETY: so many bytes were given.
-        unsafe { memory.as_ptr().write_bytes(0, bytes) };
         Ok(memory)
     }
 

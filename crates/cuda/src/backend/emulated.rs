@@ -4,6 +4,7 @@
 //! streams depend on each other without saying so, finds old bytes. Memory that a kernel has no business in is surrounded
 //! by bytes that are looked at after every launch.
 
+mod depot;
 mod machine;
 mod queue;
 
@@ -14,6 +15,7 @@ use crate::backend::Machine;
 use crate::card::Card;
 use crate::error::Grave;
 
+use depot::Depot;
 use machine::Emulated;
 use queue::State;
 
@@ -109,6 +111,9 @@ pub struct Emulation {
     pub capability: (u32, u32),
     /// The order of turns.
     pub order: Order,
+    /// Whether freed memory is handed out again with what was left in it, to a fresh context too, as a driver does. Otherwise every
+    /// buffer comes full of one same byte, so that a kernel that relies on its memory is seen to.
+    pub recycles: bool,
 }
 
 impl Default for Emulation {
@@ -120,6 +125,7 @@ impl Default for Emulation {
             multiprocessors: 4,
             capability: (8, 9),
             order: Order::Forward,
+            recycles: false,
         }
     }
 }
@@ -218,11 +224,31 @@ pub(crate) fn open(how: Emulation) -> (Arc<dyn Machine>, Control) {
         driver: (13, 0),
         emulated: true,
     };
-    let mut state = State::default();
-    (state.order, state.stack) = (how.order, 1024);
-    let machine = Arc::new(Emulated { card, grave: Grave::default(), state: Mutex::new(state) });
+    let depots = how.recycles.then(|| {
+        // Places between buffers, and zones around them, take something too.
+        let room = usize::try_from(how.memory).unwrap_or(usize::MAX / 4);
+        Arc::new(Depots { device: Depot::new(room + room / 4), pinned: Depot::new(PINNED) })
+    });
+    let machine = context(card, how.order, depots);
     let control = Control { machine: Arc::clone(&machine) };
     (machine, control)
+}
+
+/// Pinned memory that a recycling device has.
+const PINNED: usize = 1 << 30;
+
+/// What contexts of one recycling device share.
+#[derive(Debug)]
+struct Depots {
+    device: Depot,
+    pinned: Depot,
+}
+
+/// A context.
+fn context(card: Card, order: Order, depots: Option<Arc<Depots>>) -> Arc<Emulated> {
+    let mut state = State::default();
+    (state.order, state.stack, state.depots) = (order, 1024, depots);
+    Arc::new(Emulated { card, grave: Grave::default(), state: Mutex::new(state) })
 }
 
 impl Emulated {

@@ -2,12 +2,12 @@
 
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::Entry;
 use super::queue::{Event, State, Work};
-use crate::backend::{Argument, Limit, Machine};
+use crate::backend::{Argument, Limit, Machine, Reopen};
 use crate::card::{Card, Memory};
 use crate::error::{Error, Failure, Grave};
 use crate::module::{Facts, Image};
@@ -55,6 +55,14 @@ impl Machine for Emulated {
         &self.grave
     }
 
+    fn reopen(&self) -> Reopen {
+        let (card, order, depots) = {
+            let state = self.state();
+            (self.card.clone(), state.order, state.depots.clone())
+        };
+        Box::new(move || Ok(super::context(card.clone(), order, depots.clone()) as Arc<dyn Machine>))
+    }
+
     fn memory(&self) -> Result<Memory, Error> {
         let state = self.living()?;
         let total = state.plan.memory.unwrap_or(self.card.memory);
@@ -93,6 +101,9 @@ impl Machine for Emulated {
     fn pin(&self, bytes: usize) -> Result<NonNull<u8>, Error> {
         self.grave.check()?;
         let none = Error::OutOfMemory { what: "pinned memory", bytes };
+        if let Some(depots) = &self.state().depots {
+            return depots.pinned.take(bytes).ok_or(none);
+        }
         let layout = Layout::from_size_align(bytes.max(1), PAGE).map_err(|_| none.clone())?;
         // SAFETY: the layout is not empty.
         let memory = unsafe { alloc_zeroed(layout) };
@@ -104,6 +115,9 @@ impl Machine for Emulated {
         if self.grave.cause().is_some() {
             // Nothing that is still queued may come to it.
             self.state().streams.clear();
+        }
+        if let Some(depots) = &self.state().depots {
+            return depots.pinned.give(memory, bytes);
         }
         if let Ok(layout) = Layout::from_size_align(bytes.max(1), PAGE) {
             // SAFETY: `pin` made it with this layout, and nothing uses it any more.

@@ -1,12 +1,14 @@
 //! What an emulated device holds and has yet to do.
 
 use core::ffi::{CStr, c_char, c_void};
-use core::ptr::null;
+use core::ptr::{NonNull, null};
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 
 use super::{
-    Dimensions, Entry, Freed, Kernels, Launch, Launched, Order, Parameter, lw_forget, lw_run, lw_undefined,
+    Depots, Dimensions, Entry, Freed, Kernels, Launch, Launched, Order, Parameter, lw_forget, lw_run,
+    lw_undefined,
 };
 use crate::backend::Argument;
 use crate::stream::Grid;
@@ -99,6 +101,8 @@ pub(super) struct State {
     pub(super) plan: Plan,
     pub(super) launched: Vec<Launched>,
     pub(super) freed: Vec<Freed>,
+    /// Where memory comes from, if it is handed out again.
+    pub(super) depots: Option<Arc<Depots>>,
 }
 
 impl core::fmt::Debug for State {
@@ -122,16 +126,20 @@ impl State {
     /// A buffer of so many bytes, none of them to be relied on.
     pub(super) fn allocate(&mut self, bytes: usize) -> Option<u64> {
         let layout = layout(bytes)?;
-        // SAFETY: the layout has zones, so it is not empty.
-        let start = unsafe { alloc(layout) };
-        if start.is_null() {
-            return None;
+        let start = match &self.depots {
+            Some(depots) => depots.device.take(layout.size())?,
+            // SAFETY: the layout has zones, so it is not empty.
+            None => NonNull::new(unsafe { alloc(layout) })?,
         }
+        .as_ptr();
         // SAFETY: all inside the allocation.
         let buffer = unsafe {
-            start.write_bytes(UNTOUCHED, layout.size());
             let buffer = start.add(ZONE);
-            buffer.write_bytes(0xa5, bytes);
+            start.write_bytes(UNTOUCHED, ZONE);
+            buffer.add(bytes).write_bytes(UNTOUCHED, ZONE);
+            if self.depots.is_none() {
+                buffer.write_bytes(0xa5, bytes);
+            }
             lw_undefined(buffer.cast::<c_void>(), bytes as u64);
             buffer.expose_provenance() as u64
         };
@@ -148,9 +156,14 @@ impl State {
         // SAFETY: `allocate` made it with this layout, and nothing queued uses it any more.
         let zero = unsafe {
             let zero = secret && core::slice::from_raw_parts(start.add(ZONE), bytes).iter().all(|b| *b == 0);
-            // What a real device would keep for others is not kept here.
-            start.write_bytes(0, layout.size());
-            dealloc(start, layout);
+            match (&self.depots, NonNull::new(start)) {
+                (Some(depots), Some(start)) => depots.device.give(start, layout.size()),
+                _ => {
+                    // What a real device would keep for others is not kept here.
+                    start.write_bytes(0, layout.size());
+                    dealloc(start, layout);
+                }
+            }
             zero
         };
         self.used -= bytes as u64;
