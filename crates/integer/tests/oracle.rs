@@ -64,7 +64,10 @@ fn check<const N: usize, const M: usize, const R: usize>(x: Uint<N>, y: Uint<M>)
     assert_eq!(x.bits() as u64, a.bits());
     let shift = (y.limbs()[0] % (64 * N as u64 + 70)) as usize;
     assert_eq!(big(&(x >> shift)), &a >> shift);
-    assert_eq!(big(&(x << shift)), (&a << shift) % (BigUint::from(1u8) << (64 * N)));
+    let shifted = (&a << shift) % (BigUint::from(1u8) << (64 * N));
+    assert_eq!(signed(&(Int::new(y.is_odd(), x) << shift)).magnitude(), &shifted);
+    assert_eq!((Int::new(true, x) << shift).is_negative(), shifted != BigUint::ZERO);
+    assert_eq!(big(&(x << shift)), shifted);
     for (p, q) in [(false, false), (false, true), (true, false), (true, true)] {
         let (s, t) = (Int::new(p, z), Int::new(q, wide));
         let (c, d) = (signed(&s), signed(&t));
@@ -81,7 +84,8 @@ fn check<const N: usize, const M: usize, const R: usize>(x: Uint<N>, y: Uint<M>)
             assert!(
                 rest.is_zero() || (rest.is_negative() == t.is_negative() && rest.magnitude() < t.magnitude())
             );
-            assert_eq!(s.div_exact(&t).is_some(), rest.is_zero());
+            let exact = s.div_exact(&t).map(|quotient| signed(&quotient));
+            assert_eq!(exact, rest.is_zero().then(|| signed(&quotient)));
         }
     }
 }
