@@ -33,7 +33,10 @@ pub struct Device {
 }
 
 /// How a device is opened again, once nothing of its context is held any more.
-pub struct Reopener(Reopen);
+pub struct Reopener {
+    again: Reopen,
+    leaves: bool,
+}
 
 impl core::fmt::Debug for Reopener {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -47,7 +50,7 @@ impl Reopener {
     /// # Errors
     /// As for [`Device::open`].
     pub fn open(&self) -> Result<Device, Error> {
-        Ok(Device::of((self.0)()?))
+        Ok(Device { leaves: self.leaves, ..Device::of((self.again)()?) })
     }
 }
 
@@ -75,7 +78,7 @@ impl Device {
     /// How to open it again; holds on to nothing of this context. Nor may anything else, if the next one is to be fresh.
     #[must_use]
     pub fn reopener(&self) -> Reopener {
-        Reopener(self.machine.reopen())
+        Reopener { again: self.machine.reopen(), leaves: self.leaves }
     }
 
     /// The same device, whose buffers and pinned memory are freed as they are, secrets too: what a check that searches for

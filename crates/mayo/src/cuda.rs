@@ -18,8 +18,11 @@
 
 pub mod check;
 mod chunks;
+#[cfg(all(test, feature = "emulated"))]
+mod every_set;
 mod fleet;
 mod keys;
+mod left;
 mod pace;
 mod ring;
 #[cfg(all(test, feature = "emulated", target_os = "linux", target_arch = "x86_64"))]
@@ -45,6 +48,7 @@ pub use fleet::{Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVeri
 pub use keys::{GpuSigningKeys, GpuVerifyingKeys};
 pub use threads::{GpuThreads, ThreadError, ThreadLaunch, ThreadMemory, ThreadTimes};
 
+pub use left::secrets_left;
 pub use pace::Pace;
 pub use ring::Ring;
 pub use work::{GpuSigners, GpuVerifiers};

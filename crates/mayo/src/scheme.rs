@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Backend, Cpu, Select, Unavailable};
+#[cfg(feature = "cuda")]
+use zeroize::Zeroizing;
 
 use crate::backend::{BACKENDS, Expand, Kernels, SLACK, SetKernels};
 use crate::error::Error;
@@ -305,6 +307,25 @@ fn sign_prepared(
         }
     }
     false
+}
+
+/// O and the first attempt's vinegar vectors, packed as a device holds them, for a check that searches for them there.
+#[cfg(feature = "cuda")]
+pub(crate) fn secrets_of(
+    e: Engine,
+    set: &Params,
+    seed_sk: &[u8],
+    message: &[u8],
+    salt: &[u8],
+) -> (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>) {
+    let hash = |input: &[&[u8]], bytes: usize| {
+        let mut out = Zeroizing::new(vec![0; bytes]);
+        e.expand().shake256(input, &mut out);
+        out
+    };
+    let o = Zeroizing::new(hash(&[seed_sk], seed_hash_bytes(set))[SEED_PK_BYTES..].to_vec());
+    let digest = hash(&[message], set.digest_bytes);
+    (o, hash(&[&digest, salt, seed_sk, &[*ATTEMPTS.start()]], drawn_bytes(set)))
 }
 
 /// Signs with a given randomizer. `signature` gets the signature, or zeros with the error.

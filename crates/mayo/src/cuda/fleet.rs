@@ -99,6 +99,11 @@ fn cut(count: usize, weights: &[f64], cpu_share: f64) -> Vec<Piece> {
     pieces
 }
 
+/// What is known of devices' rates as long as nobody has measured any.
+fn multiprocessors(gpus: &[Gpu]) -> Vec<f64> {
+    gpus.iter().map(|gpu| f64::from(gpu.device().card().multiprocessors.max(1))).collect()
+}
+
 impl Fleet {
     /// The devices of these numbers; of all that there are if there is no number.
     ///
@@ -117,8 +122,13 @@ impl Fleet {
     /// share stay their own.
     #[must_use]
     pub fn of(gpus: Vec<Gpu>) -> Fleet {
-        let weights = gpus.iter().map(|gpu| f64::from(gpu.device().card().multiprocessors.max(1))).collect();
+        let weights = multiprocessors(&gpus);
         Fleet { gpus, weights }
+    }
+
+    /// Splits by multiprocessors again, as at first.
+    pub fn reset_weights(&mut self) {
+        self.weights = multiprocessors(&self.gpus);
     }
 
     /// The devices.

@@ -24,6 +24,24 @@ impl Pace {
         ((self.small.1 - each * self.small.0 as f64).max(0.0), each)
     }
 
+    /// The pace of devices that share each batch by their rates: what starts last starts them all, and rates add up. None of
+    /// none; the CPU's time is the first's.
+    #[must_use]
+    pub fn together(all: &[Pace]) -> Option<Pace> {
+        let fixed = all.iter().map(|pace| pace.line().0).fold(0.0, f64::max);
+        let rate: f64 = all.iter().map(|pace| 1.0 / pace.line().1).sum();
+        // Two points of that line. A flat line of one of them makes the sum flat.
+        let many = 1 << 20;
+        Some(Pace { small: (0, fixed), large: (many, fixed + many as f64 / rate), cpu: all.first()?.cpu })
+    }
+
+    /// Shares of a large batch by these devices' rates, in any one unit: all equal where one of them took no time that could be told.
+    #[must_use]
+    pub fn weights(all: &[Pace]) -> Vec<f64> {
+        let rates: Vec<f64> = all.iter().map(|pace| 1.0 / pace.line().1).collect();
+        if rates.iter().all(|rate| rate.is_finite()) { rates } else { vec![1.0; all.len()] }
+    }
+
     /// The smallest batch that the device is done with no later than the CPU; `None` where there is no such size.
     #[must_use]
     pub fn break_even(&self) -> Option<usize> {
@@ -62,6 +80,24 @@ mod tests {
         let options = pace.picked(Options::default(), true);
         assert_eq!((options.break_even, options.cpu_share), (50, 0.25));
         assert_eq!(pace.picked(Options::default(), false).cpu_share, 0.0);
+    }
+
+    #[test]
+    fn devices_add_their_rates_and_share_by_them() {
+        let first = Pace { small: (10, 110.0), large: (1000, 1100.0), cpu: 3.0 };
+        let second = Pace { small: (10, 230.0), large: (1000, 3200.0), cpu: 3.0 };
+        assert_eq!((first.line(), second.line()), ((100.0, 1.0), (200.0, 3.0)));
+        let both = Pace::together(&[first, second]).unwrap();
+        let (fixed, each) = both.line();
+        assert_eq!(fixed, 200.0);
+        assert!((each - 0.75).abs() < 1e-9, "{each}");
+        assert_eq!(both.break_even(), Some(89), "200 to start and 0.75 each, against 3 each");
+        let weights = Pace::weights(&[first, second]);
+        assert!((weights[0] / weights[1] - 3.0).abs() < 1e-9, "{weights:?}");
+        assert_eq!(Pace::together(&[]), None);
+        let flat = Pace { small: (10, 5.0), large: (20, 5.0), cpu: 3.0 };
+        assert_eq!(Pace::weights(&[first, flat]), [1.0, 1.0]);
+        assert_eq!(Pace::together(&[first, flat]).unwrap().line(), (100.0, 0.0));
     }
 
     #[test]

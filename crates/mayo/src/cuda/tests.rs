@@ -5,6 +5,7 @@ use lanework_cuda::{Control, Device, Emulation, Order};
 use zeroize::Zeroizing;
 
 use super::check::{self, Depth};
+use super::every_set::with_a_restart;
 use super::{
     Fleet, FleetSigners, FleetVerifiers, Gpu, GpuSigners, GpuVerifiers, Options, Release, Ring, Tally,
 };
@@ -14,7 +15,7 @@ use crate::params::{Params, Round, Set};
 use crate::scheme::Engine;
 
 /// Everything on the device, in chunks that no batch size below is a multiple of.
-const OPTIONS: Options = Options {
+pub(super) const OPTIONS: Options = Options {
     chunk: 40,
     streams: 3,
     ring: Ring::Operations(17),
@@ -24,21 +25,21 @@ const OPTIONS: Options = Options {
     spot_check: 64,
 };
 
-fn gpu(how: Emulation, options: Options) -> (Gpu, Control) {
+pub(super) fn gpu(how: Emulation, options: Options) -> (Gpu, Control) {
     let (device, control) = Device::emulated(how);
     (Gpu::of(device, Engine::best(), options).unwrap(), control)
 }
 
-fn plain() -> (Gpu, Control) {
+pub(super) fn plain() -> (Gpu, Control) {
     gpu(Emulation::default(), OPTIONS)
 }
 
 /// Different seeds, messages of different lengths and randomizers.
-struct Batch {
+pub(super) struct Batch {
     params: &'static Params,
-    keys: Vec<SecretKey>,
-    messages: Vec<Vec<u8>>,
-    randomizers: Vec<Zeroizing<Vec<u8>>>,
+    pub(super) keys: Vec<SecretKey>,
+    pub(super) messages: Vec<Vec<u8>>,
+    pub(super) randomizers: Vec<Zeroizing<Vec<u8>>>,
 }
 
 fn bytes(count: usize, tag: usize, i: usize) -> Vec<u8> {
@@ -46,7 +47,7 @@ fn bytes(count: usize, tag: usize, i: usize) -> Vec<u8> {
 }
 
 impl Batch {
-    fn new(params: &'static Params, count: usize) -> Batch {
+    pub(super) fn new(params: &'static Params, count: usize) -> Batch {
         let salt = params.salt_bytes;
         Batch {
             params,
@@ -57,12 +58,12 @@ impl Batch {
     }
 
     /// The CPU's signature of message `i` under `key`.
-    fn signature(&self, key: &SecretKey, i: usize) -> Signature {
+    pub(super) fn signature(&self, key: &SecretKey, i: usize) -> Signature {
         let options = SignOptions::default();
         key.sign_randomized(Engine::best(), &self.messages[i], &self.randomizers[i], options).unwrap()
     }
 
-    fn sign(&self, gpu: &Gpu, signers: GpuSigners<'_>) -> (Vec<Result<Signature, Error>>, Tally) {
+    pub(super) fn sign(&self, gpu: &Gpu, signers: GpuSigners<'_>) -> (Vec<Result<Signature, Error>>, Tally) {
         gpu.sign_randomized(self.params, signers, &self.messages, &self.randomizers, Release::Verified)
             .unwrap()
     }
@@ -188,17 +189,6 @@ fn every_set_agrees_in_every_order_of_turns() {
     }
 }
 
-/// Five, of which the fourth takes a second attempt.
-fn with_a_restart(params: &'static Params) -> Batch {
-    // The first system of this message has too small a rank; see the crate's leak tests.
-    let seed: Vec<u8> = (0..params.salt_bytes).map(|i| (i * 151 + 77) as u8).collect();
-    let mut batch = Batch::new(params, 5);
-    batch.keys[3] = SecretKey::from_seed(params, &seed).unwrap();
-    batch.messages[3] = b"restart 27".to_vec();
-    batch.randomizers[3] = Zeroizing::new(vec![0x42; params.salt_bytes]);
-    batch
-}
-
 #[test]
 fn a_ring_of_any_size_gives_what_the_cpu_gives() {
     let params = Params::of(Round::Three, Set::Mayo1);
@@ -243,21 +233,6 @@ fn a_ring_takes_the_memory_of_its_places_alone() {
         let (_, tally) = batch.sign(&gpu, GpuSigners::Each(&batch.keys));
         assert_eq!((tally.halvings > 0, tally.device), (halved, 12), "{ring:?}: {tally:?}");
     }
-}
-
-#[test]
-fn restarts_give_what_the_cpu_gives() {
-    let params = Params::of(Round::Three, Set::Mayo1);
-    let batch = with_a_restart(params);
-    let (gpu, _) = plain();
-    let (signed, tally) = batch.sign(&gpu, GpuSigners::Each(&batch.keys));
-    assert_eq!((tally.restarts, tally.device), (1, 5));
-    let expected: Vec<_> = (0..5).map(|i| Ok(batch.signature(&batch.keys[i], i))).collect();
-    assert!(signed == expected);
-    let held = gpu.expand_secret(&batch.keys).unwrap();
-    let (signed, tally) = batch.sign(&gpu, GpuSigners::Of(&held, &[0, 1, 2, 3, 4]));
-    assert_eq!((tally.restarts, tally.device), (1, 5));
-    assert!(signed == expected);
 }
 
 #[test]
