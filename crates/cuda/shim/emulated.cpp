@@ -78,8 +78,9 @@ struct Scheduler {
     lw_launch *launch;
     uint32_t random;
     unsigned *turns;
-    // Arrivals at the named barriers that nobody waits for any more.
-    uint32_t arrivals[16];
+    // Arrivals at the named barriers that nobody waits for any more; how many threads they were to be of, and where.
+    uint32_t arrivals[16], awaited[16];
+    int arrival_lines[16];
 #if defined(__x86_64__)
     void *sp;
 #else
@@ -324,7 +325,7 @@ bool release_blocks(Scheduler *s, uint32_t ids)
     bool any = false;
     for (; ids; ids &= ids - 1) {
         uint32_t id = (uint32_t)__builtin_ctz(ids);
-        uint32_t arrived = s->arrivals[id], expected = 0, exited = 0;
+        uint32_t arrived = s->arrivals[id], arrivals = arrived, expected = 0, exited = 0;
         int line = 0, other = 0;
         for (unsigned i = 0; i < s->count; i++) {
             Fiber *f = &s->fibers[i];
@@ -341,6 +342,9 @@ bool release_blocks(Scheduler *s, uint32_t ids)
         }
         if (!expected)
             continue;
+        if (arrivals && s->awaited[id] != expected)
+            fail("barrier %u is to hold %u threads at line %d and %u at line %d", id, s->awaited[id], s->arrival_lines[id], expected,
+                 line);
         if (id == 0 && exited)
             fail("%u threads have ended before __syncthreads at line %d", exited, line);
         if (id == 0 && other)
@@ -441,6 +445,10 @@ void run_block(Scheduler *s)
         if (s->failed)
             return;
     }
+    for (uint32_t id = 0; id < 16; id++)
+        if (s->arrivals[id])
+            fail("%u threads arrived at barrier %u, line %d, and the block ended before anybody waited there", s->arrivals[id], id,
+                 s->arrival_lines[id]);
     const unsigned char *p = s->shared;
     uint64_t left = 0;
     request(MAKE_DEFINED, (uint64_t)(uintptr_t)s->shared, s->shared_bytes);
@@ -565,7 +573,16 @@ void lw_block(uint32_t id, uint32_t threads, int arrive, int line)
         leave();
     }
     if (arrive) {
+        if (s->arrivals[id] && s->awaited[id] != threads)
+            fail("barrier %u is to hold %u threads at line %d and %u at line %d", id, s->awaited[id], s->arrival_lines[id], threads,
+                 line);
+        else if (s->arrivals[id] >= threads)
+            fail("barrier %u holds %u threads, and one more arrived at line %d", id, threads, line);
+        if (s->failed)
+            leave();
         s->arrivals[id]++;
+        s->awaited[id] = threads;
+        s->arrival_lines[id] = line;
         return;
     }
     f->waiting = BLOCK;

@@ -217,6 +217,10 @@ static inline void lw_mma_b1(int32_t (&d)[4], const uint32_t (&a)[4], const uint
 
 // Plain instructions. Selectors and tables are constants nearly always, and loops over them are to vanish then: AES is bytes by
 // `__byte_perm` and nothing else.
+template <int byte> static __forceinline__ uint32_t lw_public_row(uint32_t word, uint32_t base)
+{
+    return base + 128 * ((word >> (8 * byte)) & 255);
+}
 template <int table> static __forceinline__ uint32_t lw_lop3(uint32_t a, uint32_t b, uint32_t c)
 {
     uint32_t d = 0;

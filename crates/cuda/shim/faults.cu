@@ -56,6 +56,46 @@ extern "C" __global__ void deadlock(uint32_t *words)
     words[threadIdx.x] = 1;
 }
 
+// A producer that does not say that its work is there: the second warp waits for nothing.
+extern "C" __global__ void missing_arrival(uint32_t *words)
+{
+    LW_SHARED(uint32_t, tile);
+    if (threadIdx.x < 32) {
+        tile[threadIdx.x] = threadIdx.x;
+    } else {
+        lw_barrier(2, 64);
+        words[threadIdx.x] = tile[threadIdx.x - 32];
+    }
+}
+
+// The first warp says that it is done; nobody asks.
+extern "C" __global__ void unheard_arrival(uint32_t *words)
+{
+    if (threadIdx.x < 32)
+        lw_barrier_arrive(4, 64);
+    words[threadIdx.x] = 1;
+}
+
+// A producer that is a tile ahead of those who read: it arrives twice before they have come once.
+extern "C" __global__ void early_arrival(uint32_t *words)
+{
+    if (threadIdx.x < 32) {
+        lw_barrier_arrive(5, 32);
+        lw_barrier_arrive(5, 32);
+    }
+    words[threadIdx.x] = 1;
+}
+
+// Those who arrive and those who wait count differently.
+extern "C" __global__ void two_counts(uint32_t *words)
+{
+    if (threadIdx.x < 32)
+        lw_barrier_arrive(6, 32);
+    else
+        lw_barrier(6, 64);
+    words[threadIdx.x] = 1;
+}
+
 // Lanes 0 to 7 shuffle among themselves, one of them from lane 9.
 extern "C" __global__ void shuffle_from_outside(uint32_t *words)
 {
@@ -96,5 +136,6 @@ extern "C" __global__ void race(uint32_t *words)
 }
 
 LW_KERNELS(lanework_faults, LW_KERNEL(divergent_ballot), LW_KERNEL(exited_lane), LW_KERNEL(partial_barrier),
-           LW_KERNEL(barrier_against_shuffle), LW_KERNEL(two_barriers), LW_KERNEL(deadlock), LW_KERNEL(shuffle_from_outside),
+           LW_KERNEL(barrier_against_shuffle), LW_KERNEL(two_barriers), LW_KERNEL(deadlock), LW_KERNEL(missing_arrival),
+           LW_KERNEL(unheard_arrival), LW_KERNEL(early_arrival), LW_KERNEL(two_counts), LW_KERNEL(shuffle_from_outside),
            LW_KERNEL(beyond), LW_KERNEL(below), LW_KERNEL(beyond_shared), LW_KERNEL(trap), LW_KERNEL(race))

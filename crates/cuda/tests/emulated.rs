@@ -86,6 +86,14 @@ fn divergent_collectives_end_the_launch_and_are_told() {
     assert!(text.contains("at once"), "{text}");
     let text = fault_of("deadlock", 0);
     assert!(text.contains("deadlock") && text.contains("barrier 3"), "{text}");
+    let text = fault_of("missing_arrival", 128);
+    assert!(text.contains("deadlock") && text.contains("barrier 2"), "{text}");
+    let text = fault_of("unheard_arrival", 0);
+    assert!(text.contains("32 threads arrived at barrier 4") && text.contains("ended before"), "{text}");
+    let text = fault_of("early_arrival", 0);
+    assert!(text.contains("barrier 5 holds 32 threads, and one more"), "{text}");
+    let text = fault_of("two_counts", 0);
+    assert!(text.contains("barrier 6 is to hold 32 threads") && text.contains("and 64 at"), "{text}");
     let text = fault_of("shuffle_from_outside", 0);
     assert!(text.contains("leaves out"), "{text}");
 }

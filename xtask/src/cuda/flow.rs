@@ -255,15 +255,26 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Whether the instruction is what `lw_declassify` stands for: a dot product with 1, to which nothing is added.
+/// Whether the instruction is what `lw_declassify` stands for, a dot product with 1 to which nothing is added; or `lw_public_row`, one of
+/// four bytes with a single 128, which is where a row of a table begins, added to what is public.
 pub(super) fn releases(i: &Instruction, state: &State, memory: &Memory) -> bool {
     let (Some(factor), Some(sum)) = (i.operands.get(2), i.operands.get(3)) else { return false };
-    let one = match (factor.constant, factor.value.first()) {
-        (Some((2, Some(at))), _) => memory.constants.get(at as usize / 4) == Some(&1),
-        (None, Some(cell)) => read(i, *cell, state).places.as_deref() == Some(&[1]),
-        _ => factor.text == "0x1",
+    let number = match (factor.constant, factor.value.first()) {
+        (Some((2, Some(at))), _) => memory.constants.get(at as usize / 4).map(|n| u64::from(*n)),
+        (None, Some(cell)) => match read(i, *cell, state).places.as_deref() {
+            Some([one]) => Some(*one),
+            _ => None,
+        },
+        _ => factor.text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()),
     };
-    kind(i) == Some(Kind::Dot) && i.name == "IDP.2A.LO.U16.U8" && sum.text == "RZ" && one
+    let number = number.map(|n| n & 0xffff_ffff);
+    let public = || sum.value.iter().all(|cell| !read(i, *cell, state).is_secret());
+    kind(i) == Some(Kind::Dot)
+        && match i.name.as_str() {
+            "IDP.2A.LO.U16.U8" => sum.text == "RZ" && number == Some(1),
+            "IDP.4A.U8.U8" => matches!(number, Some(0x80 | 0x8000 | 0x0080_0000 | 0x8000_0000)) && public(),
+            _ => false,
+        }
 }
 
 /// Which bytes of what is computed depend on a secret. Sums carry upwards alone, and some instructions keep bytes apart.

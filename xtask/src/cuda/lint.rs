@@ -6,7 +6,7 @@
 //! through a register, an address or the lane of a shuffle from a secret, memory that is touched or not by a secret, a secret that is
 //! written to what is public or nobody knows where, local memory (spilled registers lie where others may find them), calls that leave
 //! the kernel, and instructions that are not known here. The dot product with 1 that `lw_declassify` stands for makes its value public,
-//! and is counted; by other numbers compilers multiply.
+//! and so does the one with a single 128 that `lw_public_row` stands for; they are counted. By other numbers compilers multiply.
 #![forbid(unsafe_code)]
 
 use super::flow::{Flow, Memory, addressed, guarded, read, releases};
@@ -440,6 +440,30 @@ mod tests {
         // The kernel's own constants say what they are.
         let found = of("NOP", "IDP.2A.LO.U16.U8 R5, R4, c[0x2][0x0], RZ");
         assert_eq!((found.refusals.len(), found.declassified), (0, 1));
+    }
+
+    #[test]
+    fn a_row_of_a_table_is_public_where_it_begins_at_what_is_public() {
+        let of = |factor: &str, dot: &str| {
+            code(&["LDG.E R4, desc[UR4][R2.64]", factor, dot, "LDS R1, [R5]", "EXIT"])
+        };
+        let row = "IDP.4A.U8.U8 R5, R4.reuse, UR6, R0";
+        for byte in ["0x80", "0x8000", "0x800000", "0x80000000"] {
+            let found = of(&format!("UMOV UR6, {byte}"), row);
+            assert_eq!((found.refusals.len(), found.declassified), (0, 1), "{byte}");
+        }
+        for (factor, dot) in [
+            ("UMOV UR6, 0x81", row),
+            ("UMOV UR6, 0x8080", row),
+            ("ULDC UR6, c[0x0][0x210]", row),
+            // Rows of another table than one in a known place.
+            ("UMOV UR6, 0x80", "IDP.4A.U8.U8 R5, R0, UR6, R4"),
+            ("UMOV UR6, 0x80", "IDP.4A.S8.U8 R5, R4, UR6, R0"),
+            ("UMOV UR6, 0x80", "IDP.2A.LO.U16.U8 R5, R4, UR6, R0"),
+        ] {
+            let found = of(factor, dot);
+            assert_eq!((found.refusals.len(), found.declassified), (1, 0), "{factor}; {dot}");
+        }
     }
 
     #[test]
