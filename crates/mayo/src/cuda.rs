@@ -21,6 +21,8 @@ mod chunks;
 #[cfg(all(test, feature = "emulated"))]
 mod every_set;
 mod fleet;
+#[cfg(all(test, feature = "emulated"))]
+mod fused_tests;
 mod keys;
 mod left;
 mod pace;
@@ -38,6 +40,7 @@ use std::sync::{Arc, OnceLock};
 
 use lanework_cuda::Device;
 
+use crate::backend::cuda::fuse::Plan;
 use crate::backend::cuda::lane::{Job, Kernels, bytes_each, matrix_bytes};
 use crate::backend::cuda::{CODE, IMAGE};
 use crate::error::Error;
@@ -48,6 +51,7 @@ pub use fleet::{Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVeri
 pub use keys::{GpuSigningKeys, GpuVerifyingKeys};
 pub use threads::{GpuThreads, ThreadError, ThreadLaunch, ThreadMemory, ThreadTimes};
 
+pub use crate::backend::cuda::fuse::Expand;
 pub use left::secrets_left;
 pub use pace::Pace;
 pub use ring::Ring;
@@ -72,6 +76,8 @@ pub struct Options {
     pub streams: usize,
     /// How many operations of a chunk have their matrices on the device at the same time, where every operation has its own.
     pub ring: Ring,
+    /// How those matrices are expanded.
+    pub expand: Expand,
     /// Batches of fewer operations than this go to the CPU.
     pub break_even: usize,
     /// The share of every batch that the CPU computes meanwhile, 0 to 1.
@@ -88,6 +94,7 @@ impl Default for Options {
             chunk: 1024,
             streams: 3,
             ring: Ring::Cache,
+            expand: Expand::Alone,
             break_even: 256,
             cpu_share: 0.0,
             cpu_threads: 0,
@@ -119,6 +126,8 @@ pub struct Gpu {
     options: Options,
     /// The kernels of a set, once they have passed the self-test; or why they are not used.
     sets: [OnceLock<Result<Arc<Kernels>, String>>; 8],
+    /// The same for the kernels that make their matrices themselves, which are tested before they are first used.
+    fused: [OnceLock<Result<(), String>>; 8],
 }
 
 impl Gpu {
@@ -136,7 +145,13 @@ impl Gpu {
     /// If it cannot run the kernels.
     pub fn of(device: Device, cpu: Engine, options: Options) -> Result<Gpu, lanework_cuda::Error> {
         device.module(&IMAGE)?;
-        Ok(Gpu { device, cpu, options, sets: [const { OnceLock::new() }; 8] })
+        Ok(Gpu {
+            device,
+            cpu,
+            options,
+            sets: [const { OnceLock::new() }; 8],
+            fused: [const { OnceLock::new() }; 8],
+        })
     }
 
     /// The device.
@@ -159,7 +174,13 @@ impl Gpu {
     /// The same device with the kernels that have passed their self-tests, used otherwise.
     #[must_use]
     pub fn with(&self, options: Options) -> Gpu {
-        Gpu { device: self.device.clone(), cpu: self.cpu, options, sets: self.sets.clone() }
+        Gpu {
+            device: self.device.clone(),
+            cpu: self.cpu,
+            options,
+            sets: self.sets.clone(),
+            fused: self.fused.clone(),
+        }
     }
 
     /// Runs the self-test of a set, if that has not been done: what every first use does.
@@ -176,7 +197,22 @@ impl Gpu {
     /// # Errors
     /// Why the device is not used for this set.
     pub fn facts(&self, params: &Params) -> Result<Vec<(String, lanework_cuda::Facts)>, String> {
-        Ok(self.kernels(params)?.each().map(|kernel| (kernel.name().to_owned(), kernel.facts())).to_vec())
+        Ok(self
+            .kernels(params)?
+            .each()
+            .iter()
+            .map(|kernel| (kernel.name().to_owned(), kernel.facts()))
+            .collect())
+    }
+
+    /// Which operations on a set with compact keys are one kernel with the expansion of their matrices, as [`Options::expand`] and the
+    /// device's shared memory have it: key generation, signing, verification.
+    ///
+    /// # Errors
+    /// Why the device is not used for this set.
+    pub fn fused(&self, params: &Params) -> Result<[bool; 3], String> {
+        let kernels = self.kernels(params)?;
+        Ok(Plan::new(self.device.card(), &kernels, Job::Keygen, self.options.expand).fused())
     }
 
     /// The kernels of a set after their self-test.
@@ -186,15 +222,19 @@ impl Gpu {
             return Err(cause.to_owned());
         }
         let slot = self.sets.get(params.index()).ok_or("there are no kernels for this set")?;
-        slot.get_or_init(|| {
+        let kernels = slot.get_or_init(|| {
             let load = || -> Result<Arc<Kernels>, lanework_cuda::Error> {
                 Ok(Arc::new(Kernels::new(&self.device.module(&IMAGE)?, params)?))
             };
             let kernels = load().map_err(|e| e.to_string())?;
-            self.self_test(&kernels).inspect_err(|why| self.device.condemn(why))?;
+            self.self_test(&kernels, Expand::Alone).inspect_err(|why| self.device.condemn(why))?;
             Ok(kernels)
-        })
-        .clone()
+        });
+        if let (Ok(kernels), Expand::Fused) = (kernels, self.options.expand) {
+            let test = || self.self_test(kernels, Expand::Fused).inspect_err(|why| self.device.condemn(why));
+            self.fused[params.index()].get_or_init(test).clone()?;
+        }
+        kernels.clone()
     }
 }
 

@@ -1,5 +1,6 @@
 //! MAYO on a CUDA device: the program, and lanes that run chunks of operations through it. `crate::cuda` puts batches around.
 
+pub(crate) mod fuse;
 #[cfg(test)]
 mod header;
 pub(crate) mod lane;

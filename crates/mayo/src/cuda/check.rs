@@ -6,7 +6,7 @@
 
 use zeroize::Zeroizing;
 
-use super::{Gpu, GpuSigners, GpuVerifiers, Options, Release, Ring, Tally};
+use super::{Expand, Gpu, GpuSigners, GpuVerifiers, Options, Release, Ring, Tally};
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 use crate::known::{self, Drawn, NistDrbg, Record};
@@ -19,6 +19,7 @@ pub const ALONE: Options = Options {
     chunk: 1024,
     streams: 3,
     ring: Ring::Cache,
+    expand: Expand::Alone,
     break_even: 0,
     cpu_share: 0.0,
     cpu_threads: 0,

@@ -8,6 +8,7 @@ use lanework_cpu::Threads;
 use lanework_cuda::Error as DeviceError;
 
 use super::{Gpu, Tally};
+use crate::backend::cuda::fuse::Plan;
 use crate::backend::cuda::lane::{Job, Kernels, Lane, bytes_each, matrix_bytes};
 use crate::backend::cuda::shape;
 use crate::error::Error;
@@ -109,7 +110,9 @@ impl Gpu {
         // What certainly does not fit is not tried; what other programs take meanwhile is found out below.
         let room = self.device.memory()?.free as usize / streams;
         let set = kernels.params;
-        let (bytes, matrices) = (bytes_each(set, job), matrix_bytes(set, job));
+        let plan = Plan::new(self.device.card(), kernels, job, self.options.expand);
+        let (bytes, matrices) =
+            (bytes_each(set, job), if plan.covers(job) { 0 } else { matrix_bytes(set, job) });
         let blocks = shape::words(set) / shape::slice_words(set);
         let slots = self.options.ring.slots(self.device.card(), streams, matrices, blocks);
         while capacity > 1 && capacity * bytes + capacity.min(slots) * matrices > room {
@@ -118,7 +121,7 @@ impl Gpu {
         }
         let mut lanes = Vec::new();
         while lanes.len() < streams {
-            match Lane::new(&self.device, kernels, job, capacity, slots) {
+            match Lane::new(&self.device, kernels, job, capacity, slots, plan) {
                 Ok(lane) => lanes.push(lane),
                 Err(e) if e.is_memory() && !lanes.is_empty() => break,
                 Err(e) if e.is_memory() && capacity > 1 => {

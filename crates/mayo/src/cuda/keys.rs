@@ -8,7 +8,8 @@ use zeroize::Zeroizing;
 
 use super::chunks::Work;
 use super::work::{Signing, Verifying};
-use super::{Gpu, GpuSigners, GpuVerifiers, Release, Tally, one_set};
+use super::{Expand, Gpu, GpuSigners, GpuVerifiers, Release, Tally, one_set};
+use crate::backend::cuda::fuse::Plan;
 use crate::backend::cuda::lane::{Expanded, Job, Kernels, Lane};
 use crate::backend::cuda::shape;
 use crate::error::Error;
@@ -184,7 +185,7 @@ impl Gpu {
     }
 
     /// Two keys, signatures with compact and expanded keys, and verdicts on these and on a spoilt one, all against the CPU.
-    pub(super) fn self_test(&self, kernels: &Arc<Kernels>) -> Result<(), String> {
+    pub(super) fn self_test(&self, kernels: &Arc<Kernels>, expand: Expand) -> Result<(), String> {
         let params = kernels.params;
         let (device, cpu) = (&self.device, self.cpu);
         let seed = |fill: u8| vec![fill; params.salt_bytes];
@@ -200,7 +201,7 @@ impl Gpu {
         for signers in [GpuSigners::Each(&keys), GpuSigners::Of(&held, &[0, 1])] {
             let (messages, randomizers, release) = (&messages, &randomizers, Release::Verified);
             let work = Signing { device, cpu, params, signers, messages, randomizers, release };
-            let made = self.alone(kernels, &work)?;
+            let made = self.alone(kernels, expand, &work)?;
             for (i, made) in made.into_iter().enumerate() {
                 let options = SignOptions::default();
                 let expected = keys[i].sign_randomized(cpu, messages[i], &randomizers[i], options);
@@ -222,16 +223,22 @@ impl Gpu {
         signatures[1] = crate::keys::Signature::made(params, spoilt);
         let (messages, signatures) = (&messages, &signatures);
         let work = Verifying { cpu, params, verifiers: GpuVerifiers::Each(&public), messages, signatures };
-        if self.alone(kernels, &work)? != [Some(Ok(())), Some(Err(Error::Refused))] {
+        if self.alone(kernels, expand, &work)? != [Some(Ok(())), Some(Err(Error::Refused))] {
             return Err(format!("the self-test's verdicts of {} differ from the CPU's", params.name()));
         }
         Ok(())
     }
 
     /// Two operations on a lane of their own.
-    fn alone<W: Work>(&self, kernels: &Arc<Kernels>, work: &W) -> Result<Vec<Option<W::Output>>, String> {
+    fn alone<W: Work>(
+        &self,
+        kernels: &Arc<Kernels>,
+        expand: Expand,
+        work: &W,
+    ) -> Result<Vec<Option<W::Output>>, String> {
+        let plan = Plan::new(self.device.card(), kernels, work.job(), expand);
         let once = || -> Result<_, DeviceError> {
-            let mut lane = Lane::new(&self.device, kernels, work.job(), 2, 2)?;
+            let mut lane = Lane::new(&self.device, kernels, work.job(), 2, 2, plan)?;
             work.start(&mut lane, 0..2)?;
             work.finish(&mut lane, 0..2, &mut Tally::default())
         };

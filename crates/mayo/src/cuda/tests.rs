@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::check::{self, Depth};
 use super::every_set::with_a_restart;
 use super::{
-    Fleet, FleetSigners, FleetVerifiers, Gpu, GpuSigners, GpuVerifiers, Options, Release, Ring, Tally,
+    Expand, Fleet, FleetSigners, FleetVerifiers, Gpu, GpuSigners, GpuVerifiers, Options, Release, Ring, Tally,
 };
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
@@ -19,6 +19,7 @@ pub(super) const OPTIONS: Options = Options {
     chunk: 40,
     streams: 3,
     ring: Ring::Operations(17),
+    expand: Expand::Alone,
     break_even: 0,
     cpu_share: 0.0,
     cpu_threads: 1,
@@ -36,7 +37,7 @@ pub(super) fn plain() -> (Gpu, Control) {
 
 /// Different seeds, messages of different lengths and randomizers.
 pub(super) struct Batch {
-    params: &'static Params,
+    pub(super) params: &'static Params,
     pub(super) keys: Vec<SecretKey>,
     pub(super) messages: Vec<Vec<u8>>,
     pub(super) randomizers: Vec<Zeroizing<Vec<u8>>>,
@@ -106,7 +107,7 @@ known_answers!(
 );
 
 /// Keys, signatures by compact and by expanded keys, one and many, and verdicts on some that are spoilt.
-fn agrees(gpu: &Gpu, params: &'static Params, count: usize) {
+pub(super) fn agrees(gpu: &Gpu, params: &'static Params, count: usize) {
     let what = format!("{}, {count} operations", params.name());
     let batch = Batch::new(params, count);
     let (public, tally) = gpu.keygen(&batch.keys).unwrap();

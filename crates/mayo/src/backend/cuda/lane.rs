@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lanework_cuda::{Argument, Buffer, Device, Error, Grid, Kernel, Module, Pinned, Stream, args};
 
+use super::fuse::{Fused, Plan};
 use super::shape::{self, Products};
 use crate::params::{Params, SEED_PK_BYTES};
 
@@ -12,20 +13,21 @@ use crate::params::{Params, SEED_PK_BYTES};
 #[derive(Debug)]
 pub(crate) struct Kernels {
     pub(crate) params: &'static Params,
+    pub(super) fused: Fused,
     seed: Kernel,
     salt: Kernel,
     target: Kernel,
     draw: Kernel,
-    expand: Kernel,
+    pub(super) expand: Kernel,
     place: Kernel,
-    keygen: Kernel,
+    pub(super) keygen: Kernel,
     lower: Kernel,
-    sign: Kernel,
+    pub(super) sign: Kernel,
     sign_expanded: Kernel,
-    verify: Kernel,
+    pub(super) verify: Kernel,
     check: Kernel,
     solve: Kernel,
-    round_keys: Kernel,
+    pub(super) round_keys: Kernel,
 }
 
 impl Kernels {
@@ -33,6 +35,7 @@ impl Kernels {
         let of = |name: &str| module.kernel(&format!("mayo_{name}_{}", params.index()));
         Ok(Kernels {
             params,
+            fused: Fused::new(module, params)?,
             seed: of("seed")?,
             salt: of("salt")?,
             target: of("target")?,
@@ -51,8 +54,8 @@ impl Kernels {
     }
 
     /// All of them.
-    pub(crate) fn each(&self) -> [&Kernel; 14] {
-        [
+    pub(crate) fn each(&self) -> Vec<&Kernel> {
+        let mut all = vec![
             &self.seed,
             &self.salt,
             &self.target,
@@ -67,7 +70,9 @@ impl Kernels {
             &self.check,
             &self.solve,
             &self.round_keys,
-        ]
+        ];
+        all.extend(self.fused.each());
+        all
     }
 
     /// The same with one kernel that leaks on purpose, which `planted` has under its name.
@@ -86,12 +91,18 @@ impl Kernels {
     /// What the kernels say their sizes are, ten words for each of eight sets.
     #[cfg(all(test, feature = "emulated"))]
     pub(crate) fn shapes(device: &Device, module: &Module) -> Result<Vec<u32>, Error> {
-        let (stream, out) = (device.stream()?, device.buffer::<u32>(80)?);
-        let grid = Grid { blocks: 1, threads: 1, shared: 0 };
-        // SAFETY: the kernel takes room for 80 words.
-        unsafe { stream.launch(&module.kernel("mayo_shapes")?, grid, args![&out])? };
-        stream.get(&out, 0..80)
+        said(device, &module.kernel("mayo_shapes")?, 80)
     }
+}
+
+/// What a kernel says of sizes, in so many words.
+#[cfg(all(test, feature = "emulated"))]
+pub(super) fn said(device: &Device, kernel: &Kernel, words: usize) -> Result<Vec<u32>, Error> {
+    let (stream, out) = (device.stream()?, device.buffer::<u32>(words)?);
+    let grid = Grid { blocks: 1, threads: 1, shared: 0 };
+    // SAFETY: the two kernels of this kind take room for ten and for six words for each of eight sets, which callers ask for.
+    unsafe { stream.launch(kernel, grid, args![&out])? };
+    stream.get(&out, 0..words)
 }
 
 /// What a lane is for; memory follows from it.
@@ -186,28 +197,29 @@ pub(crate) struct Expanded {
 /// A stream and its memory.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    kernels: Arc<Kernels>,
+    pub(super) kernels: Arc<Kernels>,
+    pub(super) plan: Plan,
     pub(crate) capacity: usize,
     /// Operations whose matrices have room at the same time.
     slots: usize,
-    multiprocessors: u32,
+    pub(super) multiprocessors: u32,
     stream: Stream,
     seeds: Buffer<u8>,
-    hashes: Buffer<u8>,
-    schedules: Buffer<u32>,
-    p: Buffer<u32>,
-    public_keys: Buffer<u8>,
+    pub(super) hashes: Buffer<u8>,
+    pub(super) schedules: Buffer<u32>,
+    pub(super) p: Buffer<u32>,
+    pub(super) public_keys: Buffer<u8>,
     digests: Buffer<u8>,
     randomizers: Buffer<u8>,
     salts: Buffer<u8>,
     targets: Buffer<u8>,
-    lambda: Buffer<u32>,
-    drawn: Buffer<u8>,
-    u: Buffer<u32>,
-    m: Buffer<u32>,
-    signatures: Buffer<u8>,
+    pub(super) lambda: Buffer<u32>,
+    pub(super) drawn: Buffer<u8>,
+    pub(super) u: Buffer<u32>,
+    pub(super) m: Buffer<u32>,
+    pub(super) signatures: Buffer<u8>,
     flags: Buffer<u8>,
-    list: Buffer<u32>,
+    pub(super) list: Buffer<u32>,
     keys: Buffer<u32>,
     pub(crate) host_seeds: Pinned<u8>,
     pub(crate) host_public_keys: Pinned<u8>,
@@ -220,22 +232,25 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// A lane for chunks of up to `capacity` operations, of which `slots` at a time have matrices.
+    /// A lane for chunks of up to `capacity` operations, of which `slots` at a time have matrices; `plan` says which have none.
     pub(crate) fn new(
         device: &Device,
         kernels: &Arc<Kernels>,
         job: Job,
         capacity: usize,
         slots: usize,
+        plan: Plan,
     ) -> Result<Lane, Error> {
         let slots = slots.clamp(1, capacity);
         let p = kernels.params;
         let n = need(p, job);
+        let matrices = if plan.covers(job) { 0 } else { n.p };
         let words = shape::words(p);
         let of = |each: usize| (each * capacity).max(1);
         let when = |used: bool, each: usize| if used { of(each) } else { 1 };
         Ok(Lane {
             kernels: Arc::clone(kernels),
+            plan,
             capacity,
             slots,
             multiprocessors: device.card().multiprocessors.max(1),
@@ -243,7 +258,7 @@ impl Lane {
             seeds: device.secret(of(n.seeds))?,
             hashes: device.secret(of(n.hashes))?,
             schedules: device.buffer(of(n.schedules))?,
-            p: device.buffer((n.p * slots).max(1))?,
+            p: device.buffer((matrices * slots).max(1))?,
             public_keys: device.buffer(of(n.public_keys))?,
             digests: device.buffer(when(n.judged, p.digest_bytes))?,
             randomizers: device.secret(when(n.signs, p.salt_bytes))?,
@@ -268,7 +283,7 @@ impl Lane {
         })
     }
 
-    fn launch(
+    pub(super) fn launch(
         &self,
         kernel: &Kernel,
         blocks: usize,
@@ -284,19 +299,19 @@ impl Lane {
         unsafe { self.stream.launch(kernel, Grid { blocks, threads, shared }, arguments) }
     }
 
-    fn hash(&self, kernel: &Kernel, count: usize, arguments: &[Argument]) -> Result<(), Error> {
+    pub(super) fn hash(&self, kernel: &Kernel, count: usize, arguments: &[Argument]) -> Result<(), Error> {
         let blocks = count.div_ceil(shape::HASH_THREADS as usize);
         self.launch(kernel, blocks, shape::HASH_THREADS, 0, arguments)
     }
 
     /// The parts of `count` operations that have matrices at the same time, one part after the other.
-    fn parts(&self, count: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    pub(super) fn parts(&self, count: usize) -> impl Iterator<Item = Range<usize>> + use<> {
         let slots = self.slots;
         (0..count).step_by(slots).map(move |start| start..count.min(start + slots))
     }
 
     /// `vectors` m-vectors of key stream for each of `count` keys, `stride` bytes apart; with a `list`, for the keys that it names.
-    fn expand(
+    pub(super) fn expand(
         &self,
         count: usize,
         list: Argument,
@@ -307,12 +322,13 @@ impl Lane {
     ) -> Result<(), Error> {
         let (k, stride) = (&self.kernels, stride as u32);
         self.hash(&k.round_keys, count, args![count as u32, list, keys, stride, &self.schedules])?;
-        // As many blocks as run at once: registers leave room for one to a multiprocessor. Each goes from tile to tile.
+        // As many blocks as run at once: registers leave room for one to a multiprocessor, or it is to share one with products. Each
+        // goes from tile to tile.
         let tile = (16384 - 32) / k.params.m_bytes();
         let blocks = (count * vectors.div_ceil(tile)).min(self.multiprocessors as usize);
         let arguments =
             args![count as u32, &self.schedules, nonces, stride, vectors as u32, total as u32, out];
-        self.launch(&k.expand, blocks, shape::EXPAND_THREADS, shape::EXPAND_SHARED, arguments)
+        self.launch(&k.expand, blocks, self.plan.expand_threads, shape::EXPAND_SHARED, arguments)
     }
 
     fn products(
@@ -346,13 +362,13 @@ impl Lane {
         let set = self.kernels.params;
         self.stream.upload(&self.host_seeds, 0..count * set.salt_bytes, &self.seeds, 0)?;
         self.open_seeds(count, (&self.hashes).into(), (&self.seeds).into())?;
-        self.parts(count).try_for_each(|part| self.public_keys_of(part, shape::p12(set)))?;
+        self.all_public_keys(count)?;
         let bytes = count * set.public_key_bytes();
         self.stream.download(&self.public_keys, 0..bytes, &mut self.host_public_keys, 0)
     }
 
     /// P1 and P2 of one part, in buffers of `total` vectors, and its public keys. The hashes are there.
-    fn public_keys_of(&self, part: Range<usize>, total: usize) -> Result<(), Error> {
+    pub(super) fn public_keys_of(&self, part: Range<usize>, total: usize) -> Result<(), Error> {
         let (set, count) = (self.kernels.params, part.len());
         let hashes = self.hashes.at(part.start * shape::seed(set))?;
         let from = (hashes, Argument::null(), shape::seed(set));
@@ -417,7 +433,7 @@ impl Lane {
         let k = &self.kernels;
         self.hash(&k.draw, count, arguments)?;
         match expanded {
-            None => self.parts(count).try_for_each(|part| self.sign_part(part))?,
+            None => self.sign_compact(count)?,
             Some(of) => {
                 let (p, total, hashes) = (&of.p, of.total as u32, &of.hashes);
                 let arguments =
@@ -441,7 +457,7 @@ impl Lane {
     }
 
     /// Matrices and products of a part of the list, with compact keys: the slot of a signature is its place in the part.
-    fn sign_part(&self, part: Range<usize>) -> Result<(), Error> {
+    pub(super) fn sign_part(&self, part: Range<usize>) -> Result<(), Error> {
         let (set, count, list) = (self.kernels.params, part.len(), self.list.at(part.start)?);
         let (total, none) = (shape::p12(set), Argument::null());
         let from = ((&self.hashes).into(), none, shape::seed(set));
@@ -480,10 +496,7 @@ impl Lane {
                 None => {
                     // Expanded anew: a fault in P that signing used would pass a verification on the same P.
                     self.open_seeds(count, (&self.hashes).into(), (&self.seeds).into())?;
-                    for part in self.parts(count) {
-                        self.public_keys_of(part.clone(), shape::public_vecs(set))?;
-                        self.verify_part(part)?;
-                    }
+                    self.verify_anew(count)?;
                 }
                 Some(of) => self.verify_all(count, of)?,
             }
@@ -501,7 +514,7 @@ impl Lane {
     }
 
     /// P3 behind P1 and P2 of a part, and its products of verification; lambda is there.
-    fn verify_part(&self, part: Range<usize>) -> Result<(), Error> {
+    pub(super) fn verify_part(&self, part: Range<usize>) -> Result<(), Error> {
         let (set, count, total) = (self.kernels.params, part.len(), shape::public_vecs(self.kernels.params));
         let public_keys = self.public_keys.at(part.start * set.public_key_bytes())?;
         self.place(count, public_keys, total, (&self.p).into())?;
@@ -537,14 +550,7 @@ impl Lane {
                 let bytes = count * set.public_key_bytes();
                 stream.upload(&self.host_public_keys, 0..bytes, &self.public_keys, 0)?;
                 self.targets(count, salts, set.signature_bytes())?;
-                for part in self.parts(count) {
-                    let from = self.public_keys.at(part.start * set.public_key_bytes())?;
-                    let from = (from, Argument::null(), set.public_key_bytes());
-                    let total = shape::public_vecs(set);
-                    let none = Argument::null();
-                    self.expand(part.len(), none, from, shape::p12(set), total, (&self.p).into())?;
-                    self.verify_part(part)?;
-                }
+                self.verify_compact(count)?;
             }
             Some(of) => {
                 stream.upload(&self.host_keys, 0..count, &self.keys, 0)?;

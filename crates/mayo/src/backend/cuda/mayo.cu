@@ -13,6 +13,8 @@
 
 #include "products.cuh"
 
+#include "fused.cuh"
+
 #include "whip.cuh"
 
 #include "solve.cuh"
@@ -76,7 +78,26 @@ KERNEL mayo_round_keys(u32 count, const u32 *list, const u8 *keys, u32 stride, u
         LW_KERNEL(mayo_sign_##i), LW_KERNEL(mayo_sign_expanded_##i), LW_KERNEL(mayo_verify_##i), LW_KERNEL(mayo_check_##i),   \
         LW_KERNEL(mayo_solve_##i),
 
+#define FUSED_KERNEL(set, mode) KERNEL __launch_bounds__((Fused<set, mode>::THREADS), 1)
+#define STAMP_FUSED(i)                                                                                                        \
+    FUSED_KERNEL(Set##i, KEYGEN)                                                                                              \
+    mayo_fused_keygen_##i(u32 count, const u32 *schedules, const u8 *hashes, u8 *public_keys) {                               \
+        Whole<Set##i>::keygen(count, schedules, hashes, public_keys);                                                         \
+    }                                                                                                                         \
+    FUSED_KERNEL(Set##i, SIGN)                                                                                                \
+    mayo_fused_sign_##i(u32 count, const u32 *list, const u32 *schedules, const u32 *lambda, const u8 *hashes,                \
+                        const u8 *drawn, u32 *u, u32 *m) {                                                                    \
+        Whole<Set##i>::sign(count, list, schedules, lambda, hashes, drawn, u, m);                                             \
+    }                                                                                                                         \
+    FUSED_KERNEL(Set##i, VERIFY)                                                                                              \
+    mayo_fused_verify_##i(u32 count, const u32 *schedules, const u8 *public_keys, const u32 *lambda, const u8 *signatures,    \
+                          u32 *u) {                                                                                           \
+        Whole<Set##i>::verify(count, schedules, public_keys, lambda, signatures, u);                                          \
+    }
+#define LIST_FUSED(i) LW_KERNEL(mayo_fused_keygen_##i), LW_KERNEL(mayo_fused_sign_##i), LW_KERNEL(mayo_fused_verify_##i),
+
 EACH_SET(STAMP)
+EACH_SET(STAMP_FUSED)
 
 // Sizes as the kernels have them, for the host to hold its own against: bytes of the hashes, and of shared memory.
 #define SHAPES(i)                                                                                                             \
@@ -87,6 +108,15 @@ EACH_SET(STAMP)
                          Gram<Set##i, VERIFY>::SHARED * 4, Solve<Set##i>::SHARED * 4};                                        \
         UNROLL for (int at = 0; at < 10; at++) out[10 * i + at] = sizes[at];                                                  \
     }
+// Threads of a block and bytes of shared memory, for the host to hold its own against.
+#define FUSED_SHAPES(i)                                                                                                       \
+    {                                                                                                                         \
+        u32 sizes[6] = {Fused<Set##i, KEYGEN>::THREADS, Fused<Set##i, KEYGEN>::SHARED * 4, Fused<Set##i, SIGN>::THREADS,      \
+                        Fused<Set##i, SIGN>::SHARED * 4, Fused<Set##i, VERIFY>::THREADS, Fused<Set##i, VERIFY>::SHARED * 4};  \
+        UNROLL for (int at = 0; at < 6; at++) out[6 * i + at] = sizes[at];                                                    \
+    }
 KERNEL mayo_shapes(u32 *out) { EACH_SET(SHAPES) }
+KERNEL mayo_fused_shapes(u32 *out) { EACH_SET(FUSED_SHAPES) }
 
-LW_KERNELS(lanework_mayo_kernels, EACH_SET(LIST) LW_KERNEL(mayo_shapes), LW_KERNEL(mayo_round_keys))
+LW_KERNELS(lanework_mayo_kernels,
+           EACH_SET(LIST) EACH_SET(LIST_FUSED) LW_KERNEL(mayo_shapes), LW_KERNEL(mayo_fused_shapes), LW_KERNEL(mayo_round_keys))
