@@ -112,7 +112,9 @@ impl DeviceChoice {
 
 #[cfg(feature = "emulated")]
 fn emulated(count: usize) -> Result<Vec<Device>, String> {
-    Ok((0..count).map(|_| Device::emulated(lanework_cuda::Emulation::default()).0).collect())
+    // With as much shared memory as sm_90 has, so that every form of a kernel runs.
+    let how = lanework_cuda::Emulation { shared_per_block: 227 << 10, ..Default::default() };
+    Ok((0..count).map(|_| Device::emulated(how).0).collect())
 }
 
 #[cfg(not(feature = "emulated"))]

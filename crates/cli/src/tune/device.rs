@@ -4,7 +4,7 @@
 use lanework_cuda::Card;
 use lanework_lab::record::ResultRow;
 use lanework_lab::verdict::Verdict;
-use lanework_mayo::cuda::{Options, Pace, Ring};
+use lanework_mayo::cuda::{Expand, Options, Pace, Ring};
 use lanework_subjects::mayo::cuda::{How, forms};
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,19 @@ pub(crate) struct DeviceChoice {
     chunk: usize,
     /// Whether all matrices of a chunk are made before any is used.
     whole: bool,
+    /// How they are expanded: profiles that do not say so are from before there was a choice.
+    #[serde(default)]
+    expand: Expanded,
+}
+
+/// [`Expand`], as a profile keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Expanded {
+    #[default]
+    Alone,
+    Beside,
+    Fused,
 }
 
 impl DevicePrint {
@@ -57,13 +70,23 @@ impl DeviceChoice {
     /// `options` with what was found.
     pub(crate) fn options(&self, options: Options) -> Options {
         let ring = if self.whole { Ring::Whole } else { Ring::Cache };
-        self.pace().picked(Options { chunk: self.chunk, ring, ..options }, true)
+        let expand = match self.expand {
+            Expanded::Alone => Expand::Alone,
+            Expanded::Beside => Expand::Beside,
+            Expanded::Fused => Expand::Fused,
+        };
+        self.pace().picked(Options { chunk: self.chunk, ring, expand, ..options }, true)
     }
 
     /// In words.
     pub(super) fn told(&self) -> String {
         let share = self.pace().cpu_share() * 100.0;
-        let matrices = if self.whole { "all at once" } else { "by the cache" };
+        let matrices = match (self.expand, self.whole) {
+            (Expanded::Fused, _) => "in the products' kernel",
+            (Expanded::Beside, _) => "beside products",
+            (Expanded::Alone, true) => "all at once",
+            (Expanded::Alone, false) => "by the cache",
+        };
         match self.pace().break_even() {
             Some(from) => format!(
                 "pays from {from} operations, {share:.0} % for the CPU, chunks of {}, matrices {matrices}",
@@ -103,6 +126,11 @@ pub(super) fn choose(
         cpu,
         chunk: how.chunk,
         whole: how.ring == Ring::Whole,
+        expand: match how.expand {
+            Expand::Alone => Expanded::Alone,
+            Expand::Beside => Expanded::Beside,
+            Expand::Fused => Expanded::Fused,
+        },
     })
 }
 
@@ -122,6 +150,8 @@ mod tests {
             timed(row("cuda+batch=8192+whole", "faster", 4.9, 5.1, 5.2), 98.0),
             timed(row("cuda+batch=8192+chunk=256", "faster", 4.0, 4.1, 4.2), 120.0),
             timed(row("cuda+batch=8192+chunk=4096", "faster", 4.8, 4.9, 5.0), 101.0),
+            timed(row("cuda+batch=8192+beside", "faster", 4.8, 4.9, 5.0), 101.0),
+            timed(row("cuda+batch=8192+fused", "faster", 4.8, 4.9, 5.0), 101.0),
         ]
     }
 
@@ -151,6 +181,15 @@ mod tests {
         rows[7] = timed(row("cuda+batch=8192+chunk=4096", "faster", 5.8, 5.9, 6.0), 85.0);
         let choice = chosen(&rows).expect("every time is there");
         assert_eq!((choice.chunk, choice.whole), (4096, false));
+        rows[9] = timed(row("cuda+batch=8192+fused", "faster", 6.8, 6.9, 7.0), 72.0);
+        let choice = chosen(&rows).expect("every time is there");
+        assert_eq!(choice.options(Options::default()).expand, Expand::Fused);
+        assert!(choice.told().contains("in the products' kernel"), "{}", choice.told());
+        // A profile from before says nothing of it.
+        let mut text = serde_json::to_value(&choice).expect("JSON");
+        assert!(text.as_object_mut().is_some_and(|map| map.remove("expand").is_some()));
+        let old: DeviceChoice = serde_json::from_value(text).expect("a profile");
+        assert_eq!(old.options(Options::default()).expand, Expand::Alone);
     }
 
     #[test]

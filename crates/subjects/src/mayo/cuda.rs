@@ -8,7 +8,7 @@ use std::rc::Rc;
 use lanework_lab::gate::GateRow;
 use lanework_lab::subject::{Facts, Runnable, Unavailable, Variant, work};
 use lanework_mayo::cuda::{
-    Fleet, FleetSigners, FleetVerifiers, Gpu, Release, Ring, Tally,
+    Expand, Fleet, FleetSigners, FleetVerifiers, Gpu, Release, Ring, Tally,
     check::{self as checks, ALONE},
 };
 use lanework_mayo::{Engine, Params, PublicKey, SecretKey, Signature};
@@ -32,13 +32,22 @@ pub struct How {
     pub chunk: usize,
     /// How many of a chunk have their matrices at the same time.
     pub ring: Ring,
+    /// How those are expanded.
+    pub expand: Expand,
 }
 
 impl How {
     /// A batch of so many on the devices alone, signatures verified.
     #[must_use]
     pub const fn of(batch: usize) -> How {
-        How { batch, release: Release::Verified, cpu_share: 0.0, chunk: CHUNK, ring: Ring::Cache }
+        How {
+            batch,
+            release: Release::Verified,
+            cpu_share: 0.0,
+            chunk: CHUNK,
+            ring: Ring::Cache,
+            expand: Expand::Alone,
+        }
     }
 
     /// What a variant that uses its devices so is called: by the batch, and by what is not as usual.
@@ -53,6 +62,11 @@ impl How {
             Ring::Whole => name.push_str("+whole"),
             Ring::Operations(n) => name.push_str(&format!("+ring={n}")),
         }
+        match self.expand {
+            Expand::Alone => {}
+            Expand::Beside => name.push_str("+beside"),
+            Expand::Fused => name.push_str("+fused"),
+        }
         if self.release == Release::Unverified {
             name.push_str("+unverified");
         }
@@ -63,7 +77,7 @@ impl How {
 /// The forms that are raced to find how a device is used best: a small batch and a large one as usual, whose times make a line, and
 /// the large one otherwise.
 #[must_use]
-pub fn forms(emulated: bool) -> [How; 5] {
+pub fn forms(emulated: bool) -> [How; 7] {
     // A device is idle with small batches; an emulated one is slow with any.
     let (small, large, short, long) = if emulated { (1, 2, 1, 2) } else { (64, 8192, 256, 4096) };
     let usual = How::of(large);
@@ -73,6 +87,8 @@ pub fn forms(emulated: bool) -> [How; 5] {
         How { ring: Ring::Whole, ..usual },
         How { chunk: short, ..usual },
         How { chunk: long, ..usual },
+        How { expand: Expand::Beside, ..usual },
+        How { expand: Expand::Fused, ..usual },
     ]
 }
 
@@ -177,10 +193,18 @@ impl Batch {
         let mut options = ALONE;
         options.chunk = how.chunk.min(how.batch.max(1));
         options.ring = how.ring;
+        options.expand = how.expand;
         options.cpu_share = how.cpu_share;
         fleet.set_options(options);
         for gpu in fleet.gpus() {
             gpu.test(params).map_err(because)?;
+            // A variant is to be what it is called after.
+            let fused = gpu.fused(params).map_err(because)?;
+            let at =
+                [Operation::Keygen, Operation::Sign, Operation::Verify].iter().position(|o| *o == operation);
+            if how.expand == Expand::Fused && !at.is_some_and(|at| fused[at]) {
+                return Err(because(format!("{} is not fused with its matrices here", operation.name())));
+            }
         }
         let cards = fleet.gpus().iter().map(|gpu| gpu.device().card().clone()).collect();
         let body = body(fleet, fastest(&context.cpu)?, params, operation, how)?;
@@ -298,8 +322,8 @@ fn racing(
     Ok(work(body, facts))
 }
 
-/// A variant on the chosen devices: `cuda+batch=N`, with `+whole` where all matrices of a chunk are made first, and `+unverified`
-/// where signatures are released as they come.
+/// A variant on the chosen devices: `cuda+batch=N`, with `+whole` where all matrices of a chunk are made first, `+beside` and
+/// `+fused` where they are expanded so, and `+unverified` where signatures are released as they come.
 #[must_use]
 pub fn variant(context: &Context, params: &'static Params, operation: Operation, how: How) -> Variant {
     let name = how.name(context.device.name());

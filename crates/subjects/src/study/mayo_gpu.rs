@@ -6,7 +6,7 @@
 use lanework_cpu::{Select, Threads};
 use lanework_lab::gate::Gate;
 use lanework_lab::subject::{Subject, Unavailable, Variant};
-use lanework_mayo::cuda::{Release, Ring};
+use lanework_mayo::cuda::{Expand, Release, Ring};
 use lanework_mayo::{Engine, Params};
 
 use crate::Context;
@@ -70,6 +70,10 @@ fn subject(context: &Context, params: &'static Params, operation: Operation) -> 
         if matches!(operation, Operation::Keygen | Operation::Sign | Operation::Verify) {
             let how = How { ring: Ring::Whole, ..How::of(batch) };
             subject = subject.with(variant(context, params, operation, how));
+            for expand in [Expand::Beside, Expand::Fused] {
+                let how = How { expand, ..How::of(batch) };
+                subject = subject.with(variant(context, params, operation, how));
+            }
         }
         if matches!(operation, Operation::Sign | Operation::SignExpanded) {
             let how = How { release: Release::Unverified, ..How::of(batch) };

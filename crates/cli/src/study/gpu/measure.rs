@@ -89,7 +89,8 @@ fn race(
     if device {
         challengers.extend(sweep.batches.iter().map(|batch| format!("{name}+batch={batch}")));
         if WHOLE.contains(&operation) {
-            challengers.push(format!("{name}+batch={}+whole", sweep.largest()));
+            let forms = ["whole", "beside", "fused"];
+            challengers.extend(forms.map(|form| format!("{name}+batch={}+{form}", sweep.largest())));
         }
         if matches!(operation, Operation::Sign | Operation::SignExpanded) {
             challengers.push(format!("{name}+batch={}+unverified", sweep.largest()));

@@ -279,10 +279,19 @@ fn ring(measured: &Measured) -> String {
                 thousands(Some(ring)),
                 thousands(Some(whole)),
                 format!("{:.3}", whole / ring),
+                thousands(figures.ns(p, o, &format!("{name}+beside"))),
+                thousands(figures.ns(p, o, &format!("{name}+fused"))),
             ])
         })
         .collect();
-    let header = ["Operation", "by the cache, thousands/s", "all at once", "all at once in the ring's time"];
+    let header = [
+        "Operation",
+        "by the cache, thousands/s",
+        "all at once",
+        "all at once in the ring's time",
+        "beside products",
+        "in one kernel",
+    ];
     filled(&header, &rows, "Nothing: no device is here.\n")
 }
 
