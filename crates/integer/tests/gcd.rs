@@ -256,3 +256,32 @@ fn hard_pairs_are_reduced() {
         hard(lane);
     }
 }
+
+/// A second number that is short enough is where reducing ends, however far it lies below the first; one bit more and it goes on
+/// or gives up.
+#[test]
+fn what_is_short_enough_is_left_alone() {
+    fn left<L: Lane>(lane: L) {
+        let a = [u64::MAX; 8];
+        for bits in 1..512 {
+            let mut b = [0u64; 8];
+            (0..bits).for_each(|i| b[i / 64] |= 1 << (i % 64));
+            for stop in [bits, bits + 1] {
+                let (mut x0, mut x1, mut steps) = (a, b, 0);
+                let outcome = euclid::reduce(lane, &mut x0, &mut x1, stop, |_| steps += 1);
+                assert!(
+                    outcome.is_ok() && steps == 0,
+                    "{outcome:?} after {steps} steps, {bits} bits to {stop}"
+                );
+                assert!(x0 == a && x1 == b, "{bits} bits to {stop}");
+            }
+            let (mut x0, mut x1, mut steps) = (a, b, 0);
+            let outcome = euclid::reduce(lane, &mut x0, &mut x1, bits - 1, |_| steps += 1);
+            assert!(outcome.is_err() || steps > 0, "{bits} bits to one fewer");
+        }
+    }
+    left(Portable);
+    if let Some(lane) = adx() {
+        left(lane);
+    }
+}

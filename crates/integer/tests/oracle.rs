@@ -62,6 +62,9 @@ fn check<const N: usize, const M: usize, const R: usize>(x: Uint<N>, y: Uint<M>)
     );
     assert_eq!(z.checked_sub(&wide).map(|s| big(&s)), (a >= b).then(|| a.clone() - b.clone()));
     assert_eq!(x.bits() as u64, a.bits());
+    for i in 0..64 * N + 70 {
+        assert_eq!(x.bit(i), a.bit(i as u64), "bit {i} of {x:?}");
+    }
     let shift = (y.limbs()[0] % (64 * N as u64 + 70)) as usize;
     assert_eq!(big(&(x >> shift)), &a >> shift);
     let shifted = (&a << shift) % (BigUint::from(1u8) << (64 * N));
