@@ -171,7 +171,7 @@ fn add(kernels: &Kernels, mut factors: &[u8], parts: [&[u8]; 3], sum: &mut [u64;
 /// Bytes of factors for a message of these lengths, if they are no more than `most`.
 fn factor_bytes(aad: usize, data: usize, most: usize) -> Option<usize> {
     // Compared before they are added, because anything may be asked.
-    let bytes = |n: usize| (n <= most).then_some(n.next_multiple_of(8));
+    let bytes = |n: usize| (n <= most).then(|| n.next_multiple_of(8));
     Some(bytes(aad)? + bytes(data)? + 8).filter(|&all| all <= most)
 }
 
@@ -228,5 +228,25 @@ impl Drop for Short {
         let used = self.used();
         wipe(&mut self.blocks[..used]);
         self.sum.zeroize();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_is_what_its_blocks_say() {
+        for aad in 0..=SHORT + 9 {
+            for data in 0..=SHORT + 9 {
+                let (gamma, all) = (data.div_ceil(8), aad.div_ceil(8) + data.div_ceil(8) + 1);
+                let bytes = factor_bytes(aad, data, SHORT);
+                assert_eq!(bytes, Some(8 * all).filter(|&n| n <= SHORT), "{aad} and {data}");
+                assert_eq!(Short::fits(aad, data), 8 * (all + gamma) <= SHORT, "{aad} and {data}");
+            }
+        }
+        for (aad, data) in [(usize::MAX, 0), (0, usize::MAX), (usize::MAX, usize::MAX), (usize::MAX - 7, 8)] {
+            assert_eq!(factor_bytes(aad, data, SPACE), None);
+        }
     }
 }
