@@ -285,3 +285,35 @@ fn what_is_short_enough_is_left_alone() {
         left(lane);
     }
 }
+
+/// Numbers of one limb whose quotients are short and then long: what has been gathered must not overflow with the long one.
+#[test]
+fn long_quotients_follow_short_ones() {
+    fn follow<L: Lane>(lane: L) {
+        let long = [1u64 << 20, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, 1 << 40, 1 << 50, (1 << 61) - 1];
+        for first in 0..6u64 {
+            for second in 0..6u64 {
+                for q in long {
+                    // Built from the end: 1, q, then what the short quotients make of them.
+                    let (mut a, mut b) = (u128::from(q), 1);
+                    for short in [second, first] {
+                        if short > 0 {
+                            (a, b) = (u128::from(short) * a + b, a);
+                        }
+                    }
+                    let (Ok(a), Ok(b)) = (u64::try_from(a), u64::try_from(b)) else { continue };
+                    let (mut x, mut y) = ([0; 8], [0; 8]);
+                    (x[0], y[0]) = (a, b);
+                    for stop in [0, 1, 20, 31, 32, 40] {
+                        let (fault, up) = partial_fault(lane, &x, &y, stop);
+                        assert!(fault.is_none() && !up, "{fault:?} of {a:x} and {b:x} to {stop}");
+                    }
+                }
+            }
+        }
+    }
+    follow(Portable);
+    if let Some(lane) = adx() {
+        follow(lane);
+    }
+}

@@ -62,6 +62,7 @@ fn check<const N: usize, const M: usize, const R: usize>(x: Uint<N>, y: Uint<M>)
     );
     assert_eq!(z.checked_sub(&wide).map(|s| big(&s)), (a >= b).then(|| a.clone() - b.clone()));
     assert_eq!(x.bits() as u64, a.bits());
+    assert_eq!(x.trailing_zeros() as u64, a.trailing_zeros().unwrap_or(64 * N as u64));
     for i in 0..64 * N + 70 {
         assert_eq!(x.bit(i), a.bit(i as u64), "bit {i} of {x:?}");
     }
