@@ -16,6 +16,8 @@
 //! another key; such a signature gives nothing away and is refused by every verifier.
 #![forbid(unsafe_code)]
 
+#[cfg(all(test, feature = "emulated"))]
+mod bits_tests;
 pub mod check;
 mod chunks;
 #[cfg(all(test, feature = "emulated"))]
@@ -25,6 +27,7 @@ mod fleet;
 mod fused_tests;
 mod keys;
 mod left;
+mod multiply;
 mod pace;
 mod ring;
 #[cfg(all(test, feature = "emulated", target_os = "linux", target_arch = "x86_64"))]
@@ -53,6 +56,7 @@ pub use threads::{GpuThreads, ThreadError, ThreadLaunch, ThreadMemory, ThreadTim
 
 pub use crate::backend::cuda::fuse::Expand;
 pub use left::secrets_left;
+pub use multiply::Multiply;
 pub use pace::Pace;
 pub use ring::Ring;
 pub use work::{GpuSigners, GpuVerifiers};
@@ -78,6 +82,8 @@ pub struct Options {
     pub ring: Ring,
     /// How those matrices are expanded.
     pub expand: Expand,
+    /// By which instructions it verifies with the public keys that it expands from here on.
+    pub multiply: Multiply,
     /// Batches of fewer operations than this go to the CPU.
     pub break_even: usize,
     /// The share of every batch that the CPU computes meanwhile, 0 to 1.
@@ -95,6 +101,7 @@ impl Default for Options {
             streams: 3,
             ring: Ring::Cache,
             expand: Expand::Alone,
+            multiply: Multiply::Masks,
             break_even: 256,
             cpu_share: 0.0,
             cpu_threads: 0,
@@ -128,6 +135,8 @@ pub struct Gpu {
     sets: [OnceLock<Result<Arc<Kernels>, String>>; 8],
     /// The same for the kernels that make their matrices themselves, which are tested before they are first used.
     fused: [OnceLock<Result<(), String>>; 8],
+    /// Whether a set's products of bits have passed theirs; or why they are not used.
+    bits: [OnceLock<Result<(), String>>; 8],
 }
 
 impl Gpu {
@@ -151,6 +160,7 @@ impl Gpu {
             options,
             sets: [const { OnceLock::new() }; 8],
             fused: [const { OnceLock::new() }; 8],
+            bits: [const { OnceLock::new() }; 8],
         })
     }
 
@@ -180,6 +190,7 @@ impl Gpu {
             options,
             sets: self.sets.clone(),
             fused: self.fused.clone(),
+            bits: self.bits.clone(),
         }
     }
 

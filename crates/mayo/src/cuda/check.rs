@@ -6,7 +6,7 @@
 
 use zeroize::Zeroizing;
 
-use super::{Expand, Gpu, GpuSigners, GpuVerifiers, Options, Release, Ring, Tally};
+use super::{Expand, Gpu, GpuSigners, GpuVerifiers, Multiply, Options, Release, Ring, Tally};
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 use crate::known::{self, Drawn, NistDrbg, Record};
@@ -20,6 +20,7 @@ pub const ALONE: Options = Options {
     streams: 3,
     ring: Ring::Cache,
     expand: Expand::Alone,
+    multiply: Multiply::Masks,
     break_even: 0,
     cpu_share: 0.0,
     cpu_threads: 0,

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use lanework_cuda::Error as DeviceError;
+use lanework_cuda::{Buffer, Error as DeviceError};
 use zeroize::Zeroizing;
 
 use super::chunks::Work;
 use super::work::{Signing, Verifying};
-use super::{Expand, Gpu, GpuSigners, GpuVerifiers, Release, Tally, one_set};
+use super::{Expand, Gpu, GpuSigners, GpuVerifiers, Multiply, Release, Tally, one_set};
 use crate::backend::cuda::fuse::Plan;
 use crate::backend::cuda::lane::{Expanded, Job, Kernels, Lane};
 use crate::backend::cuda::shape;
@@ -28,9 +28,9 @@ pub struct GpuSigningKeys {
 /// Public keys with P1, P2 and P3 on a device.
 #[derive(Debug)]
 pub struct GpuVerifyingKeys {
-    params: &'static Params,
-    keys: Vec<PublicKey>,
-    expanded: Expanded,
+    pub(super) params: &'static Params,
+    pub(super) keys: Vec<PublicKey>,
+    pub(super) expanded: Expanded,
 }
 
 impl GpuSigningKeys {
@@ -86,7 +86,12 @@ impl GpuVerifyingKeys {
     /// Bytes of device memory.
     #[must_use]
     pub fn device_bytes(&self) -> usize {
-        self.expanded.p.len() * 4
+        self.expanded.bits.as_ref().map_or(self.expanded.p.len(), Buffer::len) * 4
+    }
+    /// How the device computes with them.
+    #[must_use]
+    pub const fn multiply(&self) -> Multiply {
+        if self.expanded.bits.is_some() { Multiply::Bits } else { Multiply::Masks }
     }
     pub(super) fn key(&self, i: usize) -> &PublicKey {
         &self.keys[i]
@@ -117,14 +122,18 @@ impl Gpu {
         Ok(GpuSigningKeys { params, keys: keys.to_vec(), public, expanded })
     }
 
-    /// Expands public keys of one set on the device.
+    /// Expands public keys of one set on the device, and lays them as [`Options::multiply`](super::Options::multiply) asks for.
     ///
     /// # Errors
-    /// As for [`Gpu::expand_secret`].
+    /// As for [`Gpu::expand_secret`]; [`Error::Device`] too where the device does not multiply so.
     pub fn expand_public(&self, keys: &[PublicKey]) -> Result<GpuVerifyingKeys, Error> {
         let params = one_set(keys.iter().map(PublicKey::params))?.ok_or(NO_KEYS)?;
         let kernels = self.kernels(params).map_err(lost)?;
-        let expanded = self.expand_public_keys(&kernels, keys).map_err(lost)?;
+        let multiply = self.options.multiply;
+        if multiply == Multiply::Bits {
+            self.bits_are_right(&kernels).map_err(lost)?;
+        }
+        let expanded = self.expand_public_keys(&kernels, keys, multiply).map_err(lost)?;
         Ok(GpuVerifyingKeys { params, keys: keys.to_vec(), expanded })
     }
 
@@ -138,6 +147,7 @@ impl Gpu {
             p: if secret { device.secret(words)? } else { device.buffer(words)? },
             hashes: device.secret(own(shape::seed(params)))?,
             seeds: device.secret(own(params.salt_bytes))?,
+            bits: None,
         })
     }
 
@@ -161,21 +171,38 @@ impl Gpu {
         Ok((expanded, public))
     }
 
-    fn expand_public_keys(
+    pub(super) fn expand_public_keys(
         &self,
         kernels: &Arc<Kernels>,
         keys: &[PublicKey],
+        multiply: Multiply,
     ) -> Result<Expanded, DeviceError> {
         let params = kernels.params;
-        let expanded = self.room(params, keys.len(), false)?;
-        let mut lane = self.one_lane(kernels, Job::Expand, keys.len())?;
+        // Keys that are laid otherwise are expanded to a place for a few of them.
+        let room = if multiply == Multiply::Bits { keys.len().min(STAGED) } else { keys.len() };
+        let mut expanded = self.room(params, room, false)?;
+        let bits = match multiply {
+            Multiply::Masks => None,
+            Multiply::Bits => Some(self.device.buffer(keys.len() * shape::Bits::of(params).key)?),
+        };
+        let mut lane = self.one_lane(kernels, Job::Expand, room)?;
         let chunks = keys.chunks(lane.capacity);
         for (chunk, at) in chunks.zip((0..).step_by(lane.capacity)) {
             let bytes = lane.host_public_keys.write()?.chunks_exact_mut(params.public_key_bytes());
             bytes.zip(chunk).for_each(|(to, key)| to.copy_from_slice(key.as_bytes()));
-            lane.expand_public(chunk.len(), &expanded, at)?;
+            match &bits {
+                None => lane.expand_public(chunk.len(), &expanded, at)?,
+                Some(bits) => {
+                    lane.expand_public(chunk.len(), &expanded, 0)?;
+                    lane.lay(&expanded, 0..chunk.len(), bits, at)?;
+                }
+            }
         }
         lane.finish()?;
+        if bits.is_some() {
+            expanded.p = self.device.buffer(1)?;
+            expanded.bits = bits;
+        }
         Ok(expanded)
     }
 
@@ -230,7 +257,7 @@ impl Gpu {
     }
 
     /// Two operations on a lane of their own.
-    fn alone<W: Work>(
+    pub(super) fn alone<W: Work>(
         &self,
         kernels: &Arc<Kernels>,
         expand: Expand,
@@ -245,5 +272,8 @@ impl Gpu {
         once().map_err(|e| e.to_string())
     }
 }
+
+/// Keys that are expanded together before they are laid as bits.
+const STAGED: usize = 64;
 
 const NO_KEYS: Error = Error::Count { what: "keys", expected: 1, got: 0 };

@@ -13,7 +13,7 @@ use lanework_leakage::plants::{ADDRESS, BRANCH};
 use lanework_leakage::valgrind::{Section, judged, observe};
 use zeroize::Zeroizing;
 
-use super::{Expand, Gpu, GpuSigners, Options, Release, Ring};
+use super::{Expand, Gpu, GpuSigners, Multiply, Options, Release, Ring};
 use crate::backend::cuda::lane::Kernels;
 use crate::backend::cuda::{IMAGE, PLANTED};
 use crate::keys::{SecretKey, SignOptions};
@@ -26,6 +26,7 @@ const OPTIONS: Options = Options {
     streams: 1,
     ring: Ring::Cache,
     expand: Expand::Alone,
+    multiply: Multiply::Masks,
     break_even: 0,
     cpu_share: 0.0,
     cpu_threads: 1,

@@ -7,7 +7,8 @@ use zeroize::Zeroizing;
 use super::check::{self, Depth};
 use super::every_set::with_a_restart;
 use super::{
-    Expand, Fleet, FleetSigners, FleetVerifiers, Gpu, GpuSigners, GpuVerifiers, Options, Release, Ring, Tally,
+    Expand, Fleet, FleetSigners, FleetVerifiers, Gpu, GpuSigners, GpuVerifiers, Multiply, Options, Release,
+    Ring, Tally,
 };
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
@@ -20,6 +21,7 @@ pub(super) const OPTIONS: Options = Options {
     streams: 3,
     ring: Ring::Operations(17),
     expand: Expand::Alone,
+    multiply: Multiply::Masks,
     break_even: 0,
     cpu_share: 0.0,
     cpu_threads: 1,
@@ -391,7 +393,7 @@ fn host_and_kernels_agree_on_sizes() {
     use crate::backend::cuda::shape::{self, Products};
     let (device, _) = Device::emulated(Emulation::default());
     let module = device.module(&crate::backend::cuda::IMAGE).unwrap();
-    let said = crate::backend::cuda::lane::Kernels::shapes(&device, &module).unwrap();
+    let [said, bits] = crate::backend::cuda::lane::Kernels::shapes(&device, &module).unwrap();
     for p in Params::all() {
         let products = [Products::Keygen, Products::Sign, Products::SignExpanded, Products::Verify];
         let mut ours =
@@ -400,6 +402,10 @@ fn host_and_kernels_agree_on_sizes() {
         ours.push(shape::solve_shared(p));
         let theirs: Vec<usize> = said[10 * p.index()..][..10].iter().map(|&w| w as usize).collect();
         assert_eq!(ours, theirs, "{}", p.name());
+        let b = shape::Bits::of(p);
+        let ours = [b.key, b.many, b.parts, b.threads as usize, b.shared_each, b.shared_one];
+        let theirs: Vec<usize> = bits[6 * p.index()..][..6].iter().map(|&w| w as usize).collect();
+        assert_eq!(ours[..], theirs, "{}", p.name());
     }
 }
 

@@ -1,5 +1,7 @@
 //! One stream with room for a chunk of operations of one set: memory, launches, and what an operation's kernels are.
 
+mod bits;
+
 use core::ops::Range;
 use std::sync::Arc;
 
@@ -28,6 +30,7 @@ pub(crate) struct Kernels {
     check: Kernel,
     solve: Kernel,
     pub(super) round_keys: Kernel,
+    bits: bits::BitKernels,
 }
 
 impl Kernels {
@@ -50,6 +53,7 @@ impl Kernels {
             check: of("check")?,
             solve: of("solve")?,
             round_keys: module.kernel("mayo_round_keys")?,
+            bits: bits::BitKernels::new(module, params)?,
         })
     }
 
@@ -71,6 +75,7 @@ impl Kernels {
             &self.solve,
             &self.round_keys,
         ];
+        all.extend([&self.bits.lay, &self.bits.each, &self.bits.one]);
         all.extend(self.fused.each());
         all
     }
@@ -88,10 +93,13 @@ impl Kernels {
         Ok(self)
     }
 
-    /// What the kernels say their sizes are, ten words for each of eight sets.
+    /// What the kernels say their sizes are, ten words for each of eight sets, and six for each of the products of bits.
     #[cfg(all(test, feature = "emulated"))]
-    pub(crate) fn shapes(device: &Device, module: &Module) -> Result<Vec<u32>, Error> {
-        said(device, &module.kernel("mayo_shapes")?, 80)
+    pub(crate) fn shapes(device: &Device, module: &Module) -> Result<[Vec<u32>; 2], Error> {
+        Ok([
+            said(device, &module.kernel("mayo_shapes")?, 80)?,
+            said(device, &module.kernel("mayo_bits_shapes")?, 48)?,
+        ])
     }
 }
 
@@ -192,6 +200,8 @@ pub(crate) struct Expanded {
     pub(crate) p: Buffer<u32>,
     pub(crate) hashes: Buffer<u8>,
     pub(crate) seeds: Buffer<u8>,
+    /// Public keys laid for products of bits, and nothing in `p`.
+    pub(crate) bits: Option<Buffer<u32>>,
 }
 
 /// A stream and its memory.
@@ -553,9 +563,14 @@ impl Lane {
                 self.verify_compact(count)?;
             }
             Some(of) => {
+                // Looked at before it is on its way, which nobody need wait for.
+                let one = bits::only(&self.host_keys.read()?[..count]);
                 stream.upload(&self.host_keys, 0..count, &self.keys, 0)?;
                 self.targets(count, salts, set.signature_bytes())?;
-                self.verify_all(count, of)?;
+                match &of.bits {
+                    Some(bits) => self.verify_bits(count, bits, one)?,
+                    None => self.verify_all(count, of)?,
+                }
             }
         }
         self.judge(count)?;

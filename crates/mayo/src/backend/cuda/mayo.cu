@@ -15,6 +15,8 @@
 
 #include "fused.cuh"
 
+#include "bits.cuh"
+
 #include "whip.cuh"
 
 #include "solve.cuh"
@@ -99,6 +101,32 @@ KERNEL mayo_round_keys(u32 count, const u32 *list, const u8 *keys, u32 stride, u
 EACH_SET(STAMP)
 EACH_SET(STAMP_FUSED)
 
+// Verification with expanded keys by products of bits: keys laid for it, a key to each signature, one key for all.
+#define BITS(i)                                                                                                               \
+    KERNEL __launch_bounds__(128) mayo_bits_lay_##i(u32 count, const u32 *p, u32 total, u32 *bits) {                          \
+        BitLayout<Set##i>::lay(count, p, total, bits);                                                                        \
+    }                                                                                                                         \
+    KERNEL __launch_bounds__(BitShape<Set##i>::Each::THREADS, 1)                                                              \
+        mayo_bits_each_##i(u32 count, const u32 *keys, const u32 *bits, const u32 *lambda, const u8 *signatures, u32 *u) {    \
+        BitShape<Set##i>::Each::verify(count, keys, bits, lambda, signatures, u);                                             \
+    }                                                                                                                         \
+    KERNEL __launch_bounds__(BitShape<Set##i>::One::THREADS, 1)                                                               \
+        mayo_bits_one_##i(u32 count, const u32 *bits, const u32 *lambda, const u8 *signatures, u32 *u) {                      \
+        BitShape<Set##i>::One::verify(count, 0, bits, lambda, signatures, u);                                                 \
+    }
+#define BITS_LIST(i) LW_KERNEL(mayo_bits_lay_##i), LW_KERNEL(mayo_bits_each_##i), LW_KERNEL(mayo_bits_one_##i),
+
+EACH_SET(BITS)
+
+#define BITS_SHAPES(i)                                                                                                        \
+    {                                                                                                                         \
+        typedef BitShape<Set##i> Shape;                                                                                       \
+        u32 sizes[6] = {Shape::Each::B::KEY,      Shape::MANY, Shape::Each::PARTS, Shape::Each::THREADS,                      \
+                        Shape::Each::SHARED * 4, Shape::One::SHARED * 4};                                                     \
+        UNROLL for (int at = 0; at < 6; at++) out[6 * i + at] = sizes[at];                                                    \
+    }
+KERNEL mayo_bits_shapes(u32 *out) { EACH_SET(BITS_SHAPES) }
+
 // Sizes as the kernels have them, for the host to hold its own against: bytes of the hashes, and of shared memory.
 #define SHAPES(i)                                                                                                             \
     {                                                                                                                         \
@@ -119,4 +147,5 @@ KERNEL mayo_shapes(u32 *out) { EACH_SET(SHAPES) }
 KERNEL mayo_fused_shapes(u32 *out) { EACH_SET(FUSED_SHAPES) }
 
 LW_KERNELS(lanework_mayo_kernels,
-           EACH_SET(LIST) EACH_SET(LIST_FUSED) LW_KERNEL(mayo_shapes), LW_KERNEL(mayo_fused_shapes), LW_KERNEL(mayo_round_keys))
+           EACH_SET(LIST) EACH_SET(LIST_FUSED) EACH_SET(BITS_LIST) LW_KERNEL(mayo_shapes), LW_KERNEL(mayo_fused_shapes),
+           LW_KERNEL(mayo_bits_shapes), LW_KERNEL(mayo_round_keys))

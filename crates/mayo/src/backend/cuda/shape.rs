@@ -114,6 +114,47 @@ pub(crate) const fn lower_shared(p: &Params) -> usize {
     p.v() * p.o * 16
 }
 
+/// Sizes of verification by products of bits (`bits.cuh`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bits {
+    /// Words of a key.
+    pub(crate) key: usize,
+    /// Signatures that share a key in a block of the kernel for one key.
+    pub(crate) many: usize,
+    /// Blocks that share the words of an m-vector.
+    pub(crate) parts: usize,
+    /// Threads of a block.
+    pub(crate) threads: u32,
+    /// Bytes of shared memory of a block with a signature of its own, and of one with `many`.
+    pub(crate) shared_each: usize,
+    pub(crate) shared_one: usize,
+}
+
+impl Bits {
+    pub(crate) const fn of(p: &Params) -> Bits {
+        let (blocks, words) = (p.n.div_ceil(8), words(p));
+        // Blocks of rows with 64 columns each: in a circle, or for twenty of them seven twice and thirteen once.
+        let (tasks, slots) = if blocks == 20 { (27, 8) } else { (blocks, blocks.div_ceil(2)) };
+        let many = if p.k < 8 { 4 } else { 2 };
+        let warps = if words == 18 { 3 } else { words / 2 };
+        Bits {
+            key: words * tasks * slots * 64,
+            many,
+            parts: words / warps,
+            threads: 32 * warps as u32,
+            shared_each: Bits::shared(p, 1, warps),
+            shared_one: Bits::shared(p, many, warps),
+        }
+    }
+
+    const fn shared(p: &Params, signatures: usize, warps: usize) -> usize {
+        let (blocks, vectors) = (p.n.div_ceil(8), signatures * p.k);
+        let across = (4 * vectors.div_ceil(4) + 5) / 8 * 8 + 2;
+        let sums = vectors * (blocks | 1) * 8;
+        ((blocks + 1) * across * 4 + warps * (sums + p.k * p.k)) * 4
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +176,8 @@ mod tests {
                 assert!(products_shared(p, what) <= MOST, "{} {what:?}", p.name());
             }
             assert!(solve_shared(p).max(lower_shared(p)) <= MOST, "{}", p.name());
+            let bits = Bits::of(p);
+            assert!(bits.shared_each.max(bits.shared_one) <= MOST, "{}: {bits:?}", p.name());
         }
     }
 }
