@@ -64,8 +64,10 @@ pub(super) fn kind(i: &Instruction) -> Option<Kind> {
         "STG" | "STS" | "ST" | "LDGSTS" | "RED" => Kind::Store,
         "ATOM" | "ATOMG" | "ATOMS" => Kind::Atomic,
         "BRA" | "EXIT" | "BREAK" | "KILL" => Kind::Jump,
-        "NOP" | "BAR" | "BSSY" | "BSYNC" | "WARPSYNC" | "MEMBAR" | "ERRBAR" | "CGAERRBAR" | "DEPBAR"
-        | "LDGDEPBAR" | "CCTL" | "YIELD" | "BMOV" | "NANOSLEEP" | "PMTRIG" => Kind::Still,
+        "NOP" | "BAR" | "BSSY" | "BSYNC" | "WARPSYNC" | "ENDCOLLECTIVE" | "MEMBAR" | "ERRBAR"
+        | "CGAERRBAR" | "DEPBAR" | "LDGDEPBAR" | "CCTL" | "YIELD" | "BMOV" | "NANOSLEEP" | "PMTRIG" => {
+            Kind::Still
+        }
         "IDP" => Kind::Dot,
         "LDL" | "STL" => Kind::Refused("local memory"),
         "BRX" | "JMX" | "BRXU" | "JMXU" => Kind::Refused("a jump through a register"),

@@ -138,7 +138,8 @@ template <class S> struct Tiles {
     u32 row, rows;
     // Columns of P1 and of rows behind the vinegar rows, or of P2.
     u32 column, columns;
-    bool corner_tile, oil, tail;
+    // 0 or 1: flags of a byte share registers with what lay there, which may have been secret, and the lint refuses.
+    u32 corner_tile, oil, tail;
 
     // The panel behind the one from `row` on: rows of P3 are in panels of their own.
     DEVICE u32 next(u32 row) { return row < S::V && row + PANEL > S::V ? (u32)S::V : row + PANEL; }
@@ -156,7 +157,7 @@ template <class S> struct Tiles {
             t.row = t.column = row;
             t.columns = S::N - row;
             t.rows = t.columns < PANEL ? t.columns : PANEL;
-            t.corner_tile = t.oil = false;
+            t.corner_tile = t.oil = 0;
             return t;
         }
         t.row = row;
