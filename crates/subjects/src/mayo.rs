@@ -145,10 +145,7 @@ pub fn subject(context: &Context, params: &'static Params, operation: Operation)
     }
     if context.device.is_asked() {
         let emulated = matches!(context.device, DeviceChoice::Emulated(_));
-        // Expanded keys have their matrices already.
-        let compact = matches!(operation, Operation::Keygen | Operation::Sign | Operation::Verify);
-        let usual = |how: &cuda::How| how.expand == lanework_mayo::cuda::Expand::Alone;
-        for how in cuda::forms(emulated).into_iter().filter(|how| compact || usual(how)) {
+        for how in cuda::forms(emulated).into_iter().filter(|how| how.is_for(operation)) {
             subject = subject.with(cuda::variant(context, params, operation, how));
         }
     }

@@ -73,7 +73,9 @@ impl Devices {
         self.fleet.expand_secret(std::slice::from_ref(key))
     }
 
-    pub(super) fn expand_public(&self, key: &PublicKey) -> Result<FleetVerifyingKeys, Error> {
+    pub(super) fn expand_public(&mut self, key: &PublicKey) -> Result<FleetVerifyingKeys, Error> {
+        // How keys lie on a device is chosen with how it multiplies.
+        self.set(Some(key.params()), Operation::VerifyExpanded);
         self.fleet.expand_public(std::slice::from_ref(key))
     }
 

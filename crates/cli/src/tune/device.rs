@@ -4,7 +4,7 @@
 use lanework_cuda::Card;
 use lanework_lab::record::ResultRow;
 use lanework_lab::verdict::Verdict;
-use lanework_mayo::cuda::{Expand, Options, Pace, Ring};
+use lanework_mayo::cuda::{Expand, Multiply, Options, Pace, Ring};
 use lanework_subjects::mayo::cuda::{How, forms};
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,9 @@ pub(crate) struct DeviceChoice {
     chunk: usize,
     /// Whether all matrices of a chunk are made before any is used.
     whole: bool,
+    /// Whether products are of bits. Not in the profiles of before.
+    #[serde(default)]
+    bits: bool,
     /// How they are expanded: profiles that do not say so are from before there was a choice.
     #[serde(default)]
     expand: Expanded,
@@ -75,7 +78,8 @@ impl DeviceChoice {
             Expanded::Beside => Expand::Beside,
             Expanded::Fused => Expand::Fused,
         };
-        self.pace().picked(Options { chunk: self.chunk, ring, expand, ..options }, true)
+        let multiply = if self.bits { Multiply::Bits } else { Multiply::Masks };
+        self.pace().picked(Options { chunk: self.chunk, ring, expand, multiply, ..options }, true)
     }
 
     /// In words.
@@ -87,9 +91,10 @@ impl DeviceChoice {
             (Expanded::Alone, true) => "all at once",
             (Expanded::Alone, false) => "by the cache",
         };
+        let products = if self.bits { ", products of bits" } else { "" };
         match self.pace().break_even() {
             Some(from) => format!(
-                "pays from {from} operations, {share:.0} % for the CPU, chunks of {}, matrices {matrices}",
+                "pays from {from} operations, {share:.0} % for the CPU, chunks of {}, matrices {matrices}{products}",
                 self.chunk
             ),
             None => "never pays: the CPU keeps all".to_owned(),
@@ -131,6 +136,7 @@ pub(super) fn choose(
             Expand::Beside => Expanded::Beside,
             Expand::Fused => Expanded::Fused,
         },
+        bits: how.multiply == Multiply::Bits,
     })
 }
 
@@ -190,6 +196,15 @@ mod tests {
         assert!(text.as_object_mut().is_some_and(|map| map.remove("expand").is_some()));
         let old: DeviceChoice = serde_json::from_value(text).expect("a profile");
         assert_eq!(old.options(Options::default()).expand, Expand::Alone);
+        rows.push(timed(row("cuda+batch=8192+bits", "faster", 15.0, 16.0, 17.0), 31.0));
+        let choice = chosen(&rows).expect("every time is there");
+        assert!(choice.told().ends_with("products of bits"), "{}", choice.told());
+        let options = choice.options(Options::default());
+        assert_eq!((options.chunk, options.multiply), (1024, Multiply::Bits));
+        // A profile of before says nothing of them.
+        let text = serde_json::to_string(&choice).expect("JSON").replace(",\"bits\":true", "");
+        let old: DeviceChoice = serde_json::from_str(&text).expect("as it was");
+        assert_eq!(old.options(Options::default()).multiply, Multiply::Masks);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use lanework_lab::gate::GateRow;
 use lanework_lab::subject::{Facts, Runnable, Unavailable, Variant, work};
 use lanework_mayo::cuda::{
-    Expand, Fleet, FleetSigners, FleetVerifiers, Gpu, Release, Ring, Tally,
+    Expand, Fleet, FleetSigners, FleetVerifiers, Gpu, Multiply, Release, Ring, Tally,
     check::{self as checks, ALONE},
 };
 use lanework_mayo::{Engine, Params, PublicKey, SecretKey, Signature};
@@ -34,6 +34,8 @@ pub struct How {
     pub ring: Ring,
     /// How those are expanded.
     pub expand: Expand,
+    /// By which instructions it verifies with expanded keys.
+    pub multiply: Multiply,
 }
 
 impl How {
@@ -47,6 +49,7 @@ impl How {
             chunk: CHUNK,
             ring: Ring::Cache,
             expand: Expand::Alone,
+            multiply: Multiply::Masks,
         }
     }
 
@@ -67,17 +70,28 @@ impl How {
             Expand::Beside => name.push_str("+beside"),
             Expand::Fused => name.push_str("+fused"),
         }
+        if self.multiply == Multiply::Bits {
+            name.push_str("+bits");
+        }
         if self.release == Release::Unverified {
             name.push_str("+unverified");
         }
         name
     }
+
+    /// Whether an operation can be done so: products of bits are for expanded public keys, which have their matrices already.
+    #[must_use]
+    pub fn is_for(&self, operation: Operation) -> bool {
+        let compact = matches!(operation, Operation::Keygen | Operation::Sign | Operation::Verify);
+        (self.multiply == Multiply::Masks || operation == Operation::VerifyExpanded)
+            && (self.expand == Expand::Alone || compact)
+    }
 }
 
 /// The forms that are raced to find how a device is used best: a small batch and a large one as usual, whose times make a line, and
-/// the large one otherwise.
+/// the large one otherwise. Not every one is for every operation ([`How::is_for`]).
 #[must_use]
-pub fn forms(emulated: bool) -> [How; 7] {
+pub fn forms(emulated: bool) -> [How; 8] {
     // A device is idle with small batches; an emulated one is slow with any.
     let (small, large, short, long) = if emulated { (1, 2, 1, 2) } else { (64, 8192, 256, 4096) };
     let usual = How::of(large);
@@ -85,6 +99,7 @@ pub fn forms(emulated: bool) -> [How; 7] {
         How::of(small),
         usual,
         How { ring: Ring::Whole, ..usual },
+        How { multiply: Multiply::Bits, ..usual },
         How { chunk: short, ..usual },
         How { chunk: long, ..usual },
         How { expand: Expand::Beside, ..usual },
@@ -194,6 +209,7 @@ impl Batch {
         options.chunk = how.chunk.min(how.batch.max(1));
         options.ring = how.ring;
         options.expand = how.expand;
+        options.multiply = how.multiply;
         options.cpu_share = how.cpu_share;
         fleet.set_options(options);
         for gpu in fleet.gpus() {
@@ -323,7 +339,8 @@ fn racing(
 }
 
 /// A variant on the chosen devices: `cuda+batch=N`, with `+whole` where all matrices of a chunk are made first, `+beside` and
-/// `+fused` where they are expanded so, and `+unverified` where signatures are released as they come.
+/// `+fused` where they are expanded so, `+bits` where products are of bits, and `+unverified` where signatures are released as
+/// they come.
 #[must_use]
 pub fn variant(context: &Context, params: &'static Params, operation: Operation, how: How) -> Variant {
     let name = how.name(context.device.name());

@@ -6,7 +6,7 @@
 use lanework_cpu::{Select, Threads};
 use lanework_lab::gate::Gate;
 use lanework_lab::subject::{Subject, Unavailable, Variant};
-use lanework_mayo::cuda::{Expand, Release, Ring};
+use lanework_mayo::cuda::{Expand, Multiply, Release, Ring};
 use lanework_mayo::{Engine, Params};
 
 use crate::Context;
@@ -77,6 +77,10 @@ fn subject(context: &Context, params: &'static Params, operation: Operation) -> 
         }
         if matches!(operation, Operation::Sign | Operation::SignExpanded) {
             let how = How { release: Release::Unverified, ..How::of(batch) };
+            subject = subject.with(variant(context, params, operation, how));
+        }
+        if operation == Operation::VerifyExpanded {
+            let how = How { multiply: Multiply::Bits, ..How::of(batch) };
             subject = subject.with(variant(context, params, operation, how));
         }
     }

@@ -95,6 +95,9 @@ fn race(
         if matches!(operation, Operation::Sign | Operation::SignExpanded) {
             challengers.push(format!("{name}+batch={}+unverified", sweep.largest()));
         }
+        if operation == Operation::VerifyExpanded {
+            challengers.push(format!("{name}+batch={}+bits", sweep.largest()));
+        }
     }
     Race { subject: path(params, operation), baseline: ONE.to_owned(), challengers }
 }

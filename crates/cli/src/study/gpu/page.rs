@@ -38,6 +38,7 @@ pub(super) struct Page {
     sweep: String,
     break_even: String,
     ring: String,
+    bits: String,
     release: String,
     memory: String,
     joules: String,
@@ -295,6 +296,24 @@ fn ring(measured: &Measured) -> String {
     filled(&header, &rows, "Nothing: no device is here.\n")
 }
 
+fn bits(measured: &Measured) -> String {
+    let figures = measured.figures();
+    let name = figures.name(measured.sweep.largest());
+    let rows: Vec<Vec<String>> = pairs(measured)
+        .filter_map(|(p, o)| {
+            let (masks, bits) = (figures.ns(p, o, &name)?, figures.ns(p, o, &format!("{name}+bits"))?);
+            Some(vec![
+                p.name().to_owned(),
+                thousands(Some(masks)),
+                thousands(Some(bits)),
+                format!("{:.2}", masks / bits),
+            ])
+        })
+        .collect();
+    let header = ["Verification, expanded key", "by masks, thousands/s", "by bits", "bits over masks"];
+    filled(&header, &rows, "Nothing: no device is here, or none that has the instruction.\n")
+}
+
 fn release(measured: &Measured) -> String {
     let figures = measured.figures();
     let name = figures.name(measured.sweep.largest());
@@ -454,6 +473,7 @@ pub(super) fn page(question: &str, plan: &Plan, measured: &Measured, full: bool)
         sweep: sweep(measured),
         break_even: break_even(measured),
         ring: ring(measured),
+        bits: bits(measured),
         release: release(measured),
         memory: memory(measured),
         joules: joules(measured),
