@@ -30,8 +30,8 @@ pub(crate) struct Global {
     /// Use this backend: NAME, or PRIMITIVE=NAME,... Overrides LANEWORK_BACKEND and the profile.
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) backend: Option<String>,
-    /// Use these devices for what can run on one: none, cuda (all there are), or their numbers. Without it, checks take those
-    /// that there are, and jobs take none.
+    /// Use these devices for what can run on one: none, cuda or all (all there are), or their numbers, which share each
+    /// batch by their rates as `tune` has measured them one by one. Without it, checks take those that there are, and jobs take none.
     #[arg(long, global = true, value_name = "N,...")]
     pub(crate) device: Option<DeviceChoice>,
     /// Also race other people's implementations (needs the `peers` feature and `cargo xtask peers`).

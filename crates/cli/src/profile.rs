@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{self, Access};
 use crate::outcome::Failure;
-use crate::tune::DeviceChoice;
+use crate::tune::DeviceChoices;
 
 /// The version of the file's layout.
 pub(crate) const SCHEMA: u64 = 1;
@@ -27,7 +27,7 @@ pub(crate) struct Profile {
     pub(crate) choices: BTreeMap<String, Choice>,
     /// How devices are used, by subject path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) devices: BTreeMap<String, DeviceChoice>,
+    pub(crate) devices: BTreeMap<String, DeviceChoices>,
     /// Homes of spilled values, by the function that was measured: its name, `#`, and a number that follows from its instructions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) spills: BTreeMap<String, Spill>,

@@ -12,7 +12,7 @@ use crate::bench::{race_all, race_of};
 use crate::outcome::{Failure, Outcome};
 use crate::profile::{Choice, Profile};
 use crate::ui::Session;
-pub(crate) use device::{DeviceChoice, DevicePrint};
+pub(crate) use device::{DeviceChoices, DevicePrint, DeviceUse};
 
 pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure> {
     // Peers take part in races, never in a profile.
@@ -43,9 +43,14 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
         }
         let emulated = matches!(context.device, lanework_subjects::device::DeviceChoice::Emulated(_));
         match device::choose(context.device.name(), emulated, &devices, &rows) {
-            Some(choice) => profile.devices.insert(race.subject.clone(), choice),
-            None => profile.devices.remove(&race.subject),
-        };
+            Some(choice) => profile.devices.entry(race.subject.clone()).or_default().keep(choice),
+            None => {
+                if let Some(choices) = profile.devices.get_mut(&race.subject) {
+                    choices.forget(&devices);
+                }
+            }
+        }
+        profile.devices.retain(|_, choices| !choices.is_empty());
     }
     let saved = if args.dry_run { None } else { Some(profile.save()?) };
     if session.json {
@@ -75,7 +80,7 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
             }
             None => println!("{}: cannot tell, so the default stands", race.subject),
         }
-        if let Some(choice) = profile.devices.get(&race.subject).filter(|c| c.devices == devices) {
+        if let Some(choice) = profile.devices.get(&race.subject).and_then(|all| all.of(&devices)) {
             println!("{} on {}: {}", race.subject, context.device, choice.told());
         }
     }

@@ -41,7 +41,7 @@ fn a_device_that_is_not_there_is_an_error_that_says_why() {
     assert!(place.names().is_empty(), "no key was left behind");
     let output = place.run(&["--device", "gpu0", "check", "mayo"]);
     assert_eq!(code(&output), 2);
-    assert!(stderr(&output).contains("none, cuda, or numbers"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("none, cuda or all, or numbers"), "{}", stderr(&output));
 }
 
 #[test]
@@ -163,7 +163,7 @@ mod emulated {
         assert_eq!(code(&tuned), 0, "{}", stderr(&tuned));
         let subject = "mayo/round3/mayo2/verify-expanded";
         let mut profile = json(&place.get("no-profile.json"));
-        let kept = profile["devices"][subject].clone();
+        let kept = profile["devices"][subject][0].clone();
         assert_eq!(kept["devices"].as_array().map(Vec::len), Some(1), "{kept}");
         assert_eq!((&kept["small"][0], &kept["large"][0]), (&1.into(), &2.into()), "{kept}");
         assert!(kept["cpu"].as_f64().is_some_and(|ns| ns > 0.0), "{kept}");
@@ -178,15 +178,37 @@ mod emulated {
             json(&output.stdout)["devices"][0]["on_device"].as_u64()
         };
         // As if: three to start and one each there, two each here. They meet at three; a third of more is the CPU's.
-        let choice = &mut profile["devices"][subject];
+        let choice = &mut profile["devices"][subject][0];
         (choice["small"], choice["large"]) = (serde_json::json!([1, 4.0]), serde_json::json!([2, 5.0]));
         choice["cpu"] = 2.0.into();
         place.put("no-profile.json", profile.to_string().as_bytes());
         assert_eq!((on_device(&names[..2]), on_device(&names)), (Some(0), Some(3)));
         // Another program on the device, another pace: whoever names a device gets it.
-        profile["devices"][subject]["devices"][0]["program"] = "another".into();
+        let measured = profile.clone();
+        profile["devices"][subject][0]["devices"][0]["program"] = "another".into();
         place.put("no-profile.json", profile.to_string().as_bytes());
         assert_eq!((on_device(&names[..2]), on_device(&names)), (Some(2), Some(4)));
+        // Two devices of which the second, a MiB smaller, was found to take three times as long: it gets a quarter of a batch,
+        // where half of it was its share before anybody knew.
+        let shares = || {
+            let args = ["--json", "--device", "emulated:2", "mayo", "verify", "--key", "pk.pem"];
+            let output = place.run(&[&args[..], &names].concat());
+            assert_eq!(code(&output), 0, "{}", stderr(&output));
+            let rows = json(&output.stdout)["devices"].clone();
+            [0, 1].map(|i| rows[i]["on_device"].as_u64())
+        };
+        assert_eq!(shares(), [Some(2), Some(2)]);
+        let mut profile = measured;
+        let mut first = profile["devices"][subject][0].clone();
+        (first["small"], first["large"]) = (serde_json::json!([1, 1.0]), serde_json::json!([2, 2.0]));
+        first["cpu"] = 1e9.into();
+        let mut second = first.clone();
+        (second["small"], second["large"]) = (serde_json::json!([1, 3.0]), serde_json::json!([2, 6.0]));
+        let memory = &mut second["devices"][0]["memory"];
+        *memory = memory.as_u64().map(|bytes| bytes - (1 << 20)).into();
+        profile["devices"][subject] = serde_json::json!([first, second]);
+        place.put("no-profile.json", profile.to_string().as_bytes());
+        assert_eq!(shares(), [Some(3), Some(1)]);
     }
 
     /// A sanitizer of this exit code when it is told to use that tool; else it runs what it is given.
@@ -231,6 +253,7 @@ mod emulated {
             "No verdict: the device is emulated",
             "Not told: an emulated device uses no energy",
             "agreement with the CPU, ",
+            "| secrets left in freed memory, MAYO-",
             "| memcheck, ",
             "| synccheck, ",
             "all at once in the ring's time",

@@ -30,12 +30,12 @@ impl FromStr for DeviceChoice {
     fn from_str(text: &str) -> Result<DeviceChoice, String> {
         let wrong = || {
             format!(
-                "'{text}' is no device: write none, cuda, or numbers as `lanework doctor` shows them (0 or 0,1)"
+                "'{text}' is no device: write none, cuda or all, or numbers as `lanework doctor` shows them (0 or 0,1)"
             )
         };
         match text {
             "none" => return Ok(DeviceChoice::None),
-            CUDA => return Ok(DeviceChoice::Cuda(Vec::new())),
+            CUDA | "all" => return Ok(DeviceChoice::Cuda(Vec::new())),
             "emulated" => return Ok(DeviceChoice::Emulated(1)),
             _ => {}
         }
@@ -112,9 +112,17 @@ impl DeviceChoice {
 
 #[cfg(feature = "emulated")]
 fn emulated(count: usize) -> Result<Vec<Device>, String> {
-    // With as much shared memory as sm_90 has, so that every form of a kernel runs.
-    let how = lanework_cuda::Emulation { shared_per_block: 227 << 10, ..Default::default() };
-    Ok((0..count).map(|_| Device::emulated(how).0).collect())
+    use lanework_cuda::Emulation;
+
+    // Each with another memory, so that a profile can tell them apart, and with what was left in it, as a driver gives it out; and with as much
+    // shared memory as sm_90 has, so that every form of a kernel runs.
+    let how = |i: usize| Emulation {
+        memory: (1 << 30) - ((i as u64) << 20),
+        recycles: true,
+        shared_per_block: 227 << 10,
+        ..Emulation::default()
+    };
+    Ok((0..count).map(|i| Device::emulated(how(i)).0).collect())
 }
 
 #[cfg(not(feature = "emulated"))]
@@ -139,6 +147,7 @@ mod tests {
             assert_eq!(text.parse(), Ok(choice.clone()), "{text}");
             assert_eq!(choice.to_string().parse(), Ok(choice), "{text}");
         }
+        assert_eq!("all".parse(), Ok(DeviceChoice::Cuda(vec![])));
         for text in ["", "gpu", "0,", "0,0", "-1", "emulated:0", "emulated:99"] {
             let why = text.parse::<DeviceChoice>().unwrap_err();
             assert!(why.contains(text) && why.contains("doctor"), "{why}");

@@ -11,7 +11,7 @@ use lanework_mayo::{Engine, Error, Params, PublicKey, SecretKey, Signature};
 use lanework_subjects::mayo::{Operation, path};
 
 use crate::outcome::Failure;
-use crate::tune::{DeviceChoice, DevicePrint};
+use crate::tune::{DeviceChoices, DevicePrint, DeviceUse};
 use crate::ui::Session;
 
 /// Files that are held in memory together.
@@ -23,8 +23,8 @@ const SPOT_CHECK: usize = 256;
 pub(super) struct Devices {
     fleet: Fleet,
     done: Vec<Tally>,
-    /// What `tune` found for these very devices, by subject.
-    tuned: BTreeMap<String, DeviceChoice>,
+    /// What `tune` found for these devices, by subject.
+    tuned: BTreeMap<String, DeviceUse>,
 }
 
 /// Whoever names a device gets it, however small the batch, as long as nothing is known of its pace.
@@ -40,15 +40,22 @@ impl Devices {
             lanework_subjects::mayo::cuda::fleet(&session.context, cpu).map_err(Failure::unavailable)?;
         let here = DevicePrint::of(fleet.gpus().iter().map(|gpu| gpu.device().card()));
         let profile = session.profile.as_ref().ok().and_then(Option::as_ref);
-        let tuned = profile.into_iter().flat_map(|p| &p.devices).filter(|(_, choice)| choice.devices == here);
-        let tuned = tuned.map(|(path, choice)| (path.clone(), choice.clone())).collect();
+        let used = |(path, choices): (&String, &DeviceChoices)| {
+            choices.used(&here, UNTUNED).map(|used| (path.clone(), used))
+        };
+        let tuned = profile.into_iter().flat_map(|p| &p.devices).filter_map(used).collect();
         Ok(Some(Devices { done: vec![Tally::default(); fleet.gpus().len()], fleet, tuned }))
     }
 
     /// Uses the devices as was found best for an operation.
     fn set(&mut self, params: Option<&Params>, operation: Operation) {
         let choice = params.and_then(|p| self.tuned.get(&path(p, operation)));
-        self.fleet.set_options(choice.map_or(UNTUNED, |choice| choice.options(UNTUNED)));
+        self.fleet.set_options(choice.map_or(UNTUNED, |choice| choice.options));
+        // As many as there are devices, as they were found for these.
+        let weights = choice.and_then(|choice| choice.weights.as_deref());
+        if weights.is_none_or(|weights| self.fleet.set_weights(weights).is_err()) {
+            self.fleet.reset_weights();
+        }
     }
 
     fn keep<T>(&mut self, made: Result<(Vec<T>, Vec<Tally>), Error>) -> Result<Vec<T>, Error> {

@@ -50,6 +50,82 @@ enum Expanded {
     Fused,
 }
 
+/// What was found for one subject, by the devices that it was found on: each alone, and several together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "OneOrMany")]
+pub(crate) struct DeviceChoices(Vec<DeviceChoice>);
+
+/// As profiles have it: one choice stood alone before there could be several.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(DeviceChoice),
+    Many(Vec<DeviceChoice>),
+}
+
+impl From<OneOrMany> for DeviceChoices {
+    fn from(found: OneOrMany) -> DeviceChoices {
+        match found {
+            OneOrMany::One(choice) => DeviceChoices(vec![choice]),
+            OneOrMany::Many(choices) => DeviceChoices(choices),
+        }
+    }
+}
+
+/// Choices that are kept for one subject; the oldest goes.
+const KEPT: usize = 16;
+
+/// How devices are used together.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DeviceUse {
+    /// Chunks, ring, break-even and the CPU's share.
+    pub(crate) options: Options,
+    /// Each device's share by its own measured rate; none where one of them has not been measured alone.
+    pub(crate) weights: Option<Vec<f64>>,
+}
+
+impl DeviceChoices {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What was found on these very devices.
+    pub(crate) fn of(&self, devices: &[DevicePrint]) -> Option<&DeviceChoice> {
+        self.0.iter().find(|choice| choice.devices == devices)
+    }
+
+    /// Keeps a choice in the place of an older one for the same devices.
+    pub(crate) fn keep(&mut self, choice: DeviceChoice) {
+        self.forget(&choice.devices);
+        if self.0.len() >= KEPT {
+            self.0.remove(0);
+        }
+        self.0.push(choice);
+    }
+
+    /// Drops what was found on these devices.
+    pub(crate) fn forget(&mut self, devices: &[DevicePrint]) {
+        self.0.retain(|choice| choice.devices != devices);
+    }
+
+    /// How these devices are used, as far as it is known: as they were measured together, else as their own paces add up.
+    pub(crate) fn used(&self, devices: &[DevicePrint], options: Options) -> Option<DeviceUse> {
+        let alone: Option<Vec<&DeviceChoice>> =
+            devices.iter().map(|one| self.of(std::slice::from_ref(one))).collect();
+        let alone = alone.filter(|alone| !alone.is_empty());
+        let paces: Option<Vec<Pace>> = alone.as_ref().map(|all| all.iter().map(|c| c.pace()).collect());
+        let options = match (self.of(devices), &alone, &paces) {
+            (Some(choice), ..) => choice.options(options),
+            // A fleet has one chunk and one ring: the first device's.
+            (None, Some(alone), Some(paces)) => {
+                Pace::together(paces)?.picked(alone[0].options(options), true)
+            }
+            _ => return None,
+        };
+        Some(DeviceUse { options, weights: paces.map(|paces| Pace::weights(&paces)) })
+    }
+}
+
 impl DevicePrint {
     /// Of the devices of these cards.
     pub(crate) fn of<'a>(cards: impl IntoIterator<Item = &'a Card>) -> Vec<DevicePrint> {
@@ -205,6 +281,54 @@ mod tests {
         let text = serde_json::to_string(&choice).expect("JSON").replace(",\"bits\":true", "");
         let old: DeviceChoice = serde_json::from_str(&text).expect("as it was");
         assert_eq!(old.options(Options::default()).multiply, Multiply::Masks);
+    }
+
+    fn print(name: &str) -> DevicePrint {
+        DevicePrint {
+            name: name.to_owned(),
+            multiprocessors: 4,
+            memory: 1,
+            driver: (13, 0),
+            program: String::new(),
+        }
+    }
+
+    #[test]
+    fn devices_share_by_the_rates_that_each_was_measured_at() {
+        let (fast, slow) = ([print("fast")], [print("slow")]);
+        let both = [print("fast"), print("slow")];
+        let mut choices = DeviceChoices::default();
+        let choice = chosen(&rows()).expect("every time is there");
+        assert_eq!(choices.used(&both, Options::default()), None);
+        choices.keep(DeviceChoice { devices: fast.to_vec(), ..choice.clone() });
+        assert_eq!(choices.used(&both, Options::default()), None, "nothing is known of the other");
+        let (small, large) = ((64, 6400.0 + 64.0 * 300.0), (8192, 6400.0 + 8192.0 * 300.0));
+        choices.keep(DeviceChoice { devices: slow.to_vec(), small, large, ..choice.clone() });
+        let used = choices.used(&both, Options::default()).expect("both are known");
+        let weights = used.weights.clone().expect("both are known");
+        assert!((weights[0] / weights[1] - 3.0).abs() < 1e-6, "{weights:?}");
+        // 75 ns each together: 6400 / (250 - 75), and 75 of 325.
+        assert_eq!(used.options.break_even, 37);
+        assert!((used.options.cpu_share - 75.0 / 325.0).abs() < 1e-6, "{used:?}");
+        // In the other order the other way round.
+        let other = [print("slow"), print("fast")];
+        let turned = choices.used(&other, Options::default()).and_then(|u| u.weights).expect("known");
+        assert_eq!(turned, [weights[1], weights[0]]);
+        // What they were measured at together comes before sums, and each one's rate still says how they share.
+        choices.keep(DeviceChoice { devices: both.to_vec(), chunk: 77, ..choice.clone() });
+        let used = choices.used(&both, Options::default()).expect("known");
+        assert_eq!((used.options.chunk, used.options.break_even, used.weights), (77, 43, Some(weights)));
+        // A newer choice takes the place of an older one; a profile with one alone is still read.
+        choices.keep(DeviceChoice { devices: slow.to_vec(), ..choice.clone() });
+        assert_eq!(choices.0.len(), 3);
+        let even = choices.used(&both, Options::default()).and_then(|u| u.weights).expect("known");
+        assert_eq!(even[0], even[1]);
+        choices.forget(&slow);
+        assert_eq!(choices.used(&both, Options::default()).and_then(|u| u.weights), None);
+        let text = serde_json::to_string(&choice).expect("JSON");
+        assert_eq!(serde_json::from_str::<DeviceChoices>(&text).expect("one").0, [choice]);
+        let text = serde_json::to_string(&choices).expect("JSON");
+        assert_eq!(serde_json::from_str::<DeviceChoices>(&text).expect("many"), choices);
     }
 
     #[test]

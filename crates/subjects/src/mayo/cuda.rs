@@ -149,6 +149,12 @@ pub(super) fn check(
     }
 }
 
+/// Whether `params` leaves secrets in memory that this device has freed. Nobody else may hold the device.
+#[must_use]
+pub fn secrets_left(device: lanework_cuda::Device, cpu: Engine, params: &'static Params) -> GateRow {
+    row(lanework_mayo::cuda::secrets_left(device, cpu, params))
+}
+
 /// The same rows for a gate, quickly: where there is no device there is none of its variants either.
 #[must_use]
 pub fn gate_rows(context: &Context, params: &'static Params) -> Vec<GateRow> {

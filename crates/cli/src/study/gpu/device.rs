@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use lanework_cuda::Energy;
 use lanework_lab::gate::GateRow;
-use lanework_mayo::Params;
 use lanework_mayo::cuda::{Fleet, bytes_in_flight};
+use lanework_mayo::{Engine, Params};
 use lanework_subjects::mayo::Operation;
 use lanework_subjects::mayo::cuda::{Batch, How};
 use lanework_subjects::{Context, Depth};
@@ -34,8 +34,8 @@ pub(super) struct Joules {
     pub(super) watts: f64,
 }
 
-/// Holds every set against the published answers and the CPU; the rows of devices alone.
-pub(super) fn check(context: &Context, sets: &[&'static Params], full: bool) -> Vec<GateRow> {
+/// Holds every set against the published answers and the CPU, and searches for secrets in freed memory; the rows of devices alone.
+pub(super) fn check(context: &Context, sets: &[&'static Params], engine: Engine, full: bool) -> Vec<GateRow> {
     let mut rows = Vec::new();
     for params in sets {
         let pattern = format!("mayo/{}", params.path());
@@ -44,6 +44,11 @@ pub(super) fn check(context: &Context, sets: &[&'static Params], full: bool) -> 
             let all = lanework_subjects::check(context, &pattern, *depth, &mut |_| {});
             rows.extend(all.into_iter().filter(|row| row.backend == context.device.name()));
         }
+    }
+    // One set speaks for all: what is freed is the same for each but in size. Nobody else holds a device by now.
+    let devices = context.device.open().unwrap_or_default();
+    for (device, params) in devices.into_iter().zip(std::iter::repeat(sets.first())) {
+        rows.extend(params.map(|params| lanework_subjects::mayo::cuda::secrets_left(device, engine, params)));
     }
     rows
 }

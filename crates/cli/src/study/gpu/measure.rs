@@ -142,7 +142,7 @@ pub(super) fn measure(session: &Session, name: &str, plan: &Plan, full: bool) ->
     if missing.is_none() {
         let round2 = Params::all().filter(|p| p.round == Round::Two && !emulated);
         let sets: Vec<&'static Params> = params.iter().copied().chain(round2).collect();
-        checks = device::check(&session.context, &sets, !emulated);
+        checks = device::check(&session.context, &sets, engine, !emulated);
         checks.extend(sanitizer::check(&session, &sweep.sanitized().map_err(Failure::input)?, emulated)?);
         if let Some(row) = checks.iter().find(|row| row.failed > 0) {
             return Err(Failure::refused(format!("{} on {}: {}", row.what, row.backend, row.why)));
