@@ -86,11 +86,29 @@ pub(super) fn guard(i: &Instruction) -> Guard {
     }
 }
 
-/// What may be in a cell when the instruction reads it.
+/// The fact without which a comparison's operands have no say: it is joined to a predicate by "and", which must be true for that, or
+/// by "or", which must be false.
+fn joined(i: &Instruction) -> Option<Fact> {
+    let how = match (i.has("AND"), i.has("OR")) {
+        (true, false) => true,
+        (false, true) => false,
+        _ => return None,
+    };
+    // Two results, two operands, and the predicate; with another one behind, it is of wider numbers.
+    match (i.root.as_str(), i.operands.as_slice()) {
+        ("ISETP", [_, _, _, _, last]) if !i.has("EX") => match last.value.as_slice() {
+            [cell] if predicate(*cell) => Some((*cell, how != last.text.starts_with('!'))),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What may be in a cell when the instruction reads it, if it has a say in what comes of it.
 pub(super) fn read(i: &Instruction, cell: Cell, state: &State) -> Value {
     match guard(i) {
         Guard::If(fact) => state.get(cell, Some(fact)),
-        Guard::Always | Guard::Never => state.get(cell, None),
+        Guard::Always | Guard::Never => state.get(cell, joined(i).filter(|fact| fact.0 != cell)),
     }
 }
 

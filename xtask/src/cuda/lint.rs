@@ -489,6 +489,31 @@ mod tests {
     }
 
     #[test]
+    fn a_comparison_looks_where_the_predicate_joined_to_it_lets_it() {
+        let load = "LDG.E R4, desc[UR4][R2.64]";
+        let of = |write: &str, test: &str| code(&[load, write, test, "@P2 BRA 0x0", "EXIT"]).refusals.len();
+        let under = "@!P1 MOV R4, 0x1";
+        // What stands in R4 where P1 is true is a secret, and there "and" is false and "or" is true whatever it is.
+        assert_eq!(of(under, "ISETP.EQ.AND P2, PT, R4, RZ, !P1"), 0);
+        assert_eq!(of(under, "ISETP.EQ.OR P2, PT, RZ, R4, P1"), 0);
+        for other in [
+            "ISETP.EQ.AND P2, PT, R4, RZ, P1",
+            "ISETP.EQ.OR P2, PT, R4, RZ, !P1",
+            "ISETP.EQ.XOR P2, PT, R4, RZ, !P1",
+            "ISETP.EQ.AND P2, PT, R4, RZ, !P3",
+            "ISETP.EQ.AND P2, PT, R4, RZ, PT",
+            "ISETP.EQ.AND.EX P2, PT, R4, RZ, PT, !P1",
+        ] {
+            assert_eq!(of(under, other), 1, "{other}");
+        }
+        assert_eq!(of("@P1 MOV R4, 0x1", "ISETP.EQ.AND P2, PT, R4, RZ, !P1"), 1);
+        // A predicate that is a secret itself lets nothing pass.
+        let secret =
+            ["ISETP.NE.AND P1, PT, R4, RZ, PT", "@!P1 MOV R4, 0x1", "ISETP.EQ.AND P2, PT, R4, RZ, !P1"];
+        assert_eq!(code(&[&[load][..], &secret, &["@P2 BRA 0x0", "EXIT"]].concat()).refusals.len(), 1);
+    }
+
+    #[test]
     fn what_is_not_known_and_jumps_through_registers_are_refused() {
         for line in [
             "DADD R0, R2, R4",
