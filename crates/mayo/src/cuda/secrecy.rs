@@ -94,6 +94,44 @@ fn no_branch_and_no_address_in_a_kernel_depends_on_a_secret() {
     assert!(!said.contains("=="), "memcheck complains outside of the operations:\n{said}");
 }
 
+/// With as much shared memory as sm_90 has, so that all fit.
+fn large() -> Emulation {
+    Emulation { multiprocessors: 1, shared_per_block: 227 << 10, ..Emulation::default() }
+}
+
+/// The same device with the kernels that make their matrices themselves, which need no self-test either.
+fn fused(gpu: &Gpu, params: &'static Params) -> Gpu {
+    let mut gpu = gpu.with(Options { expand: Expand::Fused, ..OPTIONS });
+    gpu.fused[params.index()] = OnceLock::from(Ok(()));
+    gpu
+}
+
+#[test]
+fn kernels_that_make_their_matrices_themselves_keep_secrets_too() {
+    const THIS: &str = "cuda::secrecy::kernels_that_make_their_matrices_themselves_keep_secrets_too";
+    // With a linear term and without one.
+    let sets = [Params::of(Round::Three, Set::Mayo1), Params::of(Round::Two, Set::Mayo2)];
+    if running() {
+        let (device, control) = Device::emulated(large());
+        for params in sets {
+            operate(&fused(&kernels(&device, params, None), params), params, &params.name());
+        }
+        for name in ["mayo_fused_keygen", "mayo_fused_sign", "mayo_fused_verify"] {
+            assert!(control.launched().iter().any(|l| l.kernel.starts_with(name)), "{name} ran");
+        }
+        return;
+    }
+    let Some(said) = judged(THIS) else { return };
+    for params in sets {
+        for operation in OPERATIONS {
+            let headline = format!("## {}, {operation}", params.name());
+            let section = Section::of(&said, &headline);
+            assert!(section.is_silent(), "{headline}\n{}", section.shortened(".cuh"));
+        }
+    }
+    assert!(!said.contains("=="), "memcheck complains outside of the operations:\n{said}");
+}
+
 /// A device whose kernels for one set need no self-test, with a leak in one of them.
 fn kernels(device: &Device, params: &'static Params, planted: Option<&str>) -> Gpu {
     let mut kernels = Kernels::new(&device.module(&IMAGE).unwrap(), params).unwrap();
@@ -110,12 +148,17 @@ fn planted_leaks_in_kernels_are_found_and_named() {
     const THIS: &str = "cuda::secrecy::planted_leaks_in_kernels_are_found_and_named";
     // The set that `planted_emulated.cpp` stamps.
     let params = Params::of(Round::Two, Set::Mayo2);
-    let plants =
-        [("draw", ADDRESS, "hash.cuh:"), ("sign", BRANCH, "products.cuh:"), ("solve", BRANCH, "solve.cuh:")];
+    let plants = [
+        ("draw", ADDRESS, "hash.cuh:"),
+        ("sign", BRANCH, "products.cuh:"),
+        ("solve", BRANCH, "solve.cuh:"),
+        ("fused_sign", BRANCH, "fused.cuh:"),
+    ];
     if running() {
-        let (device, _) = Device::emulated(Emulation { multiprocessors: 1, ..Emulation::default() });
+        let (device, _) = Device::emulated(large());
         for (name, ..) in plants {
-            operate(&kernels(&device, params, Some(name)), params, name);
+            let gpu = kernels(&device, params, Some(name));
+            operate(&if name.starts_with("fused") { fused(&gpu, params) } else { gpu }, params, name);
         }
         return;
     }

@@ -26,7 +26,7 @@ pub enum Expand {
 #[derive(Debug)]
 pub(crate) struct Fused {
     keygen: Kernel,
-    sign: Kernel,
+    pub(super) sign: Kernel,
     verify: Kernel,
 }
 

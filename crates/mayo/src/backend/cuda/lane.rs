@@ -87,6 +87,7 @@ impl Kernels {
         match name {
             "draw" => self.draw = kernel,
             "sign" => self.sign = kernel,
+            "fused_sign" => self.fused.sign = kernel,
             "solve" => self.solve = kernel,
             _ => return Err(Error::Shape(format!("nothing is planted in {name}"))),
         }

@@ -24,6 +24,8 @@ volatile uint32_t lanework_mayo_planted;
 
 #include "products.cuh"
 
+#include "fused.cuh"
+
 #include "whip.cuh"
 
 #include "solve.cuh"
@@ -41,4 +43,10 @@ KERNEL planted_solve(const u32 *list, const u32 *keys, const u32 *u, const u32 *
     Solve<Set5>::run(list, keys, u, m, targets, hashes, drawn, salts, signatures, flags);
 }
 
-LW_KERNELS(lanework_mayo_planted_kernels, LW_KERNEL(planted_draw), LW_KERNEL(planted_sign), LW_KERNEL(planted_solve))
+KERNEL planted_fused_sign(u32 count, const u32 *list, const u32 *schedules, const u32 *lambda, const u8 *hashes, const u8 *drawn, u32 *u,
+                          u32 *m) {
+    Whole<Set5>::sign(count, list, schedules, lambda, hashes, drawn, u, m);
+}
+
+LW_KERNELS(lanework_mayo_planted_kernels, LW_KERNEL(planted_draw), LW_KERNEL(planted_sign), LW_KERNEL(planted_fused_sign),
+           LW_KERNEL(planted_solve))
