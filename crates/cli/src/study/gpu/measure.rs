@@ -12,7 +12,7 @@ use lanework_subjects::study::mayo_gpu::{ALL, ONE, path};
 
 use super::super::mayo::phases::{self, Profile};
 use super::device::{self, Joules, Memory};
-use super::figures::{Figures, WHOLE};
+use super::figures::{Best, Figures, WHOLE};
 use super::original::{Plan, Sweep};
 use super::sanitizer;
 use super::threads::Baseline;
@@ -204,7 +204,7 @@ fn joules(session: &Session, measured: &Measured) -> Result<Vec<Joules>, String>
     let mut all = Vec::new();
     for params in &measured.params {
         for operation in WHOLE {
-            let Some((batch, _)) = figures.best(params, operation) else { continue };
+            let Some(Best { batch, .. }) = figures.best(params, operation) else { continue };
             let seconds = measured.sweep.joules_seconds;
             all.push(device::joules(&session.context, params, operation, batch, seconds)?);
         }

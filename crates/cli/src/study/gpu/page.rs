@@ -145,7 +145,7 @@ fn whole(plan: &Plan, measured: &Measured) -> String {
     };
     let on_one = |p: &Params| figures.whole(|op| figures.ns(p, op, ONE));
     let on_all = |p: &Params| figures.whole(|op| figures.all_cores(p, op));
-    let on_gpu = |p: &Params| figures.whole(|op| figures.best(p, op).map(|b| b.1));
+    let on_gpu = |p: &Params| figures.whole(|op| figures.best(p, op).map(|b| b.ns));
     let published = plan.original.shape();
     let first = measured.sweep.batches.first().copied().unwrap_or(1);
     let rows = vec![
@@ -183,7 +183,10 @@ fn whole(plan: &Plan, measured: &Measured) -> String {
             )
         }),
         row("latency here, best batches", &|_, p| {
-            cell(p.and_then(|p| figures.latency_ms(|op| figures.best(p, op))), |ms| format!("{ms:.3}"))
+            cell(
+                p.and_then(|p| figures.latency_ms(|op| figures.best(p, op).map(|b| (b.batch, b.ns)))),
+                |ms| format!("{ms:.3}"),
+            )
         }),
         row(&format!("latency here, batches of {first}"), &|_, p| {
             let of = |p: &Params| figures.latency_ms(|op| Some((first, figures.at(p, op, first)?)));
@@ -206,14 +209,14 @@ fn operations(measured: &Measured) -> String {
     let rows: Vec<Vec<String>> = pairs(measured)
         .map(|(p, o)| {
             let best = figures.best(p, o);
-            let row = best.and_then(|(batch, _)| figures.row(p, o, &figures.name(batch)));
-            let all = figures.all_cores(p, o).zip(best).map(|(all, best)| all / best.1);
+            let row = best.and_then(|b| figures.row(p, o, &format!("{}{}", figures.name(b.batch), b.form)));
+            let all = figures.all_cores(p, o).zip(best).map(|(all, best)| all / best.ns);
             vec![
                 format!("{} {}", p.name(), o.name()),
                 thousands(figures.ns(p, o, ONE)),
                 thousands(figures.ns(p, o, ALL)),
-                thousands(best.map(|b| b.1)),
-                best.map_or_else(|| NONE.to_owned(), |b| b.0.to_string()),
+                thousands(best.map(|b| b.ns)),
+                best.map_or_else(|| NONE.to_owned(), |b| format!("{}{}", b.batch, b.form)),
                 row.map_or_else(|| NONE.to_owned(), |r| format!("{:.1} ({})", r.ratio, r.verdict)),
                 cell(all, times),
             ]

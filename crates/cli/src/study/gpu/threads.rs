@@ -77,7 +77,7 @@ pub(super) fn advantage(measured: &Measured, params: &Params) -> Option<f64> {
     let figures = measured.figures();
     let (_, best) = of(measured, params)?.best()?;
     (measured.cards.len() == 1).then_some(())?;
-    Some(figures.whole(|o| figures.best(params, o).map(|b| b.1))? / best)
+    Some(figures.whole(|o| figures.best(params, o).map(|b| b.ns))? / best)
 }
 
 /// The same for every set that has it.

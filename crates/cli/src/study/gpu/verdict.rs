@@ -66,7 +66,7 @@ fn found(plan: &Plan, measured: &Measured) -> Vec<String> {
         }
         lines.extend(threads::verdict(measured, params, original.shape()));
         let (Some(gpu), Some(all)) = (
-            figures.whole(|o| figures.best(params, o).map(|b| b.1)),
+            figures.whole(|o| figures.best(params, o).map(|b| b.ns)),
             figures.whole(|o| figures.all_cores(params, o)),
         ) else {
             continue;
