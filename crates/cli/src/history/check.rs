@@ -37,6 +37,12 @@ pub(crate) struct CheckArgs {
 /// How a suspicion was raced again: by two executables.
 const IN_PAIRS: &str = "both executables in pairs";
 
+/// Whether it is slower again. Both executables in pairs are judged by their interval alone; a race against the baseline is another run,
+/// which may be off by what no interval of one run holds, so that it must show half of what was suspected at least.
+fn bears_out(suspected: f64, in_pairs: bool, step: &Step) -> bool {
+    step.verdict == Verdict::Slower && (in_pairs || step.factor.ln() <= suspected.ln() / 2.0)
+}
+
 /// A suspicion and what became of it.
 struct Case {
     change: Change,
@@ -45,12 +51,9 @@ struct Case {
 }
 
 impl Case {
-    /// Slower again. Both executables in pairs are judged by their interval alone; a race against the baseline is another run, which
-    /// may be off by what no interval of one run holds, so that it must show half of what was suspected at least.
     fn is_regression(&self) -> bool {
-        let Ok((how, step)) = &self.again else { return false };
-        let half = self.change.against_baseline.factor.ln() / 2.0;
-        step.verdict == Verdict::Slower && (*how == IN_PAIRS || step.factor.ln() <= half)
+        let suspected = self.change.against_baseline.factor;
+        matches!(&self.again, Ok((how, step)) if bears_out(suspected, *how == IN_PAIRS, step))
     }
 
     fn told(&self) -> String {
@@ -184,4 +187,22 @@ fn against_old(session: &Session, old: &Path, effort: &Effort, change: &Change) 
     let plan = Plan { budget_ns: (effort.seconds * 1e9) as u64, ..Plan::default() };
     let row = binaries::race(&change.subject, &old, &new, &plan).map_err(|e| e.to_string())?;
     Ok(Step { factor: row.ratio, low: row.low, high: row.high, noise: row.noise, verdict: row.verdict })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_run_must_show_half_of_what_was_suspected() {
+        let step = |factor: f64, verdict| Step { factor, low: factor, high: factor, noise: 0.001, verdict };
+        let slower = |factor| step(factor, Verdict::Slower);
+        // A percent between two runs bears out no thousandfold loss, but one of two percent.
+        assert!(!bears_out(0.001, false, &slower(0.99)));
+        assert!(bears_out(0.98, false, &slower(0.989)) && bears_out(0.001, false, &slower(0.001)));
+        assert!(!bears_out(0.98, false, &slower(0.991)));
+        // Pairs have no such excuse.
+        assert!(bears_out(0.5, true, &slower(0.99)));
+        assert!(!bears_out(0.5, true, &step(0.4, Verdict::CannotTell)));
+    }
 }

@@ -109,7 +109,7 @@ impl Kernels {
 pub(super) fn said(device: &Device, kernel: &Kernel, words: usize) -> Result<Vec<u32>, Error> {
     let (stream, out) = (device.stream()?, device.buffer::<u32>(words)?);
     let grid = Grid { blocks: 1, threads: 1, shared: 0 };
-    // SAFETY: the two kernels of this kind take room for ten and for six words for each of eight sets, which callers ask for.
+    // SAFETY: the kernels of this kind take room for ten or for six words for each of eight sets, which callers ask for.
     unsafe { stream.launch(kernel, grid, args![&out])? };
     stream.get(&out, 0..words)
 }
