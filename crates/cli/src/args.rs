@@ -84,6 +84,9 @@ pub(crate) enum Command {
     /// The inner half of `check --leaks`, run under valgrind.
     #[command(name = "__memcheck", hide = true)]
     Memcheck(MemcheckArgs),
+    /// A second series of timings, started by `check --leaks`.
+    #[command(name = "__timing", hide = true)]
+    Timing(TimingArgs),
     /// The inner half of a race, started by bench.
     #[command(name = "__race", hide = true)]
     Race(RaceArgs),
@@ -136,6 +139,27 @@ pub(crate) struct MemcheckArgs {
     /// As for check.
     #[arg(default_value = "")]
     pub(crate) what: String,
+}
+
+/// `__timing`.
+#[derive(Debug, Args)]
+pub(crate) struct TimingArgs {
+    /// The operation's path, or planted/NAME.
+    pub(crate) what: String,
+    /// Its backend, or the planted leak's tier.
+    pub(crate) of: String,
+    /// Samples after which it ends.
+    #[arg(long)]
+    pub(crate) samples: u64,
+    /// Nanoseconds after which it ends.
+    #[arg(long)]
+    pub(crate) nanoseconds: u64,
+    /// Turns of the loop planted behind it.
+    #[arg(long)]
+    pub(crate) turns: u32,
+    /// What classes and cases are drawn with.
+    #[arg(long)]
+    pub(crate) seed: u64,
 }
 
 /// How long and how often races run.

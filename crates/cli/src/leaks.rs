@@ -1,12 +1,12 @@
 //! `lanework check --leaks`.
 #![forbid(unsafe_code)]
 
-use crate::args::{CheckArgs, MemcheckArgs};
+use crate::args::{CheckArgs, MemcheckArgs, TimingArgs};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(crate) use here::{gather, json, optimised, run, under_memcheck};
+pub(crate) use here::{gather, json, optimised, run, timing, under_memcheck};
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 pub(crate) fn run(_: &Session, _: &CheckArgs) -> Result<Outcome, Failure> {
@@ -18,15 +18,20 @@ pub(crate) fn under_memcheck(_: &Session, _: &MemcheckArgs) -> Result<Outcome, F
     Err(Failure::unavailable("leaks are looked for on Linux on x86-64 only"))
 }
 
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+pub(crate) fn timing(_: &Session, _: TimingArgs) -> Result<Outcome, Failure> {
+    Err(Failure::unavailable("leaks are looked for on Linux on x86-64 only"))
+}
+
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod here {
     use std::collections::{BTreeMap, BTreeSet};
     use std::time::Duration;
 
     use lanework_subjects::leaks::evidence::{Means, PlantedRow, Row};
-    use lanework_subjects::leaks::{self, Evidence, Request};
+    use lanework_subjects::leaks::{self, Children, Evidence, Request, TimingOrder};
 
-    use super::{CheckArgs, Failure, MemcheckArgs, Outcome, Session};
+    use super::{CheckArgs, Failure, MemcheckArgs, Outcome, Session, TimingArgs};
     use crate::args::MeansName;
 
     /// Refuses where nothing can be judged.
@@ -56,7 +61,9 @@ mod here {
         };
         let child = ["__memcheck".to_owned(), what.to_owned()];
         let valgrind = || leaks::run_under_valgrind(&child);
-        Ok(leaks::gather(&session.context, &request, &valgrind, &mut |piece| match piece {
+        let again = |order: &TimingOrder| leaks::run_again(&arguments(order));
+        let children = Children { valgrind: &valgrind, again: &again };
+        Ok(leaks::gather(&session.context, &request, &children, &mut |piece| match piece {
             Evidence::Operation(row) => session.say(line(row)),
             Evidence::Planted(row) => session.say(planted(row)),
         }))
@@ -94,6 +101,31 @@ mod here {
             }
         }
         Ok(Outcome::from_bool(failed == 0))
+    }
+
+    /// What the process is told that does a series again.
+    fn arguments(order: &TimingOrder) -> Vec<String> {
+        let TimingOrder { what, backend, samples, time, turns, seed } = order;
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let options = [
+            ("--samples", *samples),
+            ("--nanoseconds", nanoseconds),
+            ("--turns", u64::from(*turns)),
+            ("--seed", *seed),
+        ];
+        let options = options.into_iter().flat_map(|(name, value)| [name.to_owned(), value.to_string()]);
+        ["__timing", what, backend].map(str::to_owned).into_iter().chain(options).collect()
+    }
+
+    pub(crate) fn timing(session: &Session, args: TimingArgs) -> Result<Outcome, Failure> {
+        optimised()?;
+        let TimingArgs { what, of, samples, nanoseconds, turns, seed } = args;
+        let time = Duration::from_nanos(nanoseconds);
+        let order = TimingOrder { what, backend: of, samples, time, turns, seed };
+        crate::files::print(
+            leaks::timing_series(&session.context, &order).map_err(Failure::unavailable)?.as_bytes(),
+        )?;
+        Ok(Outcome::Yes)
     }
 
     pub(crate) fn under_memcheck(session: &Session, args: &MemcheckArgs) -> Result<Outcome, Failure> {
@@ -212,6 +244,28 @@ mod here {
                 extent: "5 secrets".into(),
                 unpromised: Vec::new(),
             }
+        }
+
+        #[test]
+        fn a_second_series_is_asked_for_in_full() {
+            use crate::args::{Cli, Command};
+            use clap::Parser;
+
+            let order = TimingOrder {
+                what: "magma/ctr".into(),
+                backend: "avx512".into(),
+                samples: 7,
+                time: Duration::from_secs(600),
+                turns: 5,
+                seed: u64::MAX,
+            };
+            let told = [vec!["lanework".to_owned()], arguments(&order)].concat();
+            let Some(Command::Timing(read)) = Cli::parse_from(told).command else {
+                panic!("another command")
+            };
+            assert_eq!((read.what.as_str(), read.of.as_str()), ("magma/ctr", "avx512"));
+            assert_eq!((read.samples, read.nanoseconds), (7, 600_000_000_000));
+            assert_eq!((read.turns, read.seed), (5, u64::MAX));
         }
 
         #[test]

@@ -87,6 +87,7 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
         }
         Some(Command::Man { out }) => files::man_pages(&Cli::command(), out.as_deref()),
         Some(Command::Memcheck(a)) => leaks::under_memcheck(&session, &a),
+        Some(Command::Timing(a)) => leaks::timing(&session, a),
         Some(Command::Race(a)) => bench::worker(&session, &a),
         #[cfg(feature = "study")]
         Some(Command::Workload(a)) => study::workload(&session, &a),

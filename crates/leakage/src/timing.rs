@@ -6,16 +6,24 @@
 //! moment, for code whose spread depends on its secret. The quantiles come from a first batch, which is not tested.
 //!
 //! A t above [`SUSPECT`] is suspicious and no proof: with a hundred tests for each of many operations some pass it by chance, or
-//! by something else on the machine. The whole is done again then, with new samples, and only what shows in the *same* test
-//! with the same sign again is a leak; or what passes twice that bound in any test of both.
+//! by something else on the machine. And a million samples show differences of a tick that are real and say nothing: where the
+//! fixed case and the others happen to lie in this process's memory. The whole is done again then, with new samples, in
+//! [`PROCESSES`] processes of their own, which lie elsewhere. Only what shows in the *same* test with the same sign in all of them
+//! is a leak; or what passes twice that bound in any test of each.
 #![forbid(unsafe_code)]
 
+mod again;
 mod measure;
 
-pub use measure::{Effort, Watched, judge, plants};
+pub use again::{Again, series, told};
+pub use measure::{Effort, judge, plants};
 
 /// What |t| must pass: a chance of 7 in a million for one test of sound code.
 pub const SUSPECT: f64 = 4.5;
+
+/// Processes that have to confirm a suspicion. Where something lies in memory gives a difference either sign: three pass one such
+/// case of eight, were it there each time.
+pub const PROCESSES: usize = 3;
 
 /// Beyond this in both series any two tests confirm each other.
 const CERTAIN: f64 = 10.0;
@@ -84,6 +92,13 @@ pub enum Which {
     Second,
 }
 
+impl Which {
+    /// All of them.
+    fn each() -> impl Iterator<Item = Which> {
+        [Which::All, Which::Second].into_iter().chain((0..CROPS).map(Which::Crop))
+    }
+}
+
 impl core::fmt::Display for Which {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
@@ -112,7 +127,7 @@ fn quantile_of(number: usize) -> f64 {
 
 /// All the tests of one series of times.
 #[derive(Clone, Debug)]
-pub struct Series {
+struct Series {
     /// Until the crops are known.
     first: Vec<f64>,
     first_batch: usize,
@@ -125,8 +140,7 @@ pub struct Series {
 
 impl Series {
     /// A series whose first `first_batch` samples set the crops.
-    #[must_use]
-    pub fn new(first_batch: usize) -> Series {
+    fn new(first_batch: usize) -> Series {
         Series {
             first: Vec::with_capacity(first_batch),
             first_batch,
@@ -139,7 +153,7 @@ impl Series {
     }
 
     /// Takes a sample of the random class or the fixed.
-    pub fn push(&mut self, random: bool, time: f64) {
+    fn push(&mut self, random: bool, time: f64) {
         if self.crops.is_empty() {
             self.first.push(time);
             if self.first.len() >= self.first_batch {
@@ -166,8 +180,7 @@ impl Series {
     }
 
     /// Samples tested.
-    #[must_use]
-    pub fn samples(&self) -> u64 {
+    fn samples(&self) -> u64 {
         self.samples
     }
 
@@ -180,35 +193,39 @@ impl Series {
     }
 
     /// What one test says.
-    #[must_use]
-    pub fn of(&self, which: Which) -> Largest {
+    fn of(&self, which: Which) -> Largest {
         let test = self.test(which);
         let [fixed, random] = &test.0;
         let relative = if random.mean == 0.0 { 0.0 } else { (fixed.mean - random.mean) / random.mean };
         Largest { which, t: test.t(), relative }
     }
 
+    /// What each test says, [`Which::All`] first.
+    fn tests(&self) -> Vec<Largest> {
+        Which::each().map(|which| self.of(which)).collect()
+    }
+
     /// The test with the largest |t|.
-    #[must_use]
-    pub fn largest(&self) -> Largest {
-        let tests = [Which::All, Which::Second].into_iter().chain((0..CROPS).map(Which::Crop));
-        let first = self.of(Which::All);
-        tests
-            .map(|which| self.of(which))
-            .fold(first, |most, one| if one.t.abs() > most.t.abs() { one } else { most })
+    fn largest(&self) -> Largest {
+        largest(&self.tests())
     }
 }
 
-/// Whether a second series confirms what a first one made suspicious.
-#[must_use]
-pub fn confirmed(first: &Largest, second: &Series) -> bool {
-    let again = second.of(first.which);
+/// The one with the largest |t|; a difference of 0 where there is none.
+fn largest(tests: &[Largest]) -> Largest {
+    let none = Largest { which: Which::All, t: 0.0, relative: 0.0 };
+    tests.iter().fold(none, |most, one| if one.t.abs() > most.t.abs() { *one } else { most })
+}
+
+/// Whether the tests of a second series confirm what a first one made suspicious.
+fn confirmed(first: &Largest, second: &[Largest]) -> bool {
+    let again = second.iter().find(|test| test.which == first.which);
     // Where the classes hardly overlap, a crop may hold one of them alone the next time.
-    let strongest = second.largest();
+    let strongest = largest(second);
     let agrees = |other: &Largest, least: f64| {
         first.t.abs() > least && other.t.abs() > least && other.t.signum() == first.t.signum()
     };
-    agrees(&again, SUSPECT) || agrees(&strongest, CERTAIN)
+    again.is_some_and(|again| agrees(again, SUSPECT)) || agrees(&strongest, CERTAIN)
 }
 
 #[cfg(test)]
@@ -254,7 +271,7 @@ mod tests {
             let largest = one.largest();
             suspicious += usize::from(largest.t.abs() > SUSPECT);
             assert!(
-                !confirmed(&largest, &series(2 * seed + 1, 60_000, |_, t| t)),
+                !confirmed(&largest, &series(2 * seed + 1, 60_000, |_, t| t).tests()),
                 "seed {seed}: {largest:?}"
             );
         }
@@ -268,7 +285,7 @@ mod tests {
         let (one, two) = (series(1, 100_000, leaky), series(2, 100_000, leaky));
         let largest = one.largest();
         assert!(largest.t < -SUSPECT && matches!(largest.which, Which::Crop(_)), "{largest:?}");
-        assert!(confirmed(&largest, &two));
+        assert!(confirmed(&largest, &two.tests()));
         assert!(one.of(Which::All).t.abs() < SUSPECT, "found without crops: the series is too easy");
         assert_eq!(one.samples(), 95_000);
     }
@@ -291,9 +308,9 @@ mod tests {
         let leaky = |random: bool, t: f64| if random { t + 1.0 } else { t };
         let largest = series(1, 60_000, leaky).largest();
         assert!(largest.t.abs() > SUSPECT);
-        assert!(!confirmed(&largest, &series(2, 60_000, |_, t| t)));
+        assert!(!confirmed(&largest, &series(2, 60_000, |_, t| t).tests()));
         // Nor what shows the other way round.
-        assert!(!confirmed(&largest, &series(2, 60_000, |random, t| leaky(!random, t))));
+        assert!(!confirmed(&largest, &series(2, 60_000, |random, t| leaky(!random, t)).tests()));
     }
 
     #[test]

@@ -3,18 +3,21 @@
 //! The delay function and its integers work on public numbers alone; they have a row that says so.
 #![forbid(unsafe_code)]
 
+use std::process::Stdio;
 use std::time::Duration;
 
+use lanework_cpu::Unavailable;
 use lanework_leakage::evidence::{Finding, Means, PlantedRow, Row, Subject};
 use lanework_leakage::judge::{self, Extent};
 use lanework_leakage::memcheck::make_secret;
 use lanework_leakage::plants::{self, ADDRESS, BRANCH, Gives, Plant};
-use lanework_leakage::timing::{self, Effort};
+use lanework_leakage::timing::{self, Again, Effort};
 use lanework_leakage::valgrind::{self, NotRun, Section, observe};
 
 use crate::{Context, selects};
 
 pub use lanework_leakage::evidence;
+pub use lanework_leakage::timing::Again as TimingOrder;
 
 /// What is judged where nothing is named: all of Magma, and MAYO's first set.
 pub const USUAL: [&str; 2] = ["mayo/round3/mayo1", "magma"];
@@ -55,12 +58,25 @@ pub enum Evidence {
     Planted(PlantedRow),
 }
 
-/// Gathers the evidence that was asked for, telling `progress` of each piece. `under_valgrind` runs [`under_memcheck`] in a
-/// child, and gives its standard error.
+/// What evidence needs other processes for.
+pub struct Children<'a> {
+    /// Runs [`under_memcheck`] under valgrind, and gives its standard error.
+    pub valgrind: &'a dyn Fn() -> Result<String, NotRun>,
+    /// Runs [`timing_series`], and gives its standard output.
+    pub again: &'a dyn Fn(&Again) -> Result<String, String>,
+}
+
+impl core::fmt::Debug for Children<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Children").finish_non_exhaustive()
+    }
+}
+
+/// Gathers the evidence that was asked for, telling `progress` of each piece.
 pub fn gather(
     context: &Context,
     request: &Request,
-    under_valgrind: &dyn Fn() -> Result<String, NotRun>,
+    children: &Children<'_>,
     progress: &mut dyn FnMut(&Evidence),
 ) -> Vec<Evidence> {
     let mut all = Vec::new();
@@ -70,7 +86,7 @@ pub fn gather(
     };
     let has = |means| request.means.contains(&means);
     let extent = Extent::default();
-    let said = has(Means::Valgrind).then(under_valgrind);
+    let said = has(Means::Valgrind).then(children.valgrind);
     if has(Means::Traced) {
         judge::traced_plants(extent).into_iter().for_each(|row| tell(Evidence::Planted(row)));
     }
@@ -82,7 +98,8 @@ pub fn gather(
     }
     if has(Means::Timing) {
         let effort = request.effort();
-        timing::plants(effort, request.seed).into_iter().for_each(|row| tell(Evidence::Planted(row)));
+        let rows = timing::plants(effort, request.seed, children.again);
+        rows.into_iter().for_each(|row| tell(Evidence::Planted(row)));
     }
     for (what, why) in
         [("vdf", "all numbers of the delay function are public"), ("integer", "so are its integers")]
@@ -102,9 +119,7 @@ pub fn gather(
         let rows = lanework_magma::leaks::memcheck_rows(&context.cpu, &wanted, said);
         rows.into_iter().for_each(|row| tell(Evidence::Operation(required(context, row))));
     }
-    let mut subjects = lanework_mayo::leaks::subjects(&context.cpu, &wanted);
-    subjects.extend(lanework_magma::leaks::subjects(&context.cpu, &wanted));
-    for (path, subject) in subjects {
+    for (path, subject) in subjects(context, &wanted) {
         for means in &request.means {
             let found = match (&subject, means) {
                 (_, Means::Valgrind) => continue,
@@ -114,7 +129,9 @@ pub fn gather(
                 }
                 (Ok(subject), Means::Traced) => judge::traced(subject, extent),
                 (Ok(subject), Means::Instructions) => judge::instructions(subject, extent),
-                (Ok(subject), Means::Timing) => timed(subject, request),
+                (Ok(subject), Means::Timing) => {
+                    timing::judge(subject, request.effort(), request.seed, children.again)
+                }
             };
             tell(Evidence::Operation(found));
         }
@@ -122,8 +139,20 @@ pub fn gather(
     all
 }
 
-fn timed(subject: &Subject, request: &Request) -> Row {
-    timing::judge(subject, request.effort(), request.seed)
+/// What there is to judge: paths with the operations, or with backends that are not here.
+fn subjects(context: &Context, wanted: &dyn Fn(&str) -> bool) -> Vec<(String, Result<Subject, Unavailable>)> {
+    let mut all = lanework_mayo::leaks::subjects(&context.cpu, wanted);
+    all.extend(lanework_magma::leaks::subjects(&context.cpu, wanted));
+    all
+}
+
+/// What a child does that was asked for one series of timings, and what it prints.
+///
+/// # Errors
+/// In words, where there is no such operation or planted leak.
+pub fn timing_series(context: &Context, again: &Again) -> Result<String, String> {
+    let all = || subjects(context, &|path| path == again.what).into_iter();
+    timing::series(again, || all().find_map(|(_, s)| s.ok().filter(|s| s.backend == again.backend)))
 }
 
 fn row(what: String, backend: &str, means: Means, finding: Finding) -> Row {
@@ -185,6 +214,21 @@ fn planted_under_memcheck(said: &str) -> Vec<PlantedRow> {
         PlantedRow { tier: plant.tier, plant: plant.function, means: Means::Valgrind, sound, right, said }
     };
     judged.map(judge).collect()
+}
+
+/// Runs this program's hidden command, and gives its standard output.
+///
+/// # Errors
+/// In words: there is no such file, or what it said when it failed.
+pub fn run_again(arguments: &[String]) -> Result<String, String> {
+    let this = std::env::current_exe().map_err(|e| format!("this program has no file: {e}"))?;
+    let done = std::process::Command::new(this).args(arguments).stdin(Stdio::null()).output();
+    let done = done.map_err(|e| format!("a process for a second series could not be started: {e}"))?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if done.status.success() {
+        return Ok(said(&done.stdout));
+    }
+    Err(format!("a process for a second series ended with {}: {}", done.status, said(&done.stderr).trim()))
 }
 
 /// Runs this program's hidden command under valgrind.

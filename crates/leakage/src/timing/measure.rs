@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Largest, SUSPECT, Series, confirmed};
+use super::again::{Again, told};
+use super::{Largest, PROCESSES, SUSPECT, Series, confirmed};
 use crate::evidence::{Finding, Job, Means, PlantedRow, Row, Subject};
 use crate::plants::{self, popcount_turns};
 use crate::sys::clock::ticks;
@@ -35,9 +36,9 @@ impl Effort {
         if one < Effort::SHORT { (self.samples, self.patience) } else { (u64::MAX, self.time) }
     }
 
-    /// A fifth of it.
+    /// A tenth of it.
     fn less(&self) -> Effort {
-        Effort { samples: self.samples / 5, time: self.time / 5, patience: self.patience / 5 }
+        Effort { samples: self.samples / 10, time: self.time / 10, patience: self.patience / 10 }
     }
 }
 
@@ -55,7 +56,7 @@ const FEWEST: u64 = 2000;
 
 /// Random numbers that decide on classes and cases; fixed seeds would let an effect of the order repeat.
 #[derive(Debug)]
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
     fn next(&mut self) -> u64 {
@@ -69,28 +70,21 @@ impl Dice {
 }
 
 /// What is timed: a case's preparation, and the operation.
-pub struct Watched<'a> {
-    cases: usize,
-    prepare: Box<dyn Fn(usize) -> Box<dyn Job> + 'a>,
+pub(super) struct Watched<'a> {
+    subject: &'a Subject,
     /// Turns of a loop planted behind the operation, for every bit that is set in the secret's first byte.
     turns: u32,
 }
 
-impl core::fmt::Debug for Watched<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Watched").field("turns", &self.turns).finish_non_exhaustive()
-    }
-}
-
 impl Watched<'_> {
     /// A subject, with a loop behind it of as many turns for each bit of the first byte of the secret.
-    fn of(subject: &Subject, turns: u32) -> Watched<'_> {
-        Watched { cases: subject.cases, prepare: Box::new(|case| subject.prepare(case)), turns }
+    pub(super) fn of(subject: &Subject, turns: u32) -> Watched<'_> {
+        Watched { subject, turns }
     }
 
     /// Ticks of one run of a case, after its preparation.
     fn time(&self, case: usize) -> u64 {
-        let mut job = (self.prepare)(case);
+        let mut job = self.subject.prepare(case);
         let before = ticks();
         job.run();
         if self.turns > 0 {
@@ -102,12 +96,12 @@ impl Watched<'_> {
     }
 
     /// One series, of as many samples as asked for or as the time allows.
-    fn series(&self, (samples, time): (u64, Duration), dice: &mut Dice) -> Series {
+    pub(super) fn series(&self, (samples, time): (u64, Duration), dice: &mut Dice) -> Series {
         let mut series = Series::new(FIRST);
         let until = Instant::now() + time;
         while series.samples() < samples {
             // What stands before the operation is the same for both classes.
-            let (random, other) = (dice.next() & 1, 1 + dice.next() % (self.cases as u64 - 1));
+            let (random, other) = (dice.next() & 1, 1 + dice.next() % (self.subject.cases as u64 - 1));
             let (random, case) = (random == 1, (random * other) as usize);
             series.push(random, self.time(case) as f64);
             if series.samples().is_multiple_of(64) && Instant::now() > until {
@@ -121,7 +115,7 @@ impl Watched<'_> {
     fn median(&self) -> (u64, Duration) {
         let mut times: Vec<(u64, Duration)> = (0..31)
             .map(|i| {
-                let mut job = (self.prepare)(i % self.cases);
+                let mut job = self.subject.prepare(i % self.subject.cases);
                 let (start, before) = (Instant::now(), ticks());
                 job.run();
                 (ticks().saturating_sub(before), start.elapsed())
@@ -132,12 +126,56 @@ impl Watched<'_> {
     }
 }
 
-/// A series, and a second one where the first is suspicious.
-fn watch(watched: &Watched<'_>, effort: (u64, Duration), dice: &mut Dice) -> (Series, Largest, bool) {
-    let first = watched.series(effort, dice);
-    let largest = first.largest();
-    let leaks = largest.t.abs() > SUSPECT && confirmed(&largest, &watched.series(effort, dice));
-    (first, largest, leaks)
+/// What became of a suspicion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Confirmed {
+    leaks: bool,
+    /// Processes that were asked, the last of which did not show it if it is no leak; none where nothing was suspicious.
+    asked: usize,
+}
+
+impl Confirmed {
+    /// In words, what was suspicious and not confirmed.
+    fn dropped(self) -> String {
+        match (self.leaks, self.asked) {
+            (false, 1) => "; suspicious, and another process did not show it".to_owned(),
+            (false, n) if n > 1 => {
+                format!("; suspicious, and the last of {n} other processes did not show it")
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// Has the series done again where it was suspicious, until a process does not show the same.
+fn confirm(
+    largest: &Largest,
+    order: &Again,
+    dice: &mut Dice,
+    again: &dyn Fn(&Again) -> Result<String, String>,
+) -> Result<Confirmed, String> {
+    let mut so_far = Confirmed { leaks: largest.t.abs() > SUSPECT, asked: 0 };
+    while so_far.leaks && so_far.asked < PROCESSES {
+        let order = Again { seed: dice.next(), ..order.clone() };
+        so_far.leaks = confirmed(largest, &told(&again(&order)?)?);
+        so_far.asked += 1;
+    }
+    Ok(so_far)
+}
+
+/// A series, and what became of its suspicion.
+fn watch(
+    watched: &Watched<'_>,
+    (samples, time): (u64, Duration),
+    dice: &mut Dice,
+    again: &dyn Fn(&Again) -> Result<String, String>,
+) -> Result<(Series, Largest, Confirmed), String> {
+    let series = watched.series((samples, time), dice);
+    let largest = series.largest();
+    let (what, backend) = (watched.subject.what.clone(), watched.subject.backend.to_owned());
+    let order = Again { what, backend, samples, time, turns: watched.turns, seed: 0 };
+    let confirmed = confirm(&largest, &order, dice, again)?;
+    Ok((series, largest, confirmed))
 }
 
 /// Turns of the planted loop that make a difference of about one part in `part` between the classes.
@@ -148,9 +186,14 @@ fn turns(median: u64, part: u64) -> u32 {
 }
 
 /// Times a subject, and the same with a loop planted behind it that runs for about 1 % longer under the average secret: where
-/// that is not found, there were too few samples to say anything.
+/// that is not found, there were too few samples to say anything. `again` has [`series`](super::series) done by a process of its own.
 #[must_use]
-pub fn judge(subject: &Subject, effort: Effort, seed: u64) -> Row {
+pub fn judge(
+    subject: &Subject,
+    effort: Effort,
+    seed: u64,
+    again: &dyn Fn(&Again) -> Result<String, String>,
+) -> Row {
     let row = |finding, extent| subject.row(Means::Timing, finding, extent);
     if subject.cases < 3 {
         return row(Finding::NotApplicable("it has too few cases".into()), String::new());
@@ -159,37 +202,44 @@ pub fn judge(subject: &Subject, effort: Effort, seed: u64) -> Row {
     let sound = Watched::of(subject, 0);
     let (median, time) = sound.median();
     let (asked, limit) = effort.of(time);
-    let (series, largest, leaks) = watch(&sound, (asked, limit), &mut dice);
+    let (series, largest, found) = match watch(&sound, (asked, limit), &mut dice, again) {
+        Ok(found) => found,
+        Err(why) => return row(Finding::Broken(why), String::new()),
+    };
+    let samples = series.samples();
     let extent = format!(
-        "{}{} samples of {:.1} us, |t| {:.1} {}",
-        series.samples(),
-        if asked < u64::MAX && series.samples() < asked { format!(" of {asked}") } else { String::new() },
+        "{samples}{} samples of {:.1} us, |t| {:.1} {}{}",
+        if asked < u64::MAX && samples < asked { format!(" of {asked}") } else { String::new() },
         time.as_secs_f64() * 1e6,
         largest.t.abs(),
-        largest.which
+        largest.which,
+        found.dropped()
     );
-    if leaks {
+    if found.leaks {
         let what = format!(
-            "|t| is {:.1} {} and was above {SUSPECT} in a second series too: fixed secrets take {:+.3} %",
+            "|t| is {:.1} {} and was above {SUSPECT} in {} other processes too: fixed secrets take {:+.3} %",
             largest.t.abs(),
             largest.which,
+            found.asked,
             100.0 * largest.relative
         );
         return row(Finding::Leak(what), extent);
     }
-    if series.samples() < FEWEST {
-        let what = format!("{} samples in the time given are too few", series.samples());
+    if samples < FEWEST {
+        let what = format!("{samples} samples in the time given are too few");
         return row(Finding::NotApplicable(what), extent);
     }
-    // A fifth of the effort suffices for the plant: what is found with less is found with more.
+    // A tenth of the effort suffices for the plant: what is found with less is found with more.
     let twin = Watched::of(subject, turns(median, 100));
-    let (_, planted, found) = watch(&twin, effort.less().of(time), &mut dice);
-    if found {
-        row(Finding::Clean, extent)
-    } else {
-        let what = format!("a loop of 1 % was planted behind it and not found: |t| {:.1}", planted.t.abs());
-        // Noise is no fault of the code nor of the check: there is nothing that it could say.
-        row(Finding::NotApplicable(what), extent)
+    match watch(&twin, effort.less().of(time), &mut dice, again) {
+        Ok((_, _, planted)) if planted.leaks => row(Finding::Clean, extent),
+        Ok((_, planted, _)) => {
+            let t = planted.t.abs();
+            let what = format!("a loop of 1 % was planted behind it and not found: |t| {t:.1}");
+            // Noise is no fault of the code nor of the check: there is nothing that it could say.
+            row(Finding::NotApplicable(what), extent)
+        }
+        Err(why) => row(Finding::Broken(why), extent),
     }
 }
 
@@ -232,35 +282,52 @@ fn repeat(secret: &[u8], what: fn(&[u8])) {
     }
 }
 
-/// Whether variable time is found, and a sound function let alone.
+fn bare(&(tier, plant, _, run): &(&'static str, &'static str, bool, fn(&[u8]))) -> Subject {
+    Subject::new(format!("{}{plant}", Again::PLANTED), tier, 256, move |case| {
+        // The fixed secret is made by the same instructions as the others.
+        let mut dice = Dice(case as u64);
+        let mask = [0, 255][case.min(1)];
+        let secret = core::array::from_fn(|_| dice.next() as u8 & mask);
+        Bare { secret, run }
+    })
+}
+
+/// The planted leak of that name and tier, as far as this processor runs it.
+pub(super) fn planted(tier: &str, name: &str) -> Option<Subject> {
+    let all = TIMED.iter().find(|(of, plant, ..)| (*of, *plant) == (tier, name));
+    all.filter(|(of, ..)| plants::runs(of)).map(bare)
+}
+
+/// Whether variable time is found, and a sound function let alone. `again` as for [`judge`].
 #[must_use]
-pub fn plants(effort: Effort, seed: u64) -> Vec<PlantedRow> {
+pub fn plants(
+    effort: Effort,
+    seed: u64,
+    again: &dyn Fn(&Again) -> Result<String, String>,
+) -> Vec<PlantedRow> {
     let mut dice = Dice(seed);
     let runs = TIMED.iter().filter(|(tier, ..)| plants::runs(tier));
-    let judge = |&(tier, plant, sound, run): &(&'static str, &'static str, bool, fn(&[u8]))| {
-        let subject = Subject::new(plant, tier, 256, move |case| {
-            // The fixed secret is made by the same instructions as the others.
-            let mut dice = Dice(case as u64);
-            let mask = [0, 255][case.min(1)];
-            let secret = core::array::from_fn(|_| dice.next() as u8 & mask);
-            Bare { secret, run }
-        });
+    let judge = |one: &(&'static str, &'static str, bool, fn(&[u8]))| {
+        let &(tier, plant, sound, _) = one;
+        let subject = bare(one);
         let samples = effort.samples.min(200_000);
-        let (series, largest, found) = watch(&Watched::of(&subject, 0), (samples, effort.time), &mut dice);
-        let said = format!(
-            "|t| {:.1} {} in {} samples, {:+.2} %",
-            largest.t.abs(),
-            largest.which,
-            series.samples(),
-            100.0 * largest.relative
-        );
-        PlantedRow { tier, plant, means: Means::Timing, sound, right: found != sound, said }
+        let row = |right, said| PlantedRow { tier, plant, means: Means::Timing, sound, right, said };
+        match watch(&Watched::of(&subject, 0), (samples, effort.time), &mut dice, again) {
+            Err(why) => row(false, why),
+            Ok((series, Largest { which, t, relative }, found)) => {
+                let (t, percent, samples) = (t.abs(), 100.0 * relative, series.samples());
+                let said =
+                    format!("|t| {t:.1} {which} in {samples} samples, {percent:+.2} %{}", found.dropped());
+                row(found.leaks != sound, said)
+            }
+        }
     };
     runs.map(judge).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Which;
     use super::*;
 
     #[test]
@@ -269,11 +336,11 @@ mod tests {
         let (short, long) = (Duration::from_micros(49), Duration::from_micros(50));
         assert_eq!(all.of(short), (1_000_000, Duration::from_secs(600)));
         assert_eq!(all.of(long), (u64::MAX, Duration::from_secs(60)));
-        assert_eq!(all.less().of(short), (200_000, Duration::from_secs(120)));
+        assert_eq!(all.less().of(short), (100_000, Duration::from_secs(60)));
         // Who says how long waits no longer.
         let asked = Effort::within(Duration::from_secs(2));
         assert_eq!((asked.of(short).1, asked.of(long).1), (Duration::from_secs(2), Duration::from_secs(2)));
-        assert_eq!(asked.less().of(long).1, Duration::from_millis(400));
+        assert_eq!(asked.less().of(long).1, Duration::from_millis(200));
     }
 
     /// However short the time, a series ends; and one whose samples are complete does not wait for its time.
@@ -286,5 +353,56 @@ mod tests {
         assert_eq!(watched.series((300, Duration::from_secs(600)), &mut dice).samples(), 300);
         let cut = watched.series((u64::MAX, Duration::ZERO), &mut dice).samples();
         assert!(cut <= 64, "{cut}");
+    }
+
+    /// What processes say that are asked for one test alone.
+    fn says(t: f64) -> String {
+        let line = |which: Which| match which {
+            Which::All => format!("all {t:?} 0.1\n"),
+            Which::Second => "second 0.0 0.0\n".to_owned(),
+            Which::Crop(number) => format!("{number} 0.0 0.0\n"),
+        };
+        Which::each().map(line).collect()
+    }
+
+    /// A suspicion, and processes that answer as they are told to.
+    fn asking(t: f64, answers: &[f64]) -> Result<(Confirmed, Vec<u64>), String> {
+        let (what, backend) = ("magma/ctr".to_owned(), "avx2".to_owned());
+        let order = Again { what, backend, samples: 4000, time: Duration::from_secs(1), turns: 9, seed: 0 };
+        let seeds = std::cell::RefCell::new(Vec::new());
+        let again = |asked: &Again| {
+            assert_eq!(Again { seed: 0, ..asked.clone() }, order);
+            seeds.borrow_mut().push(asked.seed);
+            answers.get(seeds.borrow().len() - 1).map(|t| says(*t)).ok_or("it died".to_owned())
+        };
+        let largest = Largest { which: Which::All, t, relative: -0.1 };
+        let found = confirm(&largest, &order, &mut Dice(3), &again)?;
+        Ok((found, seeds.into_inner()))
+    }
+
+    #[test]
+    fn a_leak_is_what_every_process_shows_with_the_same_sign() {
+        let (found, seeds) = asking(-20.0, &[-20.0, -30.0, -11.0]).expect("all answered");
+        assert_eq!(found, Confirmed { leaks: true, asked: 3 });
+        assert_eq!(found.dropped(), "");
+        assert!(seeds[0] != seeds[1] && seeds[1] != seeds[2], "the same draw again");
+        let (found, _) = asking(-20.0, &[-20.0, 20.0]).expect("all answered");
+        assert_eq!(found, Confirmed { leaks: false, asked: 2 });
+        assert_eq!(found.dropped(), "; suspicious, and the last of 2 other processes did not show it");
+        let (found, _) = asking(-20.0, &[1.0]).expect("all answered");
+        assert_eq!(found.dropped(), "; suspicious, and another process did not show it");
+        // What is not suspicious costs nothing.
+        let (found, seeds) = asking(SUSPECT, &[]).expect("nobody was asked");
+        assert_eq!((found, seeds.len()), (Confirmed { leaks: false, asked: 0 }, 0));
+        assert_eq!(found.dropped(), "");
+    }
+
+    #[test]
+    fn a_process_that_dies_or_says_nonsense_breaks_the_check() {
+        assert_eq!(asking(-20.0, &[-20.0]), Err("it died".into()));
+        let largest = Largest { which: Which::All, t: 20.0, relative: 0.1 };
+        let (what, backend) = ("magma/ctr".to_owned(), "avx2".to_owned());
+        let order = Again { what, backend, samples: 1, time: Duration::ZERO, turns: 0, seed: 0 };
+        assert!(confirm(&largest, &order, &mut Dice(3), &|_| Ok("all 20.0".into())).is_err());
     }
 }
