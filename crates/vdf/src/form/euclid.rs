@@ -161,3 +161,119 @@ pub(crate) fn gcd_inverse(y: &Num, m: &Num) -> (Num, Num) {
     let rows = euclid(m, y, &Num::from_u64(1), true);
     if rows.r1.is_zero() { (rows.r0, rows.cofactor_before()) } else { (rows.r1, rows.cofactor()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use num_bigint::{BigInt, Sign};
+
+    fn big(x: &Num) -> BigInt {
+        let bytes: Vec<u8> = x.magnitude().iter().flat_map(|limb| limb.to_le_bytes()).collect();
+        BigInt::from_bytes_le(if x.is_negative() { Sign::Minus } else { Sign::Plus }, &bytes)
+    }
+
+    fn num(x: &BigInt) -> Num {
+        Num::from_le_bytes(&x.to_bytes_le().1)
+    }
+
+    /// The last two remainders and their cofactors of y, by windows that are read off Jebelean's condition with signed
+    /// numbers, a step a round: remainder i, of cofactors (s, t), is sure if it is at least the magnitude of its negative
+    /// cofactor, and as far below the remainder before it as the positive one lies above its forerunner.
+    fn plain(x: &BigInt, y: &BigInt, bound: &BigInt) -> [BigInt; 4] {
+        let (mut r, mut c) = ([x.clone(), y.clone()], [BigInt::ZERO, BigInt::from(1)]);
+        while r[1] > *bound {
+            let shift = r[0].bits().max(r[1].bits()).saturating_sub(63);
+            let top = |x: &BigInt| i128::try_from(x >> shift).expect("63 bits");
+            let (mut a, mut b, limit) = (top(&r[0]), top(&r[1]), top(bound));
+            let mut rows = [[1i128, 0], [0, 1]];
+            for step in 0.. {
+                if b <= limit {
+                    break;
+                }
+                let quotient = a / b;
+                let rest = a % b;
+                let [before, last] = rows;
+                let next = [before[0] - quotient * last[0], before[1] - quotient * last[1]];
+                let (minus, plus) = if step % 2 == 0 { (1, 0) } else { (0, 1) };
+                if rest < -next[minus] || b - rest < next[plus] - last[plus] {
+                    break;
+                }
+                (a, b, rows) = (b, rest, [last, next]);
+            }
+            let apply = |pair: &[BigInt; 2]| match rows {
+                // No step was sure.
+                [_, [0, 1]] => [pair[1].clone(), &pair[0] - (&r[0] / &r[1]) * &pair[1]],
+                rows => rows.map(|[s, t]| &pair[0] * s + &pair[1] * t),
+            };
+            (r, c) = (apply(&r), apply(&c));
+        }
+        let ([r0, r1], [t0, t1]) = (r, c);
+        [r0, r1, t0, t1]
+    }
+
+    fn agrees(x: &BigInt, y: &BigInt, bound: &BigInt) {
+        // The encoding's bound.
+        assert_eq!(big(&num(x).root()), x.sqrt(), "the root of {x:x}");
+        let rows = euclid(&num(x), &num(y), &num(bound), false);
+        let got = [big(&rows.r0), big(&rows.r1), big(&rows.cofactor_before()), big(&rows.cofactor())];
+        assert_eq!(got, plain(x, y, bound), "{x:x} and {y:x} down to {bound:x}");
+        // Where every step is taken the stop may be another, the rows are rows all the same.
+        let rows = euclid(&num(x), &num(y), &num(bound), true);
+        assert!(big(&rows.r1) <= *bound);
+        for (r, t) in [(&rows.r0, rows.cofactor_before()), (&rows.r1, rows.cofactor())] {
+            let off = big(r) - big(&t) * y;
+            assert!(
+                if *x == BigInt::ZERO { off == BigInt::ZERO } else { off % x == BigInt::ZERO },
+                "{x:x} and {y:x}"
+            );
+        }
+    }
+
+    /// The stop is part of Chia's encoding, and so is every window's end.
+    #[test]
+    fn windows_end_where_the_condition_says() {
+        // The second step's quotient is 1, and the third's remainder as far from the second's as the positive cofactor is
+        // large: one short of what the condition asks. Who takes the step stops a remainder before.
+        let hex = |text: &[u8]| BigInt::parse_bytes(text, 16).expect("a number");
+        agrees(
+            &hex(b"1f6a72ae85be8886e03fd826c53518ba6fc747ffca02"),
+            &hex(b"891651853056b100000000000000000000000000000"),
+            &hex(b"3eda5eb0d9c5da08f9a442"),
+        );
+        let mut state = 5u64;
+        let mut below = |n: u64| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (state >> 33) % n
+        };
+        for round in 0..if cfg!(miri) { 8 } else { 20_000 } {
+            let mut random = |bits: u64| {
+                let limbs: Vec<u32> = (0..bits.div_ceil(31) + 1).map(|_| below(1 << 31) as u32).collect();
+                BigInt::from_slice(Sign::Plus, &limbs) % (BigInt::from(1) << bits)
+            };
+            let (x, y) = if round % 2 == 0 {
+                let (n, m) = (random(8), random(8));
+                (random(1 + u64::try_from(n).expect("8 bits")), random(1 + u64::try_from(m).expect("8 bits")))
+            } else {
+                // Quotients q, 1, p and a remainder that is p + 1 below the last, or nearly so, with any bits behind.
+                let (q, p) = (random(1 + round / 2 % 6) + 1, random(1 + round / 12 % 5) + 1);
+                let r3: BigInt = random(8 + round % 52) + &p + 3;
+                let r2: BigInt = &p * &r3 + (&r3 - &p - 2 + random(2));
+                let r1: BigInt = &r2 + &r3;
+                let shift = round / 2 % 150;
+                let end = (BigInt::from(1) << shift) - 1;
+                (
+                    ((q * &r1 + &r2) << shift) + end,
+                    (r1 << shift) + if round % 3 == 0 { random(1 + shift) >> 1 } else { BigInt::ZERO },
+                )
+            };
+            let bound = match round % 5 {
+                0 => BigInt::from(1),
+                1 => x.sqrt(),
+                2 => &y >> 1,
+                3 => &y >> (y.bits() / 2),
+                _ => random(1 + y.bits()),
+            };
+            agrees(&x, &y, &bound);
+        }
+    }
+}
