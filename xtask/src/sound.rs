@@ -69,13 +69,54 @@ const fn job(package: &'static str, what: &'static [&'static str], tests: &'stat
     Job { package, what, tests }
 }
 
-/// Miri is some thousand times slower: tests that finish in minutes.
+/// Miri is some thousand times slower: tests that finish in minutes, some of which take fewer rounds there (`cfg!(miri)`).
 const MIRI: &[Job] = &[
     job("lanework-cpu", &["--lib"], &[]),
     job(
+        "lanework-integer",
+        &["--lib", "--test", "gcd", "--test", "oracle", "--test", "backends"],
+        &[
+            "numbers_of_two",
+            "portable",
+            "what_is_short",
+            "long_quotients",
+            "bytes_lead",
+            "carry_edges",
+            "shorter",
+            "skewed",
+            "--skip",
+            "adx::",
+            "--skip",
+            "avx512::",
+            "--skip",
+            "portable::carry_edges",
+        ],
+    ),
+    job(
+        "lanework-vdf",
+        &["--lib"],
+        &["number::", "euclid::", "stream::tests::carries", "prime::tests::small"],
+    ),
+    job("lanework-vdf", &["--test", "group", "--test", "tiny"], &[]),
+    job(
+        "lanework-mayo",
+        &["--no-default-features", "--lib"],
+        &["field::", "portable::", "expand_tests::", "--skip", "long_streams"],
+    ),
+    job(
         "lanework-magma",
         &["--lib"],
-        &["limits::", "padding", "modes::tests::errors", "--skip", "unpadding_is_strict"],
+        &[
+            "limits::",
+            "padding",
+            "modes::tests::errors",
+            "blocks_are_the",
+            "counters_count",
+            "products_add_up",
+            "mgm::field::",
+            "--skip",
+            "unpadding_is_strict",
+        ],
     ),
 ];
 
@@ -90,8 +131,9 @@ const ADDRESS: &[Job] = &[
 /// What runs on several threads.
 const THREAD: &[Job] = &[
     job("lanework-cpu", &["--lib"], &["threads::"]),
-    job("lanework-magma", &["--lib"], &["parallel", "batch::"]),
+    job("lanework-magma", &["--lib"], &["parallel", "batch::", "threads_change_nothing"]),
     job("lanework-mayo", &["--lib", "--test", "batch"], &["--skip", "leaks::", "team", "thread"]),
+    job("lanework-mayo", &["--features", "study", "--lib"], &["inside::team::"]),
     job("lanework-vdf", &["--lib"], &["prover::"]),
 ];
 

@@ -10,9 +10,11 @@ use lanework_vdf::{Discriminant, Form, Lenient};
 fn every_group_of_a_small_discriminant() {
     let kernels: Vec<_> = BACKENDS.iter().filter_map(|row| row.get(&Cpu::detect()).ok()).collect();
     let mut forms = 0;
-    for n in (3..3000).step_by(4).chain([(1 << 31) - 1, (1 << 62) - 57, i64::MAX]) {
+    // An interpreter, some thousand times slower, takes ten of the groups.
+    let (step, few) = if cfg!(miri) { (428, 5) } else { (4, 32) };
+    for n in (3..3000).step_by(step).chain([(1 << 31) - 1, (1 << 62) - 57, i64::MAX]) {
         let d = Discriminant::new(&Int::from_i64(-n)).expect("1 modulo 4");
-        for (a, b) in (1i64..32).flat_map(|a| (-a..=a).map(move |b| (a, b))) {
+        for (a, b) in (1i64..few).flat_map(|a| (-a..=a).map(move |b| (a, b))) {
             let Ok(x) = Form::new(&d, &Int::from_i64(a), &Int::from_i64(b)) else { continue };
             // Forms whose coefficients have a common divisor have no encoding that could arrive.
             let Ok(x) = Form::from_bytes(Lenient, &d, &x.to_bytes(&d)) else { continue };
@@ -26,5 +28,5 @@ fn every_group_of_a_small_discriminant() {
             }
         }
     }
-    assert!(forms > 3000, "{forms} forms");
+    assert!(forms > if cfg!(miri) { 20 } else { 3000 }, "{forms} forms");
 }

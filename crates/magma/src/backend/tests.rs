@@ -62,6 +62,9 @@ fn expected(s: &Schedule, block: &[u8]) -> [u8; 8] {
 
 /// The lengths worth trying, in blocks: all small ones, and those around whole batches.
 fn lengths(parallel: usize) -> Vec<usize> {
+    if cfg!(miri) {
+        return vec![0, 3, parallel + 1];
+    }
     let mut lengths: Vec<usize> = (0..=40).collect();
     for batch in [64, 128, 256, 512, parallel, 2 * parallel] {
         lengths.extend([batch.saturating_sub(1), batch, batch + 1, batch + 17]);
@@ -76,6 +79,10 @@ fn blocks_are_the_specifications() {
     each(|name, kernels| {
         let mut numbers = Numbers(1);
         for (k, words) in keys(&mut numbers).iter().enumerate() {
+            // An interpreter, some thousand times slower, has time for one.
+            if cfg!(miri) && k != 5 {
+                continue;
+            }
             for sbox in Sbox::ALL {
                 for order in [ByteOrder::Big, ByteOrder::Little] {
                     for s in [Schedule::encrypt(words, sbox, order), Schedule::decrypt(words, sbox, order)] {
@@ -108,7 +115,7 @@ fn blocks_are_the_specifications() {
 fn counters_count_and_are_cut() {
     each(|name, kernels| {
         let mut numbers = Numbers(2);
-        for words in keys(&mut numbers) {
+        for words in keys(&mut numbers).into_iter().skip(if cfg!(miri) { 7 } else { 0 }) {
             for order in [ByteOrder::Big, ByteOrder::Little] {
                 let s = Schedule::encrypt(&words, Sbox::Z, order);
                 // Both halves wrap within the message, each without touching the other.
@@ -189,7 +196,7 @@ fn every_lane_has_its_own_key() {
 fn products_add_up() {
     each(|name, kernels| {
         let mut numbers = Numbers(4);
-        for n in (0..70).chain([127, 128, 129, 500]) {
+        for n in (0..70).step_by(if cfg!(miri) { 23 } else { 1 }).chain([127, 128, 129, 500]) {
             let (h, x) = (numbers.bytes(8 * n), numbers.bytes(8 * n));
             let start = [numbers.next(), numbers.next()];
             let mut sum = start;
