@@ -1,13 +1,17 @@
 //! `lanework report`: records as one HTML page that people look at.
 //!
-//! The page is one file without scripts: it asks nothing of any network, works from a disk, on a phone, in the light and in the
-//! dark. Its tables can be taken away as CSV and JSON from links that hold them.
+//! The page is one file: it asks nothing of any network, works from a disk, on a phone, in the light and in the dark. It holds each
+//! record once, compressed, as a link that works without scripts. Its one script, which the page's policy names by its hash and
+//! besides which nothing may run or be fetched, makes each table's CSV and JSON from that when somebody asks for them.
 #![forbid(unsafe_code)]
 
 mod axis;
 pub mod chart;
 mod figures;
+mod lean;
+mod plane;
 mod prose;
+mod races;
 mod scaling;
 mod strips;
 
@@ -19,13 +23,14 @@ use base64ct::{Base64, Encoding};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 use crate::machine::{Calibration, Fact, Machine};
 use crate::record::{Record, RecordError, ResultRow, slug};
 use crate::study::StudyError;
 use crate::table;
 use chart::ChartError;
-use figures::Figure;
+use figures::Figures;
 
 /// What a page is to hold, and what is to be known of its rows.
 #[derive(Clone, Copy, Default)]
@@ -78,7 +83,7 @@ impl std::error::Error for ReportError {
     }
 }
 
-/// A table with what it can be taken away as.
+/// A table, and the name of what it is taken away as.
 #[derive(Debug, Serialize)]
 struct Sheet {
     header: Vec<&'static str>,
@@ -86,8 +91,8 @@ struct Sheet {
     /// The word in a row that a colour goes with, as a class name.
     classes: Vec<&'static str>,
     file: String,
-    csv: String,
-    json: String,
+    /// The rows of the record that it shows: those of subjects that begin so. Otherwise its cells are all that there is to take.
+    of: Option<String>,
 }
 
 /// What one primitive's races found.
@@ -95,9 +100,7 @@ struct Sheet {
 struct Section {
     id: String,
     name: String,
-    figures: Vec<Figure>,
-    /// Left folded: what only some readers want.
-    folded: Vec<Figure>,
+    figures: Figures,
     sheet: Sheet,
 }
 
@@ -119,6 +122,8 @@ struct Chapter {
     remarks: Vec<String>,
     /// The record, as what it is called and where the link leads.
     whole: Whole,
+    /// The floors that the page has and the record has not, as JSON: rows of the results by their numbers.
+    floors: String,
     file: String,
 }
 
@@ -134,39 +139,42 @@ struct Whole {
 struct Page<'a> {
     version: &'a str,
     style: &'a str,
+    script: &'a str,
+    /// What the browser lets this page do: run that script, and nothing else.
+    policy: String,
+    /// The columns of a table of results as CSV, as JSON.
+    columns: String,
     chapters: Vec<Chapter>,
 }
 
-/// A link that holds what it leads to, in letters that the template takes as they are: escaped, a slash is six characters.
-fn link(kind: &str, text: &str) -> String {
-    format!("data:{kind};charset=utf-8;base64,{}", Base64::encode_string(text.as_bytes()))
-}
-
-/// The record to take away: all of it, compressed; or what it says without its samples.
+/// The record to take away, compressed: all of it, or what it says without its samples.
 fn whole(record: &Record, file: &str, samples: bool) -> Result<Whole, ReportError> {
     let malformed = |e| ReportError::Record(RecordError::Malformed(e));
-    if samples {
-        let text = record.to_json().map_err(ReportError::Record)?;
-        let io = |e: std::io::Error| malformed(serde_json::Error::io(e));
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-        gzip.write_all(text.as_bytes()).map_err(io)?;
-        let bytes = gzip.finish().map_err(io)?;
-        return Ok(Whole {
-            file: format!("{file}.json.gz"),
-            link: format!("data:application/gzip;base64,{}", Base64::encode_string(&bytes)),
-            words: "the whole record, samples included",
-        });
-    }
-    let mut json = serde_json::to_value(record).map_err(malformed)?;
-    for list in ["results", "controls"] {
-        for row in json[list].as_array_mut().into_iter().flatten() {
-            without_samples(row);
+    let text = if samples {
+        record.to_json().map_err(ReportError::Record)?
+    } else {
+        let mut json = serde_json::to_value(record).map_err(malformed)?;
+        for list in ["results", "controls"] {
+            for row in json[list].as_array_mut().into_iter().flatten() {
+                without_samples(row);
+            }
         }
-    }
+        json.to_string()
+    };
+    let io = |e: std::io::Error| malformed(serde_json::Error::io(e));
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    gzip.write_all(text.as_bytes()).map_err(io)?;
+    let bytes = gzip.finish().map_err(io)?;
+    let (ending, words) = if samples {
+        (".json.gz", "the whole record, samples included")
+    } else {
+        ("-summary.json.gz", "the record without its samples")
+    };
     Ok(Whole {
-        file: format!("{file}-summary.json"),
-        link: link("application/json", &json.to_string()),
-        words: "the record without its samples",
+        file: format!("{file}{ending}"),
+        // In letters that the template takes as they are.
+        link: format!("data:application/gzip;base64,{}", Base64::encode_string(&bytes)),
+        words,
     })
 }
 
@@ -177,30 +185,9 @@ fn without_samples(row: &mut serde_json::Value) {
     }
 }
 
-/// A table of texts as CSV and JSON of its own cells.
+/// A table of texts, which are all that it has.
 fn plain_sheet(file: String, header: Vec<&'static str>, rows: Vec<Vec<String>>) -> Sheet {
-    let line =
-        |cells: &mut dyn Iterator<Item = &str>| cells.map(table::field).collect::<Vec<_>>().join(",") + "\n";
-    let mut csv = line(&mut header.iter().copied());
-    for row in &rows {
-        csv += &line(&mut row.iter().map(String::as_str));
-    }
-    let objects: Vec<serde_json::Map<String, serde_json::Value>> = rows
-        .iter()
-        .map(|row| {
-            header.iter().zip(row).map(|(key, cell)| ((*key).to_owned(), cell.as_str().into())).collect()
-        })
-        .collect();
-    let json =
-        serde_json::Value::from(objects.into_iter().map(Into::into).collect::<Vec<serde_json::Value>>());
-    Sheet {
-        classes: vec![""; rows.len()],
-        csv: link("text/csv", &csv),
-        json: link("application/json", &json.to_string()),
-        header,
-        rows,
-        file,
-    }
+    Sheet { classes: vec![""; rows.len()], header, rows, file, of: None }
 }
 
 fn ghz(calibration: &Fact<Calibration>) -> String {
@@ -254,14 +241,8 @@ fn machine_rows(m: &Machine) -> Vec<Vec<String>> {
     rows
 }
 
-/// The results of a section: the cells for people, the links with every figure.
-fn results_sheet(record: &Record, rows: &[&ResultRow], file: String) -> Result<Sheet, ReportError> {
-    let owned: Vec<ResultRow> = rows.iter().map(|r| (*r).clone()).collect();
-    let csv = table::csv(&owned);
-    let mut json =
-        serde_json::to_value(&owned).map_err(|e| ReportError::Record(RecordError::Malformed(e)))?;
-    // The samples are in the record alone.
-    json.as_array_mut().into_iter().flatten().for_each(without_samples);
+/// The results of a section: the cells for people.
+fn results_sheet(record: &Record, name: &str, rows: &[&ResultRow], file: String) -> Sheet {
     let cells = |r: &&ResultRow| {
         vec![
             r.subject.clone(),
@@ -277,7 +258,7 @@ fn results_sheet(record: &Record, rows: &[&ResultRow], file: String) -> Result<S
             r.floor.map_or_else(String::new, |f| table::percent(f / r.median)),
         ]
     };
-    Ok(Sheet {
+    Sheet {
         header: vec![
             "subject",
             "variant",
@@ -294,19 +275,22 @@ fn results_sheet(record: &Record, rows: &[&ResultRow], file: String) -> Result<S
         rows: rows.iter().map(cells).collect(),
         classes: rows.iter().map(|r| figures::class(r.verdict)).collect(),
         file,
-        csv: link("text/csv", &csv),
-        json: link("application/json", &json.to_string()),
-    })
+        of: Some(name.to_owned()),
+    }
 }
 
 fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Chapter, ReportError> {
     // Floors are for the page; the record that it gives away stays as it was.
     let mut record = original.clone();
+    let mut floors = std::collections::BTreeMap::new();
     if let Some(floor) = options.floor {
-        for row in record.results.iter_mut().filter(|row| row.floor.is_none()) {
+        for (i, row) in record.results.iter_mut().enumerate().filter(|(_, row)| row.floor.is_none()) {
             row.floor = floor(row, &original.machine).filter(|f| f.is_finite() && *f > 0.0);
+            floors.extend(row.floor.map(|f| (i, f)));
         }
     }
+    let floors =
+        serde_json::to_string(&floors).map_err(|e| ReportError::Record(RecordError::Malformed(e)))?;
     let record = &record;
     let id = format!("r{index}");
     let date = record.date.get(..10).unwrap_or("undated").to_owned();
@@ -322,13 +306,11 @@ fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Cha
     for name in names {
         let rows: Vec<&ResultRow> =
             record.results.iter().filter(|r| r.subject.split('/').next() == Some(name)).collect();
-        let (figures, folded) = figures::of(record, &rows).map_err(ReportError::Chart)?;
         sections.push(Section {
             id: format!("{id}-{}", slug(name)),
             name: name.to_owned(),
-            figures,
-            folded,
-            sheet: results_sheet(record, &rows, format!("{file}-{}", slug(name)))?,
+            figures: figures::of(record, &rows).map_err(ReportError::Chart)?,
+            sheet: results_sheet(record, name, &rows, format!("{file}-{}", slug(name))),
         });
     }
     let (passed, failed, skipped) = record
@@ -373,6 +355,7 @@ fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Cha
         ),
         remarks: record.remarks.clone(),
         whole: whole(original, &file, options.samples)?,
+        floors,
         file,
         id,
     })
@@ -391,6 +374,18 @@ pub fn html(records: &[Record], options: &Options<'_>) -> Result<String, ReportE
         .enumerate()
         .map(|(i, record)| chapter(i + 1, record, options))
         .collect::<Result<Vec<_>, _>>()?;
-    let page = Page { version: env!("CARGO_PKG_VERSION"), style: include_str!("report/page.css"), chapters };
+    let script = include_str!("report/take.js");
+    let page = Page {
+        version: env!("CARGO_PKG_VERSION"),
+        style: include_str!("report/page.css"),
+        script,
+        policy: format!(
+            "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+            Base64::encode_string(&Sha256::digest(script.as_bytes()))
+        ),
+        columns: serde_json::to_string(&table::columns())
+            .map_err(|e| ReportError::Record(RecordError::Malformed(e)))?,
+        chapters,
+    };
     crate::study::render_as("page.html", include_str!("report/page.html"), page).map_err(ReportError::Page)
 }

@@ -130,10 +130,36 @@ pub(crate) fn render_as(name: &str, template: &str, context: impl Serialize) -> 
         .build()
         .map_err(StudyError::Template)?;
     engine.set_syntax(syntax);
+    engine.set_formatter(formatted);
     engine.add_filter("percent", |x: f64| crate::table::percent(x));
     engine.add_filter("times", |x: f64| crate::table::times(x));
     engine.add_filter("time", |x: f64| crate::table::time(x));
     engine.render_named_str(name, template, minijinja::value::Serde(context)).map_err(StudyError::Template)
+}
+
+/// As the engine does it, but that a slash stays one: it means nothing to HTML, and a page of subjects is full of them.
+fn formatted(
+    out: &mut minijinja::Output<'_>,
+    state: &mut minijinja::State<'_, '_>,
+    value: &minijinja::Value,
+) -> Result<(), minijinja::Error> {
+    use std::fmt::Write as _;
+
+    let html = matches!(state.auto_escape(), minijinja::AutoEscape::Html);
+    let Some(text) = value.as_str().filter(|_| html && !value.is_safe()) else {
+        return minijinja::escape_formatter(out, state, value);
+    };
+    for c in text.chars() {
+        match c {
+            '&' => out.write_str("&amp;"),
+            '<' => out.write_str("&lt;"),
+            '>' => out.write_str("&gt;"),
+            '"' => out.write_str("&quot;"),
+            '\'' => out.write_str("&#x27;"),
+            c => out.write_char(c),
+        }?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -151,6 +177,14 @@ mod tests {
         assert_eq!(s.table["original"]["x4"].as_float(), Some(2.2));
         let e = Study::from_toml("threads", "subjects = []").expect_err("no question");
         assert!(e.to_string().contains("question"), "{e}");
+    }
+
+    #[test]
+    fn markup_of_a_value_is_text_in_a_page_and_stays_in_markdown() {
+        let value = || serde_json::json!({ "v": "a/b <i> & \"x\" 'y'" });
+        let page = render_as("p.html", "<b>{{ v }}</b>{{ v|safe }}", value()).expect("renders");
+        assert_eq!(page, "<b>a/b &lt;i&gt; &amp; &quot;x&quot; &#x27;y&#x27;</b>a/b <i> & \"x\" 'y'");
+        assert_eq!(render("{{ v }}", value()).expect("renders"), "a/b <i> & \"x\" 'y'");
     }
 
     #[test]

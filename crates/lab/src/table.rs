@@ -267,7 +267,7 @@ pub fn folded<'a>(said: impl Iterator<Item = (&'a str, &'a str, &'a str)>) -> Ve
         .collect()
 }
 
-pub(crate) fn field(text: &str) -> String {
+fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
@@ -308,6 +308,11 @@ const COLUMNS: &[Column] = &[
         r.counted.as_ref().map_or_else(String::new, |_| format!("{:.1}", 1e9 / r.median))
     }),
 ];
+
+/// The columns of [`csv`].
+pub(crate) fn columns() -> Vec<&'static str> {
+    COLUMNS.iter().map(|(name, _)| *name).collect()
+}
 
 /// The results as CSV (RFC 4180 quoting, line feeds), with a header line.
 #[must_use]

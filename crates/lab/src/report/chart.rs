@@ -1,24 +1,29 @@
 //! Charts as SVG, drawn by `plotters`.
 //!
-//! A chart is narrow enough for a phone, and its colours are the light page's: the page's style sheet turns each of them into the dark
-//! one's by name, so that one drawing serves both. Text has the page's own fonts.
+//! A chart is narrow enough for a phone, and its colours are the light page's. Each stands by itself; the page makes it lean.
 #![forbid(unsafe_code)]
 
 use std::fmt;
-use std::fmt::Write as _;
 
-use plotters::coord::Shift;
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::{HPos, VPos};
 
 use super::axis::Axis;
+use super::plane::paint::{GRID, INK, QUIET, SERIES};
+use super::plane::{FONT, Rows, SMALL, failed, label, short, svg, verdict_colour};
 use crate::stats::{Summary, quantile_of_sorted};
 use crate::verdict::Verdict;
 
 /// A chart could not be drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChartError(String);
+
+impl ChartError {
+    pub(super) fn because(e: impl fmt::Display) -> Self {
+        Self(e.to_string())
+    }
+}
 
 impl fmt::Display for ChartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,100 +33,8 @@ impl fmt::Display for ChartError {
 
 impl std::error::Error for ChartError {}
 
-pub(super) fn failed(e: impl fmt::Display) -> ChartError {
-    ChartError(e.to_string())
-}
-
-/// What a chart paints with. `page.css` names each of these again for the dark page.
-pub(super) mod paint {
-    use plotters::style::RGBColor;
-
-    pub(in super::super) const INK: RGBColor = RGBColor(0x1f, 0x24, 0x30);
-    pub(in super::super) const QUIET: RGBColor = RGBColor(0x5b, 0x64, 0x72);
-    pub(in super::super) const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xeb);
-    pub(in super::super) const NOISE: RGBColor = RGBColor(0xf0, 0xe6, 0xcc);
-    pub(in super::super) const FASTER: RGBColor = RGBColor(0x1a, 0x7f, 0x4b);
-    pub(in super::super) const SLOWER: RGBColor = RGBColor(0xb4, 0x23, 0x3a);
-    pub(in super::super) const SAME: RGBColor = RGBColor(0x3d, 0x56, 0x8c);
-    pub(in super::super) const UNTOLD: RGBColor = RGBColor(0x9a, 0x67, 0x00);
-    /// For series: told apart by people who see colours differently too (Okabe and Ito's, in another order).
-    pub(in super::super) const SERIES: [RGBColor; 8] = [
-        RGBColor(0x00, 0x72, 0xb2),
-        RGBColor(0xd5, 0x5e, 0x00),
-        RGBColor(0x00, 0x9e, 0x73),
-        RGBColor(0xcc, 0x79, 0xa7),
-        RGBColor(0xc7, 0x8a, 0x00),
-        RGBColor(0x56, 0xb4, 0xe9),
-        RGBColor(0x7a, 0x5f, 0xa8),
-        RGBColor(0x7c, 0x7c, 0x00),
-    ];
-}
-use paint::{FASTER, GRID, INK, NOISE, QUIET, SAME, SERIES, SLOWER, UNTOLD};
-
-/// Every chart's width, in pixels before the page scales it.
-const WIDTH: u32 = 460;
-/// plotters writes a font's size divided by 1.24.
-pub(super) const FONT: f64 = 13.5 * 1.24;
-pub(super) const SMALL: f64 = 11.5 * 1.24;
 /// A row of a chart: its name, and its mark below.
 const ROW: u32 = 42;
-/// Names are cut beyond this; the table has them whole.
-const NAME: usize = 46;
-
-pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-pub(super) fn label(size: f64, colour: RGBColor, h: HPos, v: VPos) -> TextStyle<'static> {
-    ("sans-serif", size).into_font().color(&colour).pos(Pos::new(h, v))
-}
-
-pub(super) fn short(name: &str) -> String {
-    if name.chars().count() <= NAME {
-        return name.to_owned();
-    }
-    name.chars().take(NAME - 1).chain(['…']).collect()
-}
-
-/// Draws into an SVG of this height, which says in words what it shows.
-pub(super) fn svg(
-    height: u32,
-    words: &str,
-    draw: impl FnOnce(&Area<'_>) -> Result<(), ChartError>,
-) -> Result<String, ChartError> {
-    let mut text = String::new();
-    {
-        let area = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
-        draw(&area)?;
-        area.present().map_err(failed)?;
-    }
-    // For those who do not see it. The text is escaped, and plotters' own first tag has no such attribute.
-    let mut escaped = String::new();
-    for c in words.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '"' => escaped.push_str("&quot;"),
-            c => escaped.push(c),
-        }
-    }
-    // plotters says of every mark that it is opaque, and writes each text on a line of its own.
-    let text = text
-        .replace(" opacity=\"1\"", "")
-        .replace(" stroke-width=\"1\"", "")
-        .replace(">\n", ">")
-        .replace("\n</text>", "</text>");
-    let mut tag = String::from("<svg ");
-    let _ = write!(tag, "role=\"img\" aria-label=\"{escaped}\" ");
-    Ok(text.replacen("<svg ", &tag, 1))
-}
-
-pub(super) fn verdict_colour(verdict: Verdict) -> RGBColor {
-    match verdict {
-        Verdict::Faster => FASTER,
-        Verdict::Slower => SLOWER,
-        Verdict::Same => SAME,
-        Verdict::CannotTell => UNTOLD,
-    }
-}
 
 /// A row of a chart of ratios.
 #[derive(Debug, Clone, PartialEq)]
@@ -149,59 +62,55 @@ pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
     let within = |r: &Ratio, x: f64| x.clamp(r.ratio / 4.0, r.ratio * 4.0);
     let ends = rows.iter().flat_map(|r| [within(r, r.low), within(r, r.high), r.ratio]);
     let axis = Axis::about(1.0, ends).ok_or_else(|| failed("no ratios"))?;
-    let height = 44 + ROW * rows.len() as u32;
-    svg(height, words, |area| {
-        let plane = ChartBuilder::on(area)
-            .margin_left(14)
-            .margin_right(14)
-            .margin_top(4)
-            .x_label_area_size(38)
-            .build_cartesian_2d(axis.clone(), 0.0..rows.len() as f64);
-        let mut plane = plane.map_err(failed)?;
-        let noise = rows.iter().map(|r| r.noise).fold(0.0, f64::max);
-        let (left, right) = axis.clamped(1.0 / (1.0 + noise), 1.0 + noise);
-        // The band and the line of 1 stand beside the marks only: names and words would be struck through.
-        let beside = |i: usize| (i as f64 + 0.04, i as f64 + 0.54);
-        for i in 0..rows.len() {
-            let (foot, top) = beside(i);
-            let band = Rectangle::new([(left, foot), (right, top)], NOISE.filled());
-            plane.draw_series([band]).map_err(failed)?;
-        }
-        plane
-            .configure_mesh()
-            .disable_y_mesh()
-            .disable_y_axis()
-            .axis_style(GRID)
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .x_label_formatter(&|x| Axis::text(*x, "×"))
-            .x_label_style(label(SMALL, QUIET, HPos::Center, VPos::Top))
-            .x_desc("times as fast as the baseline")
-            .axis_desc_style(label(SMALL, QUIET, HPos::Center, VPos::Bottom))
-            .draw()
-            .map_err(failed)?;
-        for i in 0..rows.len() {
-            let (foot, top) = beside(i);
-            let line = PathElement::new(vec![(1.0, foot), (1.0, top)], QUIET.stroke_width(1));
-            plane.draw_series([line]).map_err(failed)?;
-        }
-        for (i, row) in rows.iter().enumerate() {
-            // From the top down.
-            let y = (rows.len() - i) as f64;
-            let colour = verdict_colour(row.verdict);
-            let (low, high) = axis.clamped(row.low, row.high);
-            let mark = y - 0.70;
-            plane
-                .draw_series([PathElement::new(vec![(low, mark), (high, mark)], colour.stroke_width(5))])
-                .map_err(failed)?;
-            let (at, _) = axis.clamped(row.ratio, row.ratio);
-            plane.draw_series([Circle::new((at, mark), 5, colour.filled())]).map_err(failed)?;
-            let edge = axis.range().start;
-            let name = Text::new(short(&row.name), (edge, y - 0.10), label(FONT, INK, HPos::Left, VPos::Top));
-            let told = format!("{} {}", crate::table::times(row.ratio), row.verdict.word());
-            let told =
-                Text::new(told, (axis.range().end, y - 0.10), label(FONT, colour, HPos::Right, VPos::Top));
-            plane.draw_series([name, told]).map_err(failed)?;
+    // The bands and the line of 1 stand beside the marks only: names and words would be struck through.
+    let row = f64::from(ROW);
+    let beside = |i: usize| (row * (i as f64 + 0.04), row * (i as f64 + 0.54));
+    let bands: Vec<_> = rows
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(i, r)| {
+            let (left, right) = axis.clamped(1.0 / (1.0 + r.noise), 1.0 + r.noise);
+            [(left, beside(i).0), (right, beside(i).1)]
+        })
+        .collect();
+    let chart = Rows {
+        axis: &axis,
+        count: rows.len(),
+        each: ROW,
+        text: |x| Axis::text(x, "×"),
+        under: "times as fast as the baseline",
+        bands: &bands,
+    };
+    chart.drawn(words, |plane| {
+        let ones = (0..rows.len())
+            .map(|i| PathElement::new(vec![(1.0, beside(i).0), (1.0, beside(i).1)], QUIET.stroke_width(1)));
+        plane.draw_series(ones).map_err(failed)?;
+        // A verdict at a time, so that marks of one colour follow each other and are one path on the page.
+        for verdict in [Verdict::Same, Verdict::CannotTell, Verdict::Faster, Verdict::Slower] {
+            let colour = verdict_colour(verdict);
+            let of = || {
+                let all = rows.iter().enumerate().filter(move |(_, r)| r.verdict == verdict);
+                all.map(|(i, r)| (r, chart.foot(i) + row))
+            };
+            let bar = |(r, top): (&Ratio, f64)| {
+                let (low, high) = axis.clamped(r.low, r.high);
+                let mark = top - 0.70 * row;
+                PathElement::new(vec![(low, mark), (high, mark)], colour.stroke_width(5))
+            };
+            plane.draw_series(of().map(bar)).map_err(failed)?;
+            let dot = |(r, top): (&Ratio, f64)| {
+                Circle::new((axis.clamped(r.ratio, r.ratio).0, top - 0.70 * row), 5, colour.filled())
+            };
+            plane.draw_series(of().map(dot)).map_err(failed)?;
+            for (r, top) in of() {
+                let told = format!("{} {}", crate::table::times(r.ratio), r.verdict.word());
+                let (start, end) = (axis.range().start, axis.range().end);
+                let name = short(&r.name, &told);
+                let name = Text::new(name, (start, top - 4.0), label(FONT, INK, HPos::Left, VPos::Top));
+                let told = Text::new(told, (end, top - 4.0), label(FONT, colour, HPos::Right, VPos::Top));
+                plane.draw_series([name, told]).map_err(failed)?;
+            }
         }
         Ok(())
     })
@@ -209,6 +118,8 @@ pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
 
 /// Bars of a histogram.
 const BINS: usize = 44;
+/// Pixels of a histogram with its name.
+const SHAPE: u32 = 62;
 
 /// How the samples of each series lie about its own median: histograms, each of a height of its own, with the
 /// quartiles marked. `series` are names and times in nanoseconds.
@@ -238,32 +149,19 @@ pub fn distributions(series: &[(String, Vec<f64>)], words: &str) -> Result<Strin
         return Err(failed("no samples"));
     }
     let axis = Axis::linear(low * 100.0, high * 100.0);
-    let height = 44 + 62 * shapes.len() as u32;
-    svg(height, words, |area| {
-        let mut plane = ChartBuilder::on(area)
-            .margin_left(14)
-            .margin_right(14)
-            .margin_top(4)
-            .x_label_area_size(38)
-            .build_cartesian_2d(axis.clone(), 0.0..shapes.len() as f64)
-            .map_err(failed)?;
-        plane
-            .configure_mesh()
-            .disable_y_mesh()
-            .disable_y_axis()
-            .axis_style(GRID)
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .x_label_formatter(&|x| Axis::text(*x, "%"))
-            .x_label_style(label(SMALL, QUIET, HPos::Center, VPos::Top))
-            .x_desc("from the median")
-            .axis_desc_style(label(SMALL, QUIET, HPos::Center, VPos::Bottom))
-            .draw()
-            .map_err(failed)?;
+    let chart = Rows {
+        axis: &axis,
+        count: shapes.len(),
+        each: SHAPE,
+        text: |x| Axis::text(x, "%"),
+        under: "from the median",
+        bands: &[],
+    };
+    let full = 0.62 * f64::from(SHAPE);
+    chart.drawn(words, |plane| {
+        let (start, end) = (axis.range().start, axis.range().end);
         for (i, shape) in shapes.iter().enumerate() {
-            let foot = (shapes.len() - i - 1) as f64;
-            let colour = SERIES[i % SERIES.len()];
-            let (start, end) = (axis.range().start, axis.range().end);
+            let foot = chart.foot(i);
             let mut bins = [0_usize; BINS];
             for d in &shape.deviations {
                 let at = (d * 100.0 - start) / (end - start) * BINS as f64;
@@ -275,21 +173,33 @@ pub fn distributions(series: &[(String, Vec<f64>)], words: &str) -> Result<Strin
             let x = |b: usize| start + (end - start) * b as f64 / BINS as f64;
             let mut outline = vec![(start, foot)];
             for (b, count) in bins.iter().enumerate() {
-                let y = foot + 0.62 * *count as f64 / most;
+                let y = foot + full * *count as f64 / most;
                 outline.extend([(x(b), y), (x(b + 1), y)]);
             }
             outline.push((end, foot));
+            let colour = SERIES[i % SERIES.len()];
             plane.draw_series([Polygon::new(outline, colour.mix(0.55).filled())]).map_err(failed)?;
-            for (q, width) in [(0.25, 1), (0.5, 2), (0.75, 1)] {
-                let Some(d) = quantile_of_sorted(&shape.deviations, q) else { continue };
-                let (d, _) = axis.clamped(d * 100.0, d * 100.0);
-                let line = PathElement::new(vec![(d, foot), (d, foot + 0.62)], INK.stroke_width(width));
-                plane.draw_series([line]).map_err(failed)?;
+        }
+        // Lines of one kind follow each other, and are one path on the page.
+        for (width, quantiles) in [(1, &[0.25, 0.75][..]), (2, &[0.5])] {
+            for (i, shape) in shapes.iter().enumerate() {
+                let lines = quantiles.iter().filter_map(|q| {
+                    let (d, _) = {
+                        let d = 100.0 * quantile_of_sorted(&shape.deviations, *q)?;
+                        axis.clamped(d, d)
+                    };
+                    let line = vec![(d, chart.foot(i)), (d, chart.foot(i) + full)];
+                    Some(PathElement::new(line, INK.stroke_width(width)))
+                });
+                plane.draw_series(lines).map_err(failed)?;
             }
-            let name =
-                Text::new(short(shape.name), (start, foot + 0.97), label(FONT, INK, HPos::Left, VPos::Top));
+        }
+        for (i, shape) in shapes.iter().enumerate() {
+            let top = chart.foot(i) + 0.97 * f64::from(SHAPE);
             let median = crate::table::time(shape.median);
-            let median = Text::new(median, (end, foot + 0.97), label(FONT, QUIET, HPos::Right, VPos::Top));
+            let name = short(shape.name, &median);
+            let name = Text::new(name, (start, top), label(FONT, INK, HPos::Left, VPos::Top));
+            let median = Text::new(median, (end, top), label(FONT, QUIET, HPos::Right, VPos::Top));
             plane.draw_series([name, median]).map_err(failed)?;
         }
         Ok(())
@@ -306,35 +216,29 @@ pub fn shares(rows: &[(String, f64)], words: &str) -> Result<String, ChartError>
     }
     let most = rows.iter().map(|r| r.1).fold(1.0, f64::max);
     let axis = Axis::linear(0.0, 100.0 * most);
-    let height = 44 + ROW * rows.len() as u32;
-    svg(height, words, |area| {
-        let mut plane = ChartBuilder::on(area)
-            .margin_left(14)
-            .margin_right(14)
-            .margin_top(4)
-            .x_label_area_size(38)
-            .build_cartesian_2d(axis.clone(), 0.0..rows.len() as f64)
-            .map_err(failed)?;
-        plane
-            .configure_mesh()
-            .disable_y_mesh()
-            .disable_y_axis()
-            .axis_style(GRID)
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .x_label_formatter(&|x| format!("{x:.0} %"))
-            .x_label_style(label(SMALL, QUIET, HPos::Center, VPos::Top))
-            .x_desc("of the speed that the silicon allows, as computed")
-            .axis_desc_style(label(SMALL, QUIET, HPos::Center, VPos::Bottom))
-            .draw()
-            .map_err(failed)?;
-        for (i, (name, share)) in rows.iter().enumerate() {
-            let y = (rows.len() - i) as f64;
-            let bar = Rectangle::new([(0.0, y - 0.85), (100.0 * share, y - 0.52)], SERIES[0].filled());
+    let row = f64::from(ROW);
+    let chart = Rows {
+        axis: &axis,
+        count: rows.len(),
+        each: ROW,
+        text: |x| format!("{x:.0} %"),
+        under: "of the speed that the silicon allows, as computed",
+        bands: &[],
+    };
+    chart.drawn(words, |plane| {
+        for (i, (_, share)) in rows.iter().enumerate() {
+            let foot = chart.foot(i);
+            let bar = Rectangle::new(
+                [(0.0, foot + 0.15 * row), (100.0 * share, foot + 0.48 * row)],
+                SERIES[0].filled(),
+            );
             plane.draw_series([bar]).map_err(failed)?;
-            let name = Text::new(short(name), (0.0, y - 0.10), label(FONT, INK, HPos::Left, VPos::Top));
+        }
+        for (i, (name, share)) in rows.iter().enumerate() {
+            let top = chart.foot(i) + 0.9 * row;
             let told = format!("{:.0} %", 100.0 * share);
-            let told = Text::new(told, (100.0 * most, y - 0.10), label(FONT, QUIET, HPos::Right, VPos::Top));
+            let name = Text::new(short(name, &told), (0.0, top), label(FONT, INK, HPos::Left, VPos::Top));
+            let told = Text::new(told, (100.0 * most, top), label(FONT, QUIET, HPos::Right, VPos::Top));
             plane.draw_series([name, told]).map_err(failed)?;
         }
         Ok(())
@@ -408,7 +312,7 @@ pub fn lines(lines: &[Line], x_words: &str, y_words: &str, words: &str) -> Resul
                 bottom.draw(&PathElement::new(vec![(14, y + 8), (32, y + 8)], style)).map_err(failed)?;
                 bottom.draw(&Circle::new((23, y + 8), 3, colour.filled())).map_err(failed)?;
             }
-            let name = Text::new(short(&line.name), (42, y), label(FONT, INK, HPos::Left, VPos::Top));
+            let name = Text::new(short(&line.name, ""), (42, y), label(FONT, INK, HPos::Left, VPos::Top));
             bottom.draw(&name).map_err(failed)?;
         }
         Ok(())

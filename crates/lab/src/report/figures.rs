@@ -4,6 +4,8 @@
 use serde::Serialize;
 
 use super::chart::{self, ChartError, Line, Ratio};
+use super::lean::lean;
+use super::races::{self, Race};
 use super::scaling;
 use super::strips::{self, Strip};
 use crate::record::{Record, ResultRow};
@@ -18,6 +20,34 @@ pub(super) struct Figure {
     pub(super) caption: String,
 }
 
+impl Figure {
+    pub(super) fn of(title: String, drawing: &str, caption: String) -> Result<Self, ChartError> {
+        Ok(Self { title, svg: lean(drawing)?, caption })
+    }
+}
+
+/// What belongs to one subject, where there are too many to show them all at once.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Group {
+    pub(super) title: String,
+    pub(super) words: String,
+    pub(super) figures: Vec<Figure>,
+}
+
+/// The charts of one primitive.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub(super) struct Figures {
+    /// Shown at once.
+    pub(super) shown: Vec<Figure>,
+    /// Left folded, a subject at a time.
+    pub(super) groups: Vec<Group>,
+    /// Left folded: what only some readers want.
+    pub(super) folded: Vec<Figure>,
+}
+
+/// More races than this are shown as a whole first, and each for those who unfold it.
+const MANY: usize = 40;
+
 /// The style sheet's name of a verdict.
 pub(super) fn class(verdict: Verdict) -> &'static str {
     match verdict {
@@ -28,118 +58,164 @@ pub(super) fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Everything that the rows of one primitive give: what is shown at once, and what is folded away.
-pub(super) fn of(record: &Record, rows: &[&ResultRow]) -> Result<(Vec<Figure>, Vec<Figure>), ChartError> {
-    let mut races: Vec<(&str, &str, Vec<&ResultRow>)> = Vec::new();
-    for row in rows {
-        match races.iter_mut().find(|(s, b, _)| *s == row.subject && *b == row.baseline) {
-            Some((_, _, of)) => of.push(row),
-            None => races.push((&row.subject, &row.baseline, vec![row])),
+/// Everything that the rows of one primitive give.
+pub(super) fn of(record: &Record, rows: &[&ResultRow]) -> Result<Figures, ChartError> {
+    let races = races::of(rows);
+    let mut figures = Figures::default();
+    figures.shown.extend(sizes(record, rows)?);
+    figures.shown.extend(scaling::batches(rows)?);
+    figures.shown.extend(scaling::threads(rows)?);
+    figures.shown.extend(floors(rows)?);
+    let many = races.len() > MANY;
+    if many {
+        figures.shown.extend(overviews(rows)?);
+    }
+    for race in &races {
+        let chart = match repeated(race) {
+            Some(families) => over_and_over(race, families)?,
+            None => against(race)?,
+        };
+        let spread = spread(race)?;
+        if !many {
+            figures.shown.push(chart);
+            figures.folded.extend(spread);
+            continue;
         }
-    }
-    let mut shown = Vec::new();
-    let mut folded = Vec::new();
-    shown.extend(sizes(record, rows)?);
-    shown.extend(scaling::batches(rows)?);
-    shown.extend(scaling::threads(rows)?);
-    shown.extend(floors(rows)?);
-    for (subject, baseline, rows) in &races {
-        shown.push(match repeated(rows) {
-            Some(families) => over_and_over(subject, baseline, families)?,
-            None => against(subject, baseline, rows)?,
+        let at = figures.groups.iter().position(|g| g.title == race.title).unwrap_or_else(|| {
+            let of = races.iter().filter(|r| r.title == race.title).flat_map(|r| &r.rows);
+            let words = strips::counted(&of.map(|r| ratio_of(r, String::new())).collect::<Vec<_>>());
+            figures.groups.push(Group { title: race.title.clone(), words, figures: Vec::new() });
+            figures.groups.len() - 1
         });
-        folded.extend(spread(subject, baseline, rows)?);
+        figures.groups[at].figures.push(chart);
+        figures.groups[at].figures.extend(spread);
     }
-    Ok((shown, folded))
+    Ok(figures)
 }
 
-fn ratio_of(row: &ResultRow) -> Ratio {
-    Ratio {
-        name: row.variant.clone(),
-        ratio: row.ratio,
-        low: row.low,
-        high: row.high,
-        noise: row.noise,
-        verdict: row.verdict,
-    }
+fn ratio_of(row: &ResultRow, name: String) -> Ratio {
+    Ratio { name, ratio: row.ratio, low: row.low, high: row.high, noise: row.noise, verdict: row.verdict }
 }
 
 /// More races than this of one variant against one baseline are shown together.
 const REPEATED: usize = 4;
 
-/// The races by variant, where some variant was raced over and over.
-fn repeated(rows: &[&ResultRow]) -> Option<Vec<Strip>> {
+/// Rows by what `name` calls them, in the order of the first of each.
+fn strips_of<'a>(
+    rows: impl Iterator<Item = &'a ResultRow>,
+    name: impl Fn(&ResultRow) -> String,
+) -> Vec<Strip> {
     let mut strips: Vec<Strip> = Vec::new();
     for row in rows {
-        match strips.iter_mut().find(|s| s.name == row.variant) {
-            Some(strip) => strip.races.push(ratio_of(row)),
-            None => strips.push(Strip { name: row.variant.clone(), races: vec![ratio_of(row)] }),
+        let (name, race) = (name(row), ratio_of(row, String::new()));
+        match strips.iter_mut().find(|s| s.name == name) {
+            Some(strip) => strip.races.push(race),
+            None => strips.push(Strip { name, races: vec![race] }),
         }
     }
+    strips
+}
+
+/// The races by variant, where some variant was raced over and over.
+fn repeated(race: &Race<'_>) -> Option<Vec<Strip>> {
+    let strips = strips_of(race.rows.iter().copied(), |r| race.name(r));
     strips.iter().any(|s| s.races.len() > REPEATED).then_some(strips)
 }
 
-fn over_and_over(subject: &str, baseline: &str, families: Vec<Strip>) -> Result<Figure, ChartError> {
+fn in_words(families: &[Strip], each: &str) -> String {
     let words: Vec<String> = families
         .iter()
-        .map(|s| format!("{}: {} races, {}", s.name, s.races.len(), strips::counted(&s.races)))
+        .map(|s| format!("{}: {} {each}s, {}", s.name, s.races.len(), strips::counted(&s.races)))
         .collect();
+    words.join("; ")
+}
+
+fn over_and_over(race: &Race<'_>, families: Vec<Strip>) -> Result<Figure, ChartError> {
     let floors: Vec<f64> = families.iter().flat_map(|s| &s.races).map(|r| r.noise).collect();
     let noise = crate::stats::median(&floors).unwrap_or(0.0);
-    Ok(Figure {
-        title: subject.to_owned(),
-        svg: strips::strips(&families, &format!("{subject} against {baseline}: {}", words.join("; ")))?,
-        caption: format!(
-            "Against {baseline}, over and over. Each race is a dot at its ratio in the colour of its verdict, the line is their median; the shaded band is \
-             the median noise floor of {}, and each race had its own. The table has every race.",
+    let words = format!("{} against {}: {}", race.over(), race.against(), in_words(&families, "race"));
+    Figure::of(
+        race.over(),
+        &strips::strips(&families, "race", &words)?,
+        format!(
+            "Against {}, over and over. Each race is a dot at its ratio in the colour of its verdict, the line is their median; the shaded \
+             bands are the median noise floors, {} of all, and each race had its own. The table has every race.",
+            race.against(),
             table::floor(noise)
         ),
-    })
+    )
 }
 
-fn against(subject: &str, baseline: &str, rows: &[&ResultRow]) -> Result<Figure, ChartError> {
-    let ratios: Vec<Ratio> = rows.iter().map(|r| ratio_of(r)).collect();
-    let first = rows
-        .first()
-        .map_or(String::new(), |r| format!(", which takes {}", table::amount(r, r.baseline_median)));
-    let noise = rows.iter().map(|r| r.noise).fold(0.0, f64::max);
-    let words: Vec<String> = rows
-        .iter()
-        .map(|r| format!("{} {} {}", r.variant, table::times(r.ratio), table::verdict(r)))
-        .collect();
-    Ok(Figure {
-        title: subject.to_owned(),
-        svg: chart::ratios(&ratios, &format!("{subject} against {baseline}: {}", words.join("; ")))?,
-        caption: format!(
-            "Against {baseline}{first}. Bars are intervals at an error rate of 1 %; the shaded band is the noise floor of {}.",
-            table::floor(noise)
-        ),
-    })
-}
-
-fn spread(subject: &str, baseline: &str, rows: &[&ResultRow]) -> Result<Option<Figure>, ChartError> {
-    let mut series: Vec<(String, Vec<f64>)> = Vec::new();
-    for r in rows.iter().filter(|r| r.unit == "ns" && !r.samples.is_empty()) {
-        // What was raced over and over has one shape.
-        match series.iter_mut().find(|(name, _)| *name == r.variant) {
-            Some((_, samples)) => samples.extend_from_slice(&r.samples),
-            None => series.push((r.variant.clone(), r.samples.clone())),
+/// What each variant did to all subjects, where there are many: first against the baseline that most have, then against others.
+fn overviews(rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError> {
+    let count = |baseline: &str| rows.iter().filter(|r| r.baseline == baseline).count();
+    let Some(most) = rows.iter().map(|r| r.baseline.as_str()).max_by_key(|b| count(b)) else {
+        return Ok(Vec::new());
+    };
+    let mut figures = Vec::new();
+    for common in [true, false] {
+        let of = rows.iter().copied().filter(|r| (r.baseline == most) == common);
+        let strips = strips_of(of, |r| {
+            if common { r.variant.clone() } else { format!("{} vs {}", r.variant, r.baseline) }
+        });
+        if strips.is_empty() {
+            continue;
         }
+        let against = if common { format!("against {most}") } else { "against others".to_owned() };
+        let title = format!("All subjects, {against}");
+        figures.push(Figure::of(
+            title.clone(),
+            &strips::strips(&strips, "subject", &format!("{title}: {}", in_words(&strips, "subject")))?,
+            "Each subject is a dot at its ratio in the colour of its verdict, the line is their median; the shaded bands are the median \
+             noise floors, and each race had its own. Below, every subject has its charts."
+                .to_owned(),
+        )?);
     }
-    // The baseline has samples in every one of its comparisons.
-    let of_baseline: Vec<f64> =
-        rows.iter().filter(|r| r.unit == "ns").flat_map(|r| r.baseline_samples.iter().copied()).collect();
+    Ok(figures)
+}
+
+fn against(race: &Race<'_>) -> Result<Figure, ChartError> {
+    let ratios: Vec<Ratio> = race.rows.iter().map(|r| ratio_of(r, race.name(r))).collect();
+    let takes = match race.rows.as_slice() {
+        [first, ..] if !race.merged => {
+            format!(", which takes {}", table::amount(first, first.baseline_median))
+        }
+        _ => String::new(),
+    };
+    let noise = race.rows.iter().map(|r| r.noise).fold(0.0, f64::max);
+    let words: Vec<String> = race
+        .rows
+        .iter()
+        .map(|r| format!("{} {} {}", race.name(r), table::times(r.ratio), table::verdict(r)))
+        .collect();
+    Figure::of(
+        race.over(),
+        &chart::ratios(
+            &ratios,
+            &format!("{} against {}: {}", race.over(), race.against(), words.join("; ")),
+        )?,
+        format!("Against {}{takes}. The noise floors are {} at most.", race.against(), table::floor(noise)),
+    )
+}
+
+fn spread(race: &Race<'_>) -> Result<Option<Figure>, ChartError> {
+    let mut series: Vec<(String, Vec<f64>)> = Vec::new();
+    // What was raced over and over has one shape, and a baseline has samples in every one of its comparisons.
+    let mut add = |name: String, samples: &[f64]| match series.iter_mut().find(|(known, _)| *known == name) {
+        _ if samples.is_empty() => {}
+        Some((_, known)) => known.extend_from_slice(samples),
+        None => series.push((name, samples.to_vec())),
+    };
+    for r in race.rows.iter().filter(|r| r.unit == "ns") {
+        add(race.baseline_name(r), &r.baseline_samples);
+        add(race.name(r), &r.samples);
+    }
     if series.is_empty() {
         return Ok(None);
     }
-    series.insert(0, (format!("{baseline} (baseline)"), of_baseline));
-    Ok(Some(Figure {
-        title: subject.to_owned(),
-        svg: chart::distributions(&series, &format!("{subject}: how the samples of each variant are spread"))?,
-        caption: "How single samples lie about their own median; lines mark the median and the quartiles, the outermost \
-                  hundredths are cut off."
-            .to_owned(),
-    }))
+    let words = format!("{}: how the samples of each variant are spread", race.over());
+    let drawing = chart::distributions(&series, &words)?;
+    Figure::of(format!("{}: samples", race.over()), &drawing, String::new()).map(Some)
 }
 
 /// Where the same operation was raced on several sizes.
@@ -185,17 +261,17 @@ fn sizes(record: &Record, rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError
         }
         let unit = if ghz.is_some() { "cycles per byte" } else { "ns per byte" };
         let words = format!("{family}: {unit} against buffer size, for {} series", lines.len());
-        figures.push(Figure {
-            title: format!("{family}: by size"),
-            svg: chart::lines(&lines, "bytes in a buffer", unit, &words)?,
-            caption: match ghz {
+        figures.push(Figure::of(
+            format!("{family}: by size"),
+            &chart::lines(&lines, "bytes in a buffer", unit, &words)?,
+            match ghz {
                 Some(ghz) => format!(
                     "Medians; cycles at the {ghz:.3} GHz of the calibration chain, since ticks of the time-stamp counter are none. \
                      Lower is faster."
                 ),
                 None => "Medians; the core's frequency is not known here. Lower is faster.".to_owned(),
             },
-        });
+        )?);
     }
     Ok(figures)
 }
@@ -213,11 +289,12 @@ fn floors(rows: &[&ResultRow]) -> Result<Option<Figure>, ChartError> {
     if shares.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Figure {
-        title: "Distance to the floor".to_owned(),
-        svg: chart::shares(&shares, "speed as a share of what the silicon allows")?,
-        caption: "The floor counts the operations of a design against what a core can start in a cycle, and nothing else: no load, \
-                  no store, no call. It is computed and was never measured."
+    Figure::of(
+        "Distance to the floor".to_owned(),
+        &chart::shares(&shares, "speed as a share of what the silicon allows")?,
+        "The floor counts the operations of a design against what a core can start in a cycle, and nothing else: no load, \
+         no store, no call. It is computed and was never measured."
             .to_owned(),
-    }))
+    )
+    .map(Some)
 }

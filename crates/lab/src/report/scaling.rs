@@ -126,13 +126,15 @@ fn figure_of_threads(group: &str, lines: Vec<(&str, Line)>) -> Result<Figure, Ch
         computed: true,
     });
     let title = if group.is_empty() { "By threads".to_owned() } else { format!("{group}: by threads") };
-    Ok(Figure {
-        svg: chart::lines(&lines, "threads", "times as fast as one", &format!("{title}: speed against the number of threads"))?,
+    let words = format!("{title}: speed against the number of threads");
+    let svg = chart::lines(&lines, "threads", "times as fast as one", &words)?;
+    Figure::of(
         title,
-        caption: "Medians of the same work on one thread and on more. Where a line stays below the dashed one, threads share \
-                  something: cores, above all."
+        &svg,
+        "Medians of the same work on one thread and on more. Where a line stays below the dashed one, threads share \
+         something: cores, above all."
             .to_owned(),
-    })
+    )
 }
 
 /// The family of a batch, how many items it has, and how many of them a unit of work is: `magma/omac-batch/128x1024` has 128 messages
@@ -193,11 +195,11 @@ pub(super) fn batches(rows: &[&ResultRow]) -> Result<Vec<Figure>, ChartError> {
             .collect();
         let words =
             format!("{family}: microseconds an item against the size of the batch; {}", gains.join(", "));
-        figures.push(Figure {
-            title: format!("{family}: by size of the batch"),
-            svg: chart::lines(&lines, "items in a batch", "µs an item", &words)?,
-            caption: "Medians. Lower is faster; a flat line gains nothing from more items.".to_owned(),
-        });
+        figures.push(Figure::of(
+            format!("{family}: by size of the batch"),
+            &chart::lines(&lines, "items in a batch", "µs an item", &words)?,
+            "Medians. Lower is faster; a flat line gains nothing from more items.".to_owned(),
+        )?);
     }
     Ok(figures)
 }
