@@ -65,7 +65,7 @@ fn a_record_becomes_a_page() {
     assert!(std::fs::read_to_string(&record).expect("read").contains("\"schema\":2"));
     assert_eq!(lanework(folder.path(), &["report"]).status.code(), Some(0));
     let page = std::fs::read_to_string(folder.path().join("report.html")).expect("a page");
-    assert!(page.contains("<svg ") && page.contains("lanework bench magma&#x2f;ctr&#x2f;1024"));
+    assert!(page.contains("<svg ") && page.contains("lanework bench magma/ctr/1024"));
     // Not replaced unasked; a stranger's file is named.
     assert_eq!(lanework(folder.path(), &["report"]).status.code(), Some(2));
     assert_eq!(lanework(folder.path(), &["report", "--force"]).status.code(), Some(0));
