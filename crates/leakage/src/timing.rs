@@ -6,10 +6,10 @@
 //! moment, for code whose spread depends on its secret. The quantiles come from a first batch, which is not tested.
 //!
 //! A t above [`SUSPECT`] is suspicious and no proof: with a hundred tests for each of many operations some pass it by chance, or
-//! by something else on the machine. And a million samples show differences of a tick that are real and say nothing: where the
-//! fixed case and the others happen to lie in this process's memory. The whole is done again then, with new samples, in
-//! [`PROCESSES`] processes of their own, which lie elsewhere. Only what shows in the *same* test with the same sign in all of them
-//! is a leak; or what passes twice that bound in any test of each, with either sign.
+//! by something else on the machine. And a million samples show differences of a tick that are there in one process and not in the
+//! next; why is not known. What depends on data is there in each. The whole is done again then, with new samples, in [`PROCESSES`]
+//! processes of their own. Only what shows in the *same* test with the same sign in all of them is a leak; or what passes twice that
+//! bound in any test of each, with either sign.
 #![forbid(unsafe_code)]
 
 mod again;
@@ -21,8 +21,7 @@ pub use measure::{Effort, judge, plants};
 /// What |t| must pass: a chance of 7 in a million for one test of sound code.
 pub const SUSPECT: f64 = 4.5;
 
-/// Processes that have to confirm a suspicion. Where something lies in memory gives a difference either sign: three pass one such
-/// case of eight, were it there each time.
+/// Processes that have to confirm a suspicion, one after the other: the first that does not ends it.
 pub const PROCESSES: usize = 3;
 
 /// Beyond this in both series any two tests confirm each other, whatever their signs.
