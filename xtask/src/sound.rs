@@ -167,6 +167,12 @@ pub(crate) fn run(options: &Options) -> ExitCode {
                 continue;
             }
         }
+        for package in &options.package {
+            if !tool.jobs().iter().any(|job| job.package == package) {
+                println!("SKIPPED {tool:?}, {package}: nothing of it is on this tool's list");
+                missing = true;
+            }
+        }
         for job in tool.jobs() {
             if !options.package.is_empty() && !options.package.iter().any(|p| p == job.package) {
                 continue;

@@ -146,8 +146,8 @@ mod here {
 
     /// A row for people.
     fn line(row: &Row) -> String {
-        let Row { what, backend, means, finding, extent, .. } = row;
-        let parts = [extent.as_str(), finding.detail()];
+        let Row { what, backend, means, finding, extent, suspicion, .. } = row;
+        let parts = [extent.as_str(), suspicion.as_deref().unwrap_or_default(), finding.detail()];
         let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         format!("{:7} {means:12} {backend:10} {what}: {}", finding.word(), said.join("; "))
     }
@@ -215,7 +215,7 @@ mod here {
             serde_json::json!({
                 "what": row.what, "backend": row.backend, "means": row.means.name(),
                 "finding": row.finding.word().to_lowercase(), "detail": row.finding.detail(),
-                "extent": row.extent, "unpromised": row.unpromised,
+                "extent": row.extent, "unpromised": row.unpromised, "suspicion": row.suspicion,
             })
         };
         let plant = |row: &&PlantedRow| {
@@ -243,6 +243,7 @@ mod here {
                 finding,
                 extent: "5 secrets".into(),
                 unpromised: Vec::new(),
+                suspicion: None,
             }
         }
 

@@ -101,6 +101,8 @@ pub struct Row {
     pub extent: String,
     /// Names of instructions that ran, are on the list, and that no vendor promises; of [`Means::Instructions`] alone.
     pub unpromised: Vec<String>,
+    /// What one process saw and others did not, in words; of [`Means::Timing`] alone, and no leak.
+    pub suspicion: Option<String>,
 }
 
 /// Whether a means found a leak that was planted for it.
@@ -170,6 +172,7 @@ impl Subject {
             finding,
             extent,
             unpromised: Vec::new(),
+            suspicion: None,
         }
     }
 }

@@ -129,7 +129,15 @@ pub fn memcheck_rows(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool, said: Result<&str
         if wanted(&what) {
             let finding = finding.unwrap_or_else(|| finding_of(tier, operation, said));
             let (backend, extent) = (tier.to_owned(), "every bit followed".to_owned());
-            rows.push(Row { what, backend, means: Means::Valgrind, finding, extent, unpromised: Vec::new() });
+            rows.push(Row {
+                what,
+                backend,
+                means: Means::Valgrind,
+                finding,
+                extent,
+                unpromised: Vec::new(),
+                suspicion: None,
+            });
         }
     };
     for backend in BACKENDS {

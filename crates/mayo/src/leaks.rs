@@ -193,6 +193,7 @@ pub fn memcheck_rows(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool, said: Result<&str
                 finding,
                 extent,
                 unpromised: Vec::new(),
+                suspicion: None,
             });
         }
     }

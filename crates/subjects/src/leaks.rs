@@ -156,7 +156,15 @@ pub fn timing_series(context: &Context, again: &Again) -> Result<String, String>
 }
 
 fn row(what: String, backend: &str, means: Means, finding: Finding) -> Row {
-    Row { what, backend: backend.to_owned(), means, finding, extent: String::new(), unpromised: Vec::new() }
+    Row {
+        what,
+        backend: backend.to_owned(),
+        means,
+        finding,
+        extent: String::new(),
+        unpromised: Vec::new(),
+        suspicion: None,
+    }
 }
 
 /// A required backend that is not there must not pass unseen.

@@ -85,6 +85,7 @@ struct Page {
     verdict: Vec<String>,
     kinds: String,
     operations: String,
+    suspicions: Vec<String>,
     reasons: Vec<String>,
     remarks: Vec<String>,
 }
@@ -258,6 +259,10 @@ fn found(study: &Study, full: bool, record: Record, all: &[Evidence]) -> Result<
         _ => None,
     });
     let silent: Vec<(String, String, String)> = silent.collect();
+    let suspicions = rows.iter().filter_map(|row| {
+        let why = row.suspicion.as_ref()?;
+        Some(format!("{} {} {}: {}; {why}", row.what, row.backend, row.means, row.extent))
+    });
     let page = Page {
         question: study.question.clone(),
         machine: record.machine.summary(),
@@ -268,6 +273,7 @@ fn found(study: &Study, full: bool, record: Record, all: &[Evidence]) -> Result<
         verdict: told.clone(),
         kinds: kinds.iter().copied().collect::<Vec<_>>().join(" "),
         operations: operations(&rows),
+        suspicions: suspicions.collect(),
         reasons: folded(silent.iter().map(|(what, of, why)| (what.as_str(), of.as_str(), why.as_str()))),
         remarks: record.remarks.clone(),
     };
@@ -297,6 +303,7 @@ mod tests {
             finding,
             extent: String::new(),
             unpromised,
+            suspicion: None,
         })
     }
 
@@ -356,6 +363,20 @@ mod tests {
         ] {
             assert!(squeezed.contains(part), "{part:?} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn what_one_process_saw_and_others_did_not_is_told_and_is_no_leak() {
+        let (_, text) = told(&sound());
+        assert!(!text.contains("Suspicions"), "{text}");
+        let mut seen = row("magma/mgm", "avx2", Means::Timing, Finding::Clean);
+        if let Evidence::Operation(row) = &mut seen {
+            row.extent = "1000 samples, |t| 12.0 of all".into();
+            row.suspicion = Some("suspicious, and another process did not show it".into());
+        }
+        let (holds, text) = told(&[sound(), vec![seen]].concat());
+        let line = "- magma/mgm avx2 timing: 1000 samples, |t| 12.0 of all; suspicious, and another process did not show it";
+        assert!(holds && text.contains("## Suspicions that did not hold") && text.contains(line), "{text}");
     }
 
     #[test]

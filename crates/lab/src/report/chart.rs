@@ -118,8 +118,11 @@ pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
 
 /// Bars of a histogram.
 const BINS: usize = 44;
-/// Pixels of a histogram with its name.
-const SHAPE: u32 = 62;
+/// Pixels of a histogram with its name, of its highest bar, and from its foot to the name's top: the name stands clear of the bars above it.
+const SHAPE: u32 = 66;
+const BAR: f64 = 38.0;
+const NAME: f64 = 60.0;
+const _: () = assert!(NAME + 5.0 < SHAPE as f64 && NAME - FONT > BAR);
 
 /// How the samples of each series lie about its own median: histograms, each of a height of its own, with the
 /// quartiles marked. `series` are names and times in nanoseconds.
@@ -157,7 +160,6 @@ pub fn distributions(series: &[(String, Vec<f64>)], words: &str) -> Result<Strin
         under: "from the median",
         bands: &[],
     };
-    let full = 0.62 * f64::from(SHAPE);
     chart.drawn(words, |plane| {
         let (start, end) = (axis.range().start, axis.range().end);
         for (i, shape) in shapes.iter().enumerate() {
@@ -173,7 +175,7 @@ pub fn distributions(series: &[(String, Vec<f64>)], words: &str) -> Result<Strin
             let x = |b: usize| start + (end - start) * b as f64 / BINS as f64;
             let mut outline = vec![(start, foot)];
             for (b, count) in bins.iter().enumerate() {
-                let y = foot + full * *count as f64 / most;
+                let y = foot + BAR * *count as f64 / most;
                 outline.extend([(x(b), y), (x(b + 1), y)]);
             }
             outline.push((end, foot));
@@ -188,14 +190,14 @@ pub fn distributions(series: &[(String, Vec<f64>)], words: &str) -> Result<Strin
                         let d = 100.0 * quantile_of_sorted(&shape.deviations, *q)?;
                         axis.clamped(d, d)
                     };
-                    let line = vec![(d, chart.foot(i)), (d, chart.foot(i) + full)];
+                    let line = vec![(d, chart.foot(i)), (d, chart.foot(i) + BAR)];
                     Some(PathElement::new(line, INK.stroke_width(width)))
                 });
                 plane.draw_series(lines).map_err(failed)?;
             }
         }
         for (i, shape) in shapes.iter().enumerate() {
-            let top = chart.foot(i) + 0.97 * f64::from(SHAPE);
+            let top = chart.foot(i) + NAME;
             let median = crate::table::time(shape.median);
             let name = short(shape.name, &median);
             let name = Text::new(name, (start, top), label(FONT, INK, HPos::Left, VPos::Top));

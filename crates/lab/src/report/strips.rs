@@ -106,16 +106,16 @@ pub(super) fn strips(strips: &[Strip], each: &str, words: &str) -> Result<String
             let (foot, top) = (chart.foot(i), chart.foot(i) + f64::from(tall));
             let mut told = String::new();
             if let Some(middle) = median(&strip.races.iter().map(|r| r.ratio).collect::<Vec<_>>()) {
-                let line = vec![(middle, foot), (middle, foot + filled + 4.0)];
+                let line = vec![(middle, foot + 2.0), (middle, foot + filled + 4.0)];
                 plane.draw_series([PathElement::new(line, INK.stroke_width(1))]).map_err(failed)?;
                 told = format!("median {}", crate::table::times(middle));
             }
             let count = format!("{} {each}s: {}", strip.races.len(), counted(&strip.races));
-            let first = top - 3.0;
+            let first = top - 6.0;
             let name = short(&strip.name, &told);
             let name = Text::new(name, (left, first), label(FONT, INK, HPos::Left, VPos::Top));
             let told = Text::new(told, (right, first), label(FONT, QUIET, HPos::Right, VPos::Top));
-            let count = Text::new(count, (left, top - 20.0), label(SMALL, QUIET, HPos::Left, VPos::Top));
+            let count = Text::new(count, (left, top - 22.0), label(SMALL, QUIET, HPos::Left, VPos::Top));
             plane.draw_series([name, told, count]).map_err(failed)?;
         }
         Ok(())

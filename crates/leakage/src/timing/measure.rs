@@ -135,14 +135,14 @@ struct Confirmed {
 }
 
 impl Confirmed {
-    /// In words, what was suspicious and not confirmed.
-    fn dropped(self) -> String {
+    /// In words, why what was suspicious is none; nothing where nothing was, or where it is one.
+    fn dropped(self) -> Option<String> {
         match (self.leaks, self.asked) {
-            (false, 1) => "; suspicious, and another process did not show it".to_owned(),
+            (false, 1) => Some("suspicious, and another process did not show it".to_owned()),
             (false, n) if n > 1 => {
-                format!("; suspicious, and the last of {n} other processes did not show it")
+                Some(format!("suspicious, and the last of {n} other processes did not show it"))
             }
-            _ => String::new(),
+            _ => None,
         }
     }
 }
@@ -208,13 +208,14 @@ pub fn judge(
     };
     let samples = series.samples();
     let extent = format!(
-        "{samples}{} samples of {:.1} us, |t| {:.1} {}{}",
+        "{samples}{} samples of {:.1} us, |t| {:.1} {}",
         if asked < u64::MAX && samples < asked { format!(" of {asked}") } else { String::new() },
         time.as_secs_f64() * 1e6,
         largest.t.abs(),
-        largest.which,
-        found.dropped()
+        largest.which
     );
+    let suspicion = found.dropped();
+    let row = |finding, extent| Row { suspicion: suspicion.clone(), ..row(finding, extent) };
     if found.leaks {
         let what = format!(
             "|t| is {:.1} {} and was above {SUSPECT} in {} other processes too: fixed secrets take {:+.3} %",
@@ -319,8 +320,8 @@ pub fn plants(
             Err(why) => row(false, why),
             Ok((series, Largest { which, t, relative }, found)) => {
                 let (t, percent, samples) = (t.abs(), 100.0 * relative, series.samples());
-                let said =
-                    format!("|t| {t:.1} {which} in {samples} samples, {percent:+.2} %{}", found.dropped());
+                let said = format!("|t| {t:.1} {which} in {samples} samples, {percent:+.2} %");
+                let said = found.dropped().into_iter().fold(said, |said, why| said + "; " + &why);
                 row(found.leaks != sound, said)
             }
         }
@@ -387,17 +388,20 @@ mod tests {
     fn a_leak_is_what_every_process_shows() {
         let (found, seeds) = asking(-20.0, &[-20.0, -30.0, -11.0]).expect("all answered");
         assert_eq!(found, Confirmed { leaks: true, asked: 3 });
-        assert_eq!(found.dropped(), "");
+        assert_eq!(found.dropped(), None);
         assert!(seeds[0] != seeds[1] && seeds[1] != seeds[2], "the same draw again");
         let (found, _) = asking(-8.0, &[-20.0, 8.0]).expect("all answered");
         assert_eq!(found, Confirmed { leaks: false, asked: 2 });
-        assert_eq!(found.dropped(), "; suspicious, and the last of 2 other processes did not show it");
+        assert_eq!(
+            found.dropped().as_deref(),
+            Some("suspicious, and the last of 2 other processes did not show it")
+        );
         let (found, _) = asking(-20.0, &[1.0]).expect("all answered");
-        assert_eq!(found.dropped(), "; suspicious, and another process did not show it");
+        assert_eq!(found.dropped().as_deref(), Some("suspicious, and another process did not show it"));
         // What is not suspicious costs nothing.
         let (found, seeds) = asking(SUSPECT, &[]).expect("nobody was asked");
         assert_eq!((found, seeds.len()), (Confirmed { leaks: false, asked: 0 }, 0));
-        assert_eq!(found.dropped(), "");
+        assert_eq!(found.dropped(), None);
     }
 
     #[test]
