@@ -5,8 +5,10 @@ use crate::args::{CheckArgs, MemcheckArgs, TimingArgs};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
+#[cfg(all(feature = "study", target_os = "linux", target_arch = "x86_64"))]
+pub(crate) use here::{gather, json, optimised};
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(crate) use here::{gather, json, optimised, run, timing, under_memcheck};
+pub(crate) use here::{run, timing, under_memcheck};
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 pub(crate) fn run(_: &Session, _: &CheckArgs) -> Result<Outcome, Failure> {

@@ -90,6 +90,7 @@ impl Session {
     }
 
     /// Prints a line for people beside what is printed as the result; nothing under `--json`.
+    #[cfg(feature = "study")]
     pub(crate) fn note(&self, line: impl std::fmt::Display) {
         if !self.json {
             // Nobody is helped by failing where nobody listens.
