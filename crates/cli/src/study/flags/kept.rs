@@ -16,6 +16,14 @@ pub(super) fn place(folder: &Path, name: &str) -> PathBuf {
     folder.join("bin").join(name)
 }
 
+/// A path as records show it: from here on where it lies below, for a record that is published need not tell whose machine it was.
+pub(super) fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    let below =
+        here.and_then(|here| path.strip_prefix(here).ok()).filter(|rest| !rest.as_os_str().is_empty());
+    below.unwrap_or(path).display().to_string()
+}
+
 /// Keeps an executable: whole or not at all, also where an older one is running.
 pub(super) fn keep(folder: &Path, name: &str, made: &Path) -> Result<PathBuf, Why> {
     let kept = place(folder, name);
@@ -29,7 +37,7 @@ pub(super) fn keep(folder: &Path, name: &str, made: &Path) -> Result<PathBuf, Wh
 /// An executable that was kept.
 pub(super) fn find(folder: &Path, name: &str) -> Result<PathBuf, Why> {
     let kept = place(folder, name);
-    if kept.is_file() { Ok(kept) } else { Err(format!("{} is not there", kept.display())) }
+    if kept.is_file() { Ok(kept) } else { Err(format!("{} is not there", shown(&kept))) }
 }
 
 /// How an executable says that it was built.
@@ -98,6 +106,15 @@ mod tests {
 
     fn build(opt_level: &str, rustflags: &str) -> Build {
         Build { opt_level: opt_level.into(), rustflags: rustflags.into(), ..Build::ours() }
+    }
+
+    #[test]
+    fn what_lies_below_is_shown_from_here_on() {
+        let here = std::env::current_dir().expect("a folder");
+        let named = find(&here.join("none"), "o1").expect_err("nothing is there");
+        assert_eq!(named, format!("{} is not there", Path::new("none").join("bin").join("o1").display()));
+        assert_eq!(shown(Path::new("/kept")), "/kept");
+        assert_eq!(shown(&here), here.display().to_string());
     }
 
     #[test]

@@ -192,7 +192,7 @@ fn remark(builds: &Build, own: &Build, kept: Option<&Path>) -> Vec<String> {
         all.push(format!(
             "the builds were raced as they were kept in {}, of commit {} by {}; link-time optimisation, codegen units and the profile's \
              training are what their makers say",
-            folder.display(),
+            kept::shown(folder),
             builds.commit,
             builds.rustc
         ));
