@@ -121,7 +121,7 @@ const BINS: usize = 44;
 /// Pixels of a histogram with its name, of its highest bar, and from its foot to the name's top: the name stands clear of the bars above it.
 const SHAPE: u32 = 66;
 const BAR: f64 = 38.0;
-const NAME: f64 = 60.0;
+const NAME: f64 = 56.0;
 const _: () = assert!(NAME + 5.0 < SHAPE as f64 && NAME - FONT > BAR);
 
 /// How the samples of each series lie about its own median: histograms, each of a height of its own, with the
