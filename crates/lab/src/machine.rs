@@ -393,7 +393,7 @@ impl Machine {
             Fact::Missing { missing } => format!("unknown ({missing})"),
         };
         format!(
-            "CPU         {}, family {} model {}, {} cores usable, hypervisor {}\n\
+            "CPU         {}, family {} model {}, {} core{} usable, hypervisor {}\n\
              caches      {caches}\n\
              core runs   {core_runs}\n\
              clock       {}, step {} ns; time-stamp counter {} GHz\n\
@@ -405,6 +405,7 @@ impl Machine {
             self.family,
             self.model,
             self.cores,
+            if matches!(self.cores, Fact::Known(1)) { "" } else { "s" },
             self.hypervisor,
             self.clock_source,
             self.clock_step_ns,

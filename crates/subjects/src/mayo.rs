@@ -225,6 +225,12 @@ pub fn check(
         #[cfg(feature = "peers")]
         peers::gate_rows(context, params).into_iter().for_each(&mut push);
     }
+    // Last of all: a device that fails one of its other forms is of no use for anything that would come after.
+    if let Some(Ok(fleet)) = &devices {
+        for params in Params::all().filter(|p| pattern.is_empty() || selects(pattern, &place(p))) {
+            cuda::check_forms(fleet, params, depth, &mut push);
+        }
+    }
     rows
 }
 

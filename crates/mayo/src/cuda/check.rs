@@ -35,6 +35,14 @@ fn new_row(what: &str, gpu: &Gpu, params: &Params) -> Row {
     Row::new(format!("{what}, {}, device {}", params.name(), gpu.device().card().ordinal), name)
 }
 
+/// The other ways that a device may be told to go, each with its name: where matrices are expanded, and by which instructions
+/// products are computed.
+const FORMS: [(&str, Expand, Multiply); 3] = [
+    ("expansion beside products", Expand::Beside, Multiply::Masks),
+    ("expansion within products", Expand::Fused, Multiply::Masks),
+    ("products of bits", Expand::Alone, Multiply::Bits),
+];
+
 /// What a batch needs, and what the CPU makes of it.
 struct Inputs {
     params: &'static Params,
@@ -197,6 +205,13 @@ fn batch(gpu: &Gpu, params: &'static Params, count: usize, row: &mut Row) -> Res
     let verdicts: Vec<_> = (0..count).map(|i| if spoilt(i) { Err(Error::Refused) } else { Ok(()) }).collect();
     let (same, firsts) = (vec![public[0].clone(); count], vec![0; count]);
     let verifying = gpu.expand_public(&public[..few.len()])?;
+    row.case(verifying.multiply() == gpu.options().multiply, || {
+        format!(
+            "keys lie as {:?} has them where {:?} was asked for",
+            verifying.multiply(),
+            gpu.options().multiply
+        )
+    });
     for (what, verifiers) in [
         ("verdicts with compact keys", GpuVerifiers::Each(&same)),
         ("verdicts with one expanded key", GpuVerifiers::One(&verifying)),
@@ -208,7 +223,33 @@ fn batch(gpu: &Gpu, params: &'static Params, count: usize, row: &mut Row) -> Res
     Ok(())
 }
 
-/// Every check of a device on one set, told as they come.
+/// [`agreement`] in each of the other ways that the device may be told to go, a row for each: what it cannot do is skipped with
+/// the reason. They come apart from [`run`], for a device that computes wrongly in one of them is not used any more at all.
+pub fn forms(gpu: &Gpu, params: &'static Params, depth: Depth, each: &mut dyn FnMut(Row)) {
+    for (what, expand, multiply) in FORMS {
+        let gpu = gpu.with(Options { expand, multiply, ..*gpu.options() });
+        let fused = gpu.fused(params);
+        let mut row = new_row(&format!("agreement with the CPU, {what}"), &gpu, params);
+        let within = if expand == Expand::Fused { fused } else { fused.map(|_| [true; 3]) };
+        match (multiply.on(gpu.device().card()), within) {
+            (_, Err(why)) => row.case(false, || why),
+            (Err(why), _) => row.skip(&why),
+            (_, Ok([false, false, false])) => {
+                row.skip("a block has too little shared memory for any operation")
+            }
+            _ => {
+                for &count in if depth == Depth::Full { &[3, 33][..] } else { &[3] } {
+                    if let Err(e) = batch(&gpu, params, count, &mut row) {
+                        row.case(false, || format!("a batch of {count}: {e}"));
+                    }
+                }
+            }
+        }
+        each(row);
+    }
+}
+
+/// Every check of a device on one set as it is told to go, told as they come.
 pub fn run(gpu: &Gpu, params: &'static Params, depth: Depth, each: &mut dyn FnMut(Row)) {
     each(known_answers(gpu, params, depth));
     each(agreement(gpu, params, depth));

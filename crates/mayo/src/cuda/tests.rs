@@ -409,6 +409,36 @@ fn host_and_kernels_agree_on_sizes() {
     }
 }
 
+/// The rows of the checks of every other form.
+fn forms(how: Emulation, before: impl FnOnce(&Control)) -> Vec<check::Row> {
+    let (params, mut rows) = (Params::of(SMALL.0, SMALL.1), Vec::new());
+    let (gpu, control) = gpu(how, check::ALONE);
+    gpu.test(params).unwrap();
+    before(&control);
+    check::forms(&gpu, params, Depth::Quick, &mut |row| rows.push(row));
+    rows
+}
+
+#[test]
+fn every_other_form_is_checked_or_says_why_not() {
+    let right = forms(Emulation::default(), |_| ());
+    assert_eq!(right.len(), 3);
+    assert!(right.iter().all(|row| row.ok() && row.skipped == 0), "{right:?}");
+    // Neither tensor cores with products of bits, nor room for a fused kernel.
+    let bare =
+        forms(Emulation { capability: (7, 5), shared_per_block: 82_112, ..Emulation::default() }, |_| ());
+    let why: Vec<(usize, &str)> = bare.iter().map(|row| (row.skipped, row.why.as_str())).collect();
+    assert_eq!(why[0], (0, ""));
+    assert!(why[1].0 == 1 && why[1].1.contains("shared memory"), "{why:?}");
+    assert!(why[2].0 == 1 && why[2].1.contains("tensor cores"), "{why:?}");
+    // A public key of the first form, and verdicts of the others: nothing but the form that brought it is wrong.
+    for (download, at) in [(0, 0), (33, 1), (52, 2)] {
+        let wrong = forms(Emulation::default(), |control| control.corrupt_download(download, 100, 1));
+        let ok: Vec<bool> = wrong.iter().map(check::Row::ok).collect();
+        assert_eq!(ok, [0, 1, 2].map(|form| form != at), "{wrong:?}");
+    }
+}
+
 /// Two devices of different speed.
 fn fleet(options: Options) -> (Fleet, [Control; 2]) {
     let (first, one) = gpu(Emulation::default(), options);

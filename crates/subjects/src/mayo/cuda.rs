@@ -149,6 +149,23 @@ pub(super) fn check(
     }
 }
 
+/// The other forms that the devices have for `params`, against the CPU. Known answers alone are for the form that is used.
+pub(super) fn check_forms(
+    fleet: &Fleet,
+    params: &'static Params,
+    depth: Depth,
+    push: &mut dyn FnMut(GateRow),
+) {
+    let depth = match depth {
+        Depth::Quick => checks::Depth::Quick,
+        Depth::KnownAnswers => return,
+        Depth::Full => checks::Depth::Full,
+    };
+    for gpu in fleet.gpus() {
+        checks::forms(gpu, params, depth, &mut |r| push(row(r)));
+    }
+}
+
 /// Whether `params` leaves secrets in memory that this device has freed. Nobody else may hold the device.
 #[must_use]
 pub fn secrets_left(device: lanework_cuda::Device, cpu: Engine, params: &'static Params) -> GateRow {
