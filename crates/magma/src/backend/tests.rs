@@ -124,9 +124,10 @@ fn counters_count_and_are_cut() {
                     Counter::high(0xffff_ffc0_8765_4321),
                     Counter::low(0),
                 ] {
-                    for n in
-                        [0, 1, 7, 8, 9, 63, 64, 65, 255, 1023, 1024, 1031, 8 * kernels.parallel + 5, 5000]
-                    {
+                    let all =
+                        [0, 1, 7, 8, 9, 63, 64, 65, 255, 1023, 1024, 1031, 8 * kernels.parallel + 5, 5000];
+                    // An interpreter, some thousand times slower, gets the short ones that are no whole number of blocks.
+                    for &n in if cfg!(miri) { &all[4..6] } else { &all[..] } {
                         let input = numbers.bytes(n);
                         let mut out = vec![0xa5; n + 8];
                         kernels.counter(
