@@ -228,7 +228,7 @@ pub(crate) struct BenchArgs {
     pub(crate) list: bool,
     /// Race two whole commands instead: wall, user and system time and peak memory, in pairs. Without a shell; whoever wants
     /// one writes `sh -c '...'`.
-    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["what", "only", "baseline", "list"])]
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["what", "only", "baseline", "list", "launches", "core"])]
     pub(crate) process: Vec<String>,
     /// With --process: refuse to time two commands that do not print the same.
     #[arg(long, requires = "process")]

@@ -4,6 +4,7 @@
 mod process;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use lanework_lab::clock::Monotonic;
 use lanework_lab::gate::GateRow;
@@ -34,8 +35,46 @@ pub(crate) fn one_form(session: &Session, output: &Output) -> Result<(), Failure
     Ok(())
 }
 
+/// Refuses before anything is measured what could not be stored afterwards.
+pub(crate) fn may_save(output: &Output) -> Result<(), Failure> {
+    let Some(root) = &output.save else { return Ok(()) };
+    let name = |p: &Path| if p.as_os_str().is_empty() { Path::new(".").to_owned() } else { p.to_owned() };
+    // Folders that are not there yet are made below the first that is.
+    let Some(there) = root.ancestors().map(name).find(|p| p.exists()) else {
+        return Err(Failure::file(root, "no folder above it exists"));
+    };
+    if !there.is_dir() {
+        return Err(Failure::file(&there, "is no folder; records cannot be stored in it"));
+    }
+    tempfile::tempfile_in(&there)
+        .map(|_| ())
+        .map_err(|e| Failure::file(&there, format!("records cannot be stored in it: {e}")))
+}
+
+/// What the exit code says of contestants that are not here: 1 where LANEWORK_REQUIRE names one, 3 where one that was asked for by
+/// name, or every one, did not race. Their reasons stand in the record, which has been shown.
+fn all_raced(session: &Session, record: &Record, asked: &[String]) -> Result<Outcome, Failure> {
+    let raced = |name: &str| record.results.iter().any(|r| r.variant == name);
+    if let Some(n) = record.not_here.iter().find(|n| session.context.settings.requires(&n.variant)) {
+        let why = format!("{} {}: required, but {}", n.subject, n.variant, n.why);
+        return Err(Failure::refused(why).beside_data());
+    }
+    let absent = record.not_here.iter().find(|n| asked.contains(&n.variant) && !raced(&n.variant));
+    if let Some(n) = absent {
+        let why = format!("{} was asked for and did not race: {}", n.variant, n.why);
+        return Err(Failure::unavailable(why).beside_data());
+    }
+    let none = record.results.is_empty() && !record.not_here.is_empty();
+    Ok(if none { Outcome::Unavailable } else { Outcome::Yes })
+}
+
 pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failure> {
     one_form(session, &args.output)?;
+    may_save(&args.output)?;
+    // The parser waives this where a subject is named, with which --process cannot stand.
+    if args.same_output && args.process.is_empty() {
+        return Err(Failure::input("--same-output is about two commands: --process 'A' 'B'"));
+    }
     // The parser sees no conflict where `--json` stands before the verb.
     if session.json && args.style != StyleName::Table {
         return Err(Failure::input("--json and --style are two forms of one output; choose one"));
@@ -51,27 +90,40 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
     let races = narrowed(subjects, args.baseline.as_deref(), &args.only)?;
     // Beside other people's code it is another question, with a history of its own.
     let peers = if session.context.peers.is_some() { "-peers" } else { "" };
-    let name =
-        if args.what.is_empty() { format!("bench{peers}") } else { format!("bench-{}{peers}", args.what) };
+    let mut name = if args.what.is_empty() { "bench".to_owned() } else { format!("bench-{}", args.what) };
+    if !args.only.is_empty() {
+        name += &format!("-only-{}", args.only.join("-"));
+    }
+    if let Some(baseline) = &args.baseline {
+        name += &format!("-against-{baseline}");
+    }
+    name += peers;
     let mut record = race_all(session, &name, &races, &args.effort)?;
     match args.style {
-        StyleName::Table => report(session, record, &args.output),
+        StyleName::Table => show_and_store(session, &mut record, &args.output)?,
         StyleName::Histogram => save_and_show(session, &mut record, &args.output, |record| {
             print!("{}", histogram::render(record));
             Ok(())
-        }),
-    }
+        })?,
+    };
+    all_raced(session, &record, &args.only)
 }
 
 pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<Outcome, Failure> {
     one_form(session, &args.output)?;
+    may_save(&args.output)?;
     if args.a == args.b {
         return Err(Failure::input("a variant always ties with itself; every race runs that control anyway"));
     }
     let only = [args.b.clone()];
     let races = narrowed(chosen(session, &args.what)?, Some(&args.a), &only)?;
-    let name = format!("compare-{}-{}", args.a, args.b);
-    report(session, race_all(session, &name, &races, &args.effort)?, &args.output)
+    let mut name = format!("compare-{}-{}", args.a, args.b);
+    if !args.what.is_empty() {
+        name += &format!("-on-{}", args.what);
+    }
+    let mut record = race_all(session, &name, &races, &args.effort)?;
+    show_and_store(session, &mut record, &args.output)?;
+    all_raced(session, &record, &only)
 }
 
 fn chosen(session: &Session, what: &str) -> Result<Vec<Subject>, Failure> {
@@ -222,8 +274,8 @@ pub(crate) fn peer_builds(_: &Session) -> Vec<lanework_lab::machine::PeerBuild> 
 }
 
 /// Prints a record in the form asked for, and stores it if asked to.
-pub(crate) fn report(session: &Session, mut record: Record, output: &Output) -> Result<Outcome, Failure> {
-    save_and_show(session, &mut record, output, |record| show(session, record, output))
+fn show_and_store(session: &Session, record: &mut Record, output: &Output) -> Result<Outcome, Failure> {
+    save_and_show(session, record, output, |record| show(session, record, output))
 }
 
 /// Adds the remark, stores the record if asked to, then shows what there is to show. Stored first: under --json a failure to store must be

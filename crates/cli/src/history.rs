@@ -7,7 +7,7 @@ mod plot;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use lanework_lab::history::{self, Change, Comparison, Entry};
+use lanework_lab::history::{self, Change, Comparison, Entry, Step};
 use lanework_lab::table::{percent, time, times};
 use lanework_lab::verdict::Verdict;
 use serde_json::json;
@@ -51,7 +51,7 @@ enum Job {
         force: bool,
     },
     /// Look for regressions between the two newest records of each study on this machine. What looks like one is raced again,
-    /// in pairs, before it is called one. Exits 1 if one is.
+    /// in pairs, before it is called one. Exits 1 if one is, 3 if a race for it could not be run.
     Check(check::CheckArgs),
 }
 
@@ -117,14 +117,19 @@ fn line(c: &Change) -> String {
         c.variant,
         time(c.medians[0]),
         time(c.medians[1]),
-        times(c.time.factor),
+        span(&c.time),
         c.time.verdict,
         c.baseline,
         times(c.ratios[0]),
         times(c.ratios[1]),
-        times(c.against_baseline.factor),
+        span(&c.against_baseline),
         c.against_baseline.verdict
     )
+}
+
+/// A factor with its interval.
+fn span(step: &Step) -> String {
+    format!("{} from {} to {}", times(step.factor), times(step.low), times(step.high))
 }
 
 fn compare(session: &Session, a: &Path, b: &Path) -> Result<Outcome, Failure> {
@@ -153,13 +158,14 @@ fn told(old: &Entry, new: &Entry, found: &Comparison) -> String {
     let same = found.machines.is_empty();
     if same {
         out += &format!(
-            "One machine. Times of two sessions err by up to {}, so that only more than that is called faster or slower; \
-             `history check` races again what looks worse.\n",
+            "One machine. Times of two sessions err by up to {} and by their intervals on top, which stand beside them: a word \
+             is said only where both leave no doubt. `history check` races again what looks worse.\n",
             percent(history::UNPAIRED)
         );
     } else {
         out += &format!(
-            "Two machines ({}). Neither is called faster where noise could have done it: differences below {} are not told.\n",
+            "Two machines ({}). Neither is called faster where noise could have done it: differences below {}, or within the \
+             interval that stands beside them, are not told.\n",
             found.machines.join("; "),
             percent(history::UNPAIRED)
         );
@@ -172,7 +178,7 @@ fn told(old: &Entry, new: &Entry, found: &Comparison) -> String {
             let winner = match c.time.verdict {
                 Verdict::Faster => format!("B is faster, {}", times(c.time.factor)),
                 Verdict::Slower => format!("A is faster, {}", times(1.0 / c.time.factor)),
-                _ => "cannot tell".to_owned(),
+                _ => format!("cannot tell ({})", span(&c.time)),
             };
             out += &format!(
                 "{} {}: A {} ({} against {}), B {} ({}): {winner}",

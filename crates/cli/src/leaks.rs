@@ -83,14 +83,14 @@ mod here {
             [] => Means::ALL.to_vec(),
             some => some.iter().map(means).collect(),
         };
-        let all = gather(session, &args.what, means.clone(), args.seconds)?;
-        let (rows, planted): (Vec<&Row>, Vec<&PlantedRow>) = parts(&all);
-        if rows.is_empty() && args.what != "planted" {
+        if args.what != "planted" && !leaks::any(&session.context, &args.what) {
             return Err(Failure::input(format!(
                 "no operation on secrets under '{}'; try magma, magma/ctr, mayo, mayo/round2, mayo/*/mayo1/sign or planted",
                 args.what
             )));
         }
+        let all = gather(session, &args.what, means.clone(), args.seconds)?;
+        let (rows, planted): (Vec<&Row>, Vec<&PlantedRow>) = parts(&all);
         let failed = rows.iter().filter(|row| row.finding.fails()).count()
             + planted.iter().filter(|row| !row.right).count();
         if session.json {

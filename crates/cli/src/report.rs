@@ -24,7 +24,12 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
             .map_err(Failure::input)?
     };
     if entries.is_empty() {
-        return Err(Failure::file(&args.folder, "holds no records; `lanework bench --save` makes one"));
+        let why = if args.folder.is_dir() {
+            "holds no records in folders of machines, such as records/MACHINE/DATE-NAME.json; `lanework bench --save` makes one"
+        } else {
+            "there is no such folder of records; `lanework bench --save` makes one"
+        };
+        return Err(Failure::file(&args.folder, why));
     }
     let paths: Vec<PathBuf> = entries.iter().map(|e| e.path.clone()).collect();
     let records: Vec<_> = entries.into_iter().map(|e| e.record).collect();

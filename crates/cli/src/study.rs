@@ -92,6 +92,7 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
         return list(session, args);
     }
     bench::one_form(session, &args.output)?;
+    bench::may_save(&args.output)?;
     let entry = Entry::named(&args.name)?;
     let own = [
         ("--asm", !args.asm.is_empty(), "spill-homes"),

@@ -200,6 +200,74 @@ fn a_race_can_be_shown_as_clusters() {
 }
 
 #[test]
+fn who_could_not_race_is_told_by_the_exit_code() {
+    let run = |args: &[&str], required: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lanework"));
+        command.args(args).args(["--seconds", "0.3", "--launches", "1"]).env("LANEWORK_MASK", "avx512f,gfni");
+        command.env("LANEWORK_REQUIRE", required).output().expect("the command runs")
+    };
+    let compare = ["compare", "portable", "avx512", "--on", "magma/ctr/16"];
+    assert_eq!(run(&compare, "portable").status.code(), Some(3));
+    let required = run(&compare, "portable,avx512");
+    assert_eq!(required.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&required.stderr).contains("required, but"));
+    let clusters = run(&["bench", "magma/ctr/16", "--only", "avx512", "--style", "histogram"], "portable");
+    assert_eq!(clusters.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&clusters.stdout).into_owned();
+    assert!(said.starts_with("not here: magma/ctr/16 avx512"), "{said}");
+    // Of several, those that are here race.
+    assert_eq!(run(&["bench", "magma/ctr/16"], "portable").status.code(), Some(0));
+}
+
+#[test]
+fn a_record_that_could_not_be_stored_is_not_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").expect("written");
+    for place in [file.clone(), file.join("below")] {
+        let save = format!("--save={}", place.display());
+        for args in [
+            &["--json", "bench", "magma/ctr/16", "--seconds", "3600", &save][..],
+            &["--json", "compare", "portable", "avx2", "--seconds", "3600", &save],
+            &["--json", "study", "lab-self-check", "--full", &save],
+        ] {
+            let refused = lanework(args);
+            assert_eq!(refused.status.code(), Some(2), "{args:?}");
+            assert!(json(&refused)["error"].as_str().is_some_and(|e| e.contains("is no folder")), "{args:?}");
+        }
+    }
+}
+
+/// A worker that outlived its race would go on measuring beside whatever comes next.
+#[cfg(target_os = "linux")]
+#[test]
+fn workers_end_with_their_race() {
+    let mut race = Command::new(env!("CARGO_BIN_EXE_lanework"))
+        .args(["bench", "mayo/round3/mayo5/sign", "--seconds", "3600"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("the command runs");
+    let children = format!("/proc/{0}/task/{0}/children", race.id());
+    let waited = |what: &dyn Fn() -> bool| {
+        (0..600).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            what()
+        })
+    };
+    let worker = || {
+        let list = std::fs::read_to_string(&children).unwrap_or_default();
+        list.split_whitespace().next().map(str::to_owned)
+    };
+    assert!(waited(&|| worker().is_some()), "no worker was started");
+    let status = format!("/proc/{}/stat", worker().expect("a worker"));
+    race.kill().expect("killed");
+    race.wait().expect("waited for");
+    // One that nobody has waited for yet has ended all the same.
+    let ended = || std::fs::read_to_string(&status).map_or(true, |s| s.contains(") Z "));
+    assert!(waited(&ended), "{status} is still there");
+}
+
+#[test]
 fn save_takes_no_subject_for_a_directory() {
     let output = lanework(&["bench", "--save", "mayo/round3/mayo2/verify", "--list"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

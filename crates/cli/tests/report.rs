@@ -60,6 +60,10 @@ fn a_record_becomes_a_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let none = lanework(folder.path(), &["report"]);
     assert_eq!(none.status.code(), Some(2));
+    assert!(text(&none.stderr).contains("no such folder of records"), "{}", text(&none.stderr));
+    std::fs::create_dir(folder.path().join("empty")).expect("a folder");
+    let none = lanework(folder.path(), &["report", "--records", "empty"]);
+    assert_eq!(none.status.code(), Some(2));
     assert!(text(&none.stderr).contains("no records"), "{}", text(&none.stderr));
     let record = saved(folder.path());
     assert!(std::fs::read_to_string(&record).expect("read").contains("\"schema\":2"));
@@ -101,7 +105,7 @@ fn history_lists_compares_and_plots() {
     let path = record.display().to_string();
     let listed = json(&lanework(folder.path(), &["--json", "history", "list"]));
     assert_eq!(listed["records"].as_array().map(Vec::len), Some(1));
-    assert_eq!(listed["records"][0]["study"], "bench-magma/ctr/1024");
+    assert_eq!(listed["records"][0]["study"], "bench-magma/ctr/1024-only-avx2");
     // With itself: nothing moved, and nothing is called faster.
     let same = json(&lanework(folder.path(), &["--json", "history", "compare", &path, &path]));
     assert_eq!(same["machines"], serde_json::json!([]));
@@ -138,6 +142,9 @@ fn history_lists_compares_and_plots() {
     let none = lanework(folder.path(), &["history", "plot", "magma/ctr/9"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(text(&none.stderr).contains("magma/ctr/1024"));
+    let none = lanework(folder.path(), &["history", "plot", "magma/ctr/1024", "--variant", "zzz"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(text(&none.stderr).contains("'zzz'; there are: avx2"), "{}", text(&none.stderr));
 }
 
 #[test]
@@ -194,8 +201,23 @@ fn two_builds_are_raced_process_by_process() {
     assert_eq!(answer["suspects"][0]["again"]["how"], "both executables in pairs", "{answer}");
     let factor = answer["suspects"][0]["again"]["step"]["factor"].as_f64().expect("a factor");
     assert!((0.01..100.0).contains(&factor), "{factor}");
-    let absent = lanework(folder.path(), &["--json", "history", "check", "--old", "/no/such/file"]);
-    assert!(json(&absent)["suspects"][0]["why"].as_str().is_some_and(|w| w.contains("/no/such/file")));
+    // What cannot be looked into is no clean bill: an old executable that is not there or none, a folder, a study, a race.
+    for (more, code, named) in [
+        (["--old", "/no/such/file"], 2, "/no/such/file"),
+        (["--old", "/bin/true"], 2, "no lanework"),
+        (["--records", "nowhere"], 2, "nowhere"),
+        (["--study", "nosuch"], 2, "bench-magma/ctr/1024-only-avx2"),
+    ] {
+        let refused = lanework(folder.path(), &[&["--json", "history", "check"], &more[..]].concat());
+        assert_eq!(refused.status.code(), Some(code), "{more:?}");
+        assert!(json(&refused)["error"].as_str().is_some_and(|w| w.contains(named)), "{more:?}");
+    }
+    let nowhere = lanework(folder.path(), &["--json", "history", "check", "--core", "4095"]);
+    assert_eq!(nowhere.status.code(), Some(3), "{}", text(&nowhere.stdout));
+    assert_eq!(
+        (json(&nowhere)["unjudged"].as_u64(), json(&nowhere)["regressions"].as_u64()),
+        (Some(1), Some(0))
+    );
 }
 
 #[test]
@@ -214,7 +236,20 @@ fn whole_processes_are_raced_behind_a_check() {
     assert_eq!(answer["processes"].as_array().map(Vec::len), Some(2));
     // What fails, is not there, or says something else is not timed.
     assert_eq!(race(&["sh -c 'exit 3'"]).status.code(), Some(1));
-    assert_eq!(race(&["/no/such/program"]).status.code(), Some(1));
+    assert_eq!(race(&["/no/such/program"]).status.code(), Some(2));
     assert_eq!(race(&["echo x", "--same-output"]).status.code(), Some(1));
     assert_eq!(race(&["sh -c 'open"]).status.code(), Some(2));
+    // Nor is it pinned or spread, and what it could not be told is refused.
+    assert_eq!(race(&["true", "--core", "0"]).status.code(), Some(2));
+    assert_eq!(lanework(folder.path(), &["bench", "magma/ctr/16", "--same-output"]).status.code(), Some(2));
+    // What it prints is nobody's: it stays out of our own output, and out of our memory, which its peak would start at.
+    let loud = "sh -c 'head -c 60000000 /dev/zero; echo loud >&2'";
+    let heard = lanework(folder.path(), &["bench", "--seconds", "0.5", "--process", loud, loud]);
+    assert_eq!(heard.status.code(), Some(0), "{}", text(&heard.stderr));
+    assert!(!text(&heard.stderr).contains("loud\n"), "{}", text(&heard.stderr));
+    let small = |u: &serde_json::Value| u["own_peak_kib"].as_u64().is_some_and(|kib| kib < 60_000);
+    let same = json(&race(&[loud, "--same-output"].map(|a| if a == loud { "sh -c 'exit 0'" } else { a })));
+    assert!(same["processes"].as_array().expect("both").iter().all(small), "{same}");
+    // Other commands have a history of their own.
+    assert_ne!(json(&race(&["true"]))["study"], json(&race(&["sh -c 'exit 0'"]))["study"]);
 }

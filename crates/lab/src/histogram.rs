@@ -119,6 +119,12 @@ pub fn render(record: &Record) -> String {
         }
         out += "\n";
     }
+    for n in &record.not_here {
+        out += &format!("not here: {} {}: {}\n", n.subject, n.variant, n.why);
+    }
+    for remark in &record.remarks {
+        out += &format!("remark: {remark}\n");
+    }
     out
 }
 
@@ -127,6 +133,7 @@ mod tests {
     use super::*;
     use crate::clock::Monotonic;
     use crate::machine::{Calibration, Fact, Machine};
+    use crate::pairing::NotHere;
 
     #[test]
     fn a_record_is_shown_in_cycles_of_a_thousand() {
@@ -152,6 +159,10 @@ mod tests {
             "s/op: core cycles at 4.000 GHz for 1,000 operations, clusters of samples at most 25 % wide\n\n\
              plain (baseline), 4 samples\n100%: 11720\n\nwide, 4 samples\n75%: 4000\n25%: 40000\n\n"
         );
+        let n = NotHere { subject: "s/op".into(), variant: "wider".into(), why: "no lanes".into() };
+        record.not_here.push(n);
+        record.remarks.push("it was loud".into());
+        assert_eq!(render(&record), text.clone() + "not here: s/op wider: no lanes\nremark: it was loud\n");
         record.machine.calibration_before = Fact::Missing { missing: "no chain".into() };
         assert!(render(&record).contains("s/op: nanoseconds for 1,000 operations"));
         assert!(render(&record).contains("100%: 2930\n"));

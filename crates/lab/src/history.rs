@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::machine::{Fact, Machine};
-use crate::record::{Record, RecordError, ResultRow};
+use crate::record::{Record, RecordError, ResultRow, slug};
 use crate::stats::{Interval, interval};
 use crate::verdict::{Rules, Verdict, judge};
 
@@ -97,7 +97,16 @@ pub fn load_all(root: &Path) -> Result<Vec<Entry>, HistoryError> {
             }
         }
     }
-    entries.sort_by(|a, b| (&a.record.date, &a.path).cmp(&(&b.record.date, &b.path)));
+    // Records of one second come in the order of their numbers: `x.json`, `x-2.json`, `x-10.json`.
+    entries.sort_by(|a, b| {
+        let place = |e: &Entry| {
+            let stem = e.path.file_stem().map_or(String::new(), |s| s.to_string_lossy().into_owned());
+            let number = stem.rsplit_once('-').and_then(|(_, n)| n.parse::<u32>().ok()).unwrap_or(1);
+            let plain = format!("{}-{}", e.record.date.get(..10).unwrap_or("undated"), slug(&e.record.study));
+            (e.path.parent().map(Path::to_owned), if stem == plain { 1 } else { number })
+        };
+        (&a.record.date, place(a)).cmp(&(&b.record.date, place(b)))
+    });
     Ok(entries)
 }
 

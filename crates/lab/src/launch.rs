@@ -25,6 +25,7 @@ use crate::pairing::{LaunchSamples, Plan, RaceError, measure};
 use crate::race::{MergeError, Outcome, analyse};
 use crate::stats::Rng;
 use crate::subject::Subject;
+use crate::sys;
 
 /// Tells a worker which launch it is, and under which plan.
 const ORDERS: &str = "LANEWORK_LAB_ORDERS";
@@ -215,15 +216,16 @@ impl Worker {
         let no_answer = |why: String| LaunchError::NoAnswer { launch, why };
         let text = serde_json::to_string(orders).map_err(|e| no_answer(e.to_string()))?;
         let spawn = |source| LaunchError::Spawn { program: self.program.clone(), source };
-        let mut child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .args(&self.args)
             .env(ORDERS, text)
             .env(PADDING, "x".repeat(padding))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(spawn)?;
+            .stderr(Stdio::piped());
+        sys::ends_with_this_process(&mut command);
+        let mut child = command.spawn().map_err(spawn)?;
         // The parent sleeps until the worker has closed its output: it must not take turns on the measuring core.
         let stdout = drain(child.stdout.take());
         let stderr = drain(child.stderr.take());

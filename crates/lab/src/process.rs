@@ -9,16 +9,18 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::clock::Clock;
 use crate::gate::Passed;
 use crate::pairing::{LaunchSamples, Pair, Plan, Series};
 use crate::race::{MergeError, Outcome, analyse};
+use crate::record::slug;
 use crate::stats::{Rng, median};
 use crate::subject::Facts;
 use crate::sys;
 
-/// A command line to measure. Its standard output is thrown away.
+/// A command line to measure. What it prints is thrown away, on both streams.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// What to call it in a table.
@@ -154,7 +156,7 @@ pub fn run(program: &Program, clock: &dyn Clock) -> Result<Run, ProcessError> {
         None => Stdio::null(),
     };
     let mut command = Command::new(&program.program);
-    command.args(&program.args).stdin(stdin).stdout(Stdio::null());
+    command.args(&program.args).stdin(stdin).stdout(Stdio::null()).stderr(Stdio::null());
     command.envs(program.env.iter().map(|(k, v)| (k, v)));
     let start = clock.now_ns();
     let child = command.spawn().map_err(|e| failed(&program.program, e))?;
@@ -204,6 +206,15 @@ pub fn repeat(
     run(program, clock)?;
     let runs = (0..times).map(|_| run(program, clock)).collect::<Result<Vec<_>, _>>()?;
     usage(&program.name, runs)
+}
+
+/// What the record of a race of two commands is called: by both, so that other commands have a history of their own.
+#[must_use]
+pub fn study(commands: [&str; 2]) -> String {
+    let digest = Sha256::digest(commands.join("\n"));
+    let [a, b] = commands.map(|c| slug(c).chars().take(24).collect::<String>());
+    let [x, y, z, ..] = digest[..] else { unreachable!("a digest has 32 bytes") };
+    format!("process-{a}-{b}-{x:02x}{y:02x}{z:02x}")
 }
 
 /// What a race of commands found.

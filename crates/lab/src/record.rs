@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::gate::GateRow;
 use crate::machine::Machine;
 use crate::pairing::{NotHere, Plan};
-use crate::verdict::{Lane, Verdict};
+use crate::verdict::{Lane, Rules, Verdict};
 
 /// The schema of a record in memory and in a pipe: samples are arrays of numbers.
 pub const SCHEMA: u64 = 1;
@@ -48,6 +48,42 @@ pub struct Control {
     pub samples: Vec<f64>,
     /// The first instance's samples, like [`ResultRow::baseline_samples`].
     pub baseline_samples: Vec<f64>,
+}
+
+/// What a time may be, in its unit: a record is somebody's file, and what is made of it must come to an end.
+fn is_time(t: &f64) -> bool {
+    (1e-12..1e24).contains(t)
+}
+
+/// What a ratio of two times may be, with its interval. That of two processes alone may be very wide.
+fn is_interval(low: f64, ratio: f64, high: f64) -> bool {
+    (1e-12..1e12).contains(&ratio) && 0.0 < low && low <= ratio && ratio <= high && high < f64::INFINITY
+}
+
+impl Control {
+    fn fault(&self) -> Option<&'static str> {
+        if !self.samples.iter().chain(&self.baseline_samples).all(is_time) {
+            Some("a time is not a positive number")
+        } else if !is_interval(self.low, self.ratio, self.high) {
+            Some("the ratio does not lie in its interval, or is no ratio of two times")
+        } else if self.samples.len() != self.baseline_samples.len() {
+            Some("samples and pairs do not match")
+        } else {
+            None
+        }
+    }
+}
+
+/// Of a plan what readers of records go by.
+fn rules_fault(rules: &Rules) -> Option<&'static str> {
+    let fraction = |f: f64| (0.0..1.0).contains(&f);
+    if !(1e-12..1.0).contains(&rules.alpha) {
+        Some("its error rate does not lie between 0 and 1")
+    } else if !fraction(rules.margin) || !fraction(rules.widest_margin) {
+        Some("what counts as the same is not a fraction")
+    } else {
+        None
+    }
 }
 
 /// One comparison.
@@ -139,25 +175,22 @@ impl ResultRow {
     }
 
     fn fault(&self) -> Option<&'static str> {
-        let times = [self.median, self.mean, self.min, self.q1, self.q3, self.baseline_median];
-        if times
-            .iter()
-            .chain(&self.floor)
-            .chain(&self.samples)
-            .chain(&self.baseline_samples)
-            .any(|t| !t.is_finite() || *t <= 0.0)
-        {
+        let times = [self.median, self.mean, self.min, self.q1, self.q3];
+        let baseline = [self.baseline_median, self.baseline_mean, self.baseline_min];
+        let samples = self.samples.iter().chain(&self.baseline_samples);
+        let pairs = self.launch_pairs.iter().try_fold(0usize, |sum, &n| sum.checked_add(n));
+        let pairs = pairs.and_then(|n| n.checked_mul(2));
+        if !times.iter().chain(&baseline).chain(&self.floor).chain(&self.ticks).chain(samples).all(is_time) {
             Some("a time is not a positive number")
-        } else if !(self.low > 0.0 && self.low <= self.ratio && self.ratio <= self.high) {
-            Some("the ratio does not lie in its interval")
-        } else if self.samples.len() != self.baseline_samples.len()
-            || self.samples.len() != 2 * self.launch_pairs.iter().sum::<usize>()
-        {
+        } else if !is_interval(self.low, self.ratio, self.high) {
+            Some("the ratio does not lie in its interval, or is no ratio of two times")
+        } else if self.samples.len() != self.baseline_samples.len() || pairs != Some(self.samples.len()) {
             Some("samples and pairs do not match")
         } else if self.bytes == Some(0) {
             Some("a unit of work has no bytes")
-        } else if !(0.0..f64::INFINITY).contains(&self.noise) {
-            Some("the noise floor is not a fraction")
+        } else if ![self.noise, self.margin, self.detectable].iter().all(|f| (0.0..f64::INFINITY).contains(f))
+        {
+            Some("the noise floor, or what counts as the same or could be seen, is not a fraction")
         } else if self.verdict == Verdict::Faster && self.low <= 1.0
             || self.verdict == Verdict::Slower && self.high >= 1.0
         {
@@ -360,13 +393,14 @@ impl Record {
         if self.schema != SCHEMA {
             return Err(RecordError::UnknownSchema { found: Some(self.schema) });
         }
-        for row in &self.results {
-            if let Some(why) = row.fault() {
-                let result = format!("{} {}", row.subject, row.variant);
-                return Err(RecordError::Inconsistent { result, why });
-            }
+        let rows = self.results.iter().map(|r| (format!("{} {}", r.subject, r.variant), r.fault()));
+        let controls = self.controls.iter();
+        let controls = controls.map(|c| (format!("the control of {} {}", c.subject, c.baseline), c.fault()));
+        let plan = self.plan.iter().map(|plan| ("the plan".to_owned(), rules_fault(&plan.rules)));
+        match rows.chain(controls).chain(plan).find_map(|(what, fault)| Some((what, fault?))) {
+            Some((result, why)) => Err(RecordError::Inconsistent { result, why }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// The record as JSON with a line end.

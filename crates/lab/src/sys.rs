@@ -54,6 +54,33 @@ pub(crate) fn add_chain(turns: u64) -> Option<u64> {
     }
 }
 
+/// Has the kernel end the child that `command` starts should this process be ended first, however that happens: a worker that is left
+/// behind would go on measuring, and spoil whatever is measured next. Best effort; elsewhere than on Linux it does nothing.
+pub(crate) fn ends_with_this_process(command: &mut std::process::Command) {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::process::CommandExt as _;
+        let parent = std::process::id();
+        let ask = move || {
+            // SAFETY: prctl with these arguments sets a number in the kernel's description of the calling process.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) };
+            // SAFETY: getppid takes nothing and always succeeds.
+            let now = unsafe { libc::getppid() };
+            // Ended before it could be asked for.
+            if u32::try_from(now) == Ok(parent) {
+                Ok(())
+            } else {
+                Err(io::Error::from_raw_os_error(libc::ESRCH))
+            }
+        };
+        // SAFETY: between fork and exec only async-signal-safe calls are allowed: the closure makes two system calls and neither
+        // allocates nor locks anything.
+        unsafe { command.pre_exec(ask) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = command;
+}
+
 /// What the kernel says about a child that has ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {

@@ -344,6 +344,21 @@ fn records_follow_the_schema_and_refuse_what_does_not() {
         &|v| v["results"][0]["verdict"] = "slower".into(),
         &|v| v["results"][0]["samples"][3] = (-1.0).into(),
         &|v| v["results"][0]["launch_pairs"] = vec![1].into(),
+        &|v| v["results"][0]["launch_pairs"] = vec![1_u64 << 63, 1 << 63].into(),
+        &|v| v["results"][0]["baseline_min"] = (-5.0).into(),
+        &|v| v["results"][0]["baseline_mean"] = 0.into(),
+        &|v| v["results"][0]["ticks"] = (-5.0).into(),
+        &|v| v["results"][0]["margin"] = (-5.0).into(),
+        &|v| {
+            for field in ["ratio", "low", "high"] {
+                v["results"][0][field] = 1e308.into();
+            }
+        },
+        &|v| v["controls"][0]["low"] = (-3.0).into(),
+        &|v| v["controls"][0]["samples"][0] = 0.into(),
+        &|v| v["plan"]["rules"]["alpha"] = 2.into(),
+        &|v| v["plan"]["rules"]["alpha"] = (-1.0).into(),
+        &|v| v["plan"]["rules"]["margin"] = 7.into(),
     ] {
         assert!(matches!(with(change), Err(RecordError::Inconsistent { .. })));
     }

@@ -22,6 +22,10 @@ pub use lanework_leakage::timing::Again as TimingOrder;
 /// What is judged where nothing is named: all of Magma, and MAYO's first set.
 pub const USUAL: [&str; 2] = ["mayo/round3/mayo1", "magma"];
 
+/// What has no secrets, and why.
+const PUBLIC: [(&str, &str); 2] =
+    [("vdf", "all numbers of the delay function are public"), ("integer", "so are its integers")];
+
 /// What to judge, and how long.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -101,9 +105,7 @@ pub fn gather(
         let rows = timing::plants(effort, request.seed, children.again);
         rows.into_iter().for_each(|row| tell(Evidence::Planted(row)));
     }
-    for (what, why) in
-        [("vdf", "all numbers of the delay function are public"), ("integer", "so are its integers")]
-    {
+    for (what, why) in PUBLIC {
         if request.what.is_empty() || selects(&request.what, what) {
             for means in &request.means {
                 let finding = Finding::NotApplicable(why.into());
@@ -144,6 +146,19 @@ fn subjects(context: &Context, wanted: &dyn Fn(&str) -> bool) -> Vec<(String, Re
     let mut all = lanework_mayo::leaks::subjects(&context.cpu, wanted);
     all.extend(lanework_magma::leaks::subjects(&context.cpu, wanted));
     all
+}
+
+/// Whether `what` names anything that [`gather`] has a row for.
+#[must_use]
+pub fn any(context: &Context, what: &str) -> bool {
+    let request = Request { what: what.to_owned(), means: Vec::new(), time: None, seed: 0 };
+    let met = core::cell::Cell::new(PUBLIC.iter().any(|(path, _)| what.is_empty() || selects(what, path)));
+    // Every path is asked after, and none is made ready.
+    subjects(context, &|path| {
+        met.set(met.get() || request.wants(path));
+        false
+    });
+    met.get()
 }
 
 /// What a child does that was asked for one series of timings, and what it prints.

@@ -37,12 +37,12 @@ pub struct Difference {
 impl core::fmt::Display for Difference {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let what = match &self.kind {
-            Kind::Way(_) => "the way",
-            Kind::Memory(_) => "the memory touched",
-            Kind::Division(_) => "the operands of a division",
+            Kind::Way(_) => "the way differs",
+            Kind::Memory(_) => "the memory touched differs",
+            Kind::Division(_) => "the operands of a division differ",
         };
         let Difference { case, step, instruction, place, .. } = self;
-        write!(f, "{what} differs with case {case} at step {step}: `{instruction}` in {place}")?;
+        write!(f, "{what} with case {case} at step {step}: `{instruction}` in {place}")?;
         match &self.kind {
             Kind::Way([one, two]) => write!(f, ": {one:#x} and {two:#x}"),
             Kind::Memory([one, two]) => {

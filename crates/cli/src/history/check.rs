@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use clap::Args;
 use lanework_lab::binaries::{self, Contender};
@@ -46,8 +47,27 @@ fn bears_out(suspected: f64, in_pairs: bool, step: &Step) -> bool {
 /// A suspicion and what became of it.
 struct Case {
     change: Change,
-    /// How it was raced again, and what that gave; or why it could not be.
-    again: Result<(&'static str, Step), String>,
+    /// How it was raced again, and what that gave; or why it was not.
+    again: Result<(&'static str, Step), Unjudged>,
+}
+
+/// Why a suspicion was not raced again.
+enum Unjudged {
+    /// Times alone need the old executable, which was not given.
+    NeedsOld,
+    /// The race could not be run.
+    Failed(String),
+}
+
+impl Unjudged {
+    fn told(&self) -> &str {
+        match self {
+            Unjudged::NeedsOld => {
+                "its time alone looks worse, and times pair with the old executable only: give it with --old"
+            }
+            Unjudged::Failed(why) => why.trim(),
+        }
+    }
 }
 
 impl Case {
@@ -62,15 +82,28 @@ impl Case {
                 format!("REGRESSION: {how}, {} of what it was", times(step.factor))
             }
             Ok((how, step)) => format!("not borne out: {how}, {} ({})", times(step.factor), step.verdict),
-            Err(why) => format!("cannot tell: {why}"),
+            Err(why) => format!("cannot tell: {}", why.told()),
         };
         format!("{}\n  {ending}", line(&self.change))
     }
 }
 
 pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Outcome, Failure> {
+    if !root.is_dir() {
+        return Err(Failure::file(root, "there is no such folder of records; --records names another"));
+    }
+    if let Some(old) = &args.old {
+        is_lanework(old)?;
+    }
     let here = Machine::inspect(&Monotonic::new(), Vec::new());
-    let entries: Vec<Entry> = load_all(root)?
+    let all = load_all(root)?;
+    if let Some(study) = args.study.as_ref().filter(|s| !all.iter().any(|e| e.record.study == **s)) {
+        let mut names: Vec<&str> = all.iter().map(|e| e.record.study.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        return Err(Failure::input(format!("no record is of '{study}'; there are: {}", names.join(", "))));
+    }
+    let entries: Vec<Entry> = all
         .into_iter()
         .filter(|e| args.study.as_ref().is_none_or(|s| *s == e.record.study))
         .filter(|e| history::differences(&e.record.machine, &here).is_empty())
@@ -102,19 +135,22 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
         cases.push(Case { change, again });
     }
     let regressions = cases.iter().filter(|c| c.is_regression()).count();
+    let unjudged = cases.iter().filter(|c| c.again.is_err()).count();
+    let failed = cases.iter().any(|c| matches!(c.again, Err(Unjudged::Failed(_))));
     if session.json {
         let rows: Vec<_> = cases
             .iter()
             .map(|c| {
                 let (again, why) = match &c.again {
                     Ok((how, step)) => (json!({ "how": how, "step": step }), None),
-                    Err(why) => (json!(null), Some(why)),
+                    Err(why) => (json!(null), Some(why.told())),
                 };
                 json!({ "change": c.change, "again": again, "why": why, "regression": c.is_regression() })
             })
             .collect();
         let answer = json!({
             "studies": pairs.len(), "compared": compared, "suspects": rows, "regressions": regressions,
+            "unjudged": unjudged,
         });
         println!("{answer}");
     } else {
@@ -122,13 +158,37 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
             println!("{}", case.told());
         }
         println!(
-            "{} studies with two records or more on this machine, {compared} figures compared, {} looked worse, {regressions} \
-             regressions",
-            pairs.len(),
-            cases.len()
+            "on this machine {} with two records or more, {} compared, {} looked worse, {} not judged, {}",
+            counted(pairs.len(), "study", "studies"),
+            counted(compared, "figure", "figures"),
+            cases.len(),
+            unjudged,
+            counted(regressions, "regression", "regressions")
         );
     }
-    Ok(Outcome::from_bool(regressions == 0))
+    // A suspicion that could not be looked into is no clean bill.
+    Ok(if regressions > 0 {
+        Outcome::No
+    } else if failed {
+        Outcome::Unavailable
+    } else {
+        Outcome::Yes
+    })
+}
+
+/// A number with its noun.
+fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// Refuses early what is no `lanework`: every suspicion would fail by it.
+fn is_lanework(path: &Path) -> Result<(), Failure> {
+    let answer = Command::new(path).arg("--version").stdin(Stdio::null()).output();
+    let answer = answer.map_err(|e| Failure::file(path, format!("cannot be run: {e}")))?;
+    if answer.status.success() && answer.stdout.starts_with(b"lanework ") {
+        return Ok(());
+    }
+    Err(Failure::file(path, "is no lanework: it does not answer --version as one does"))
 }
 
 /// For each study with two records, the newest two of it, older first. Entries come from the oldest on.
@@ -153,24 +213,24 @@ fn again(
     effort: &Effort,
     old: &ResultRow,
     change: &Change,
-) -> Result<(&'static str, Step), String> {
+) -> Result<(&'static str, Step), Unjudged> {
     if let Some(program) = &args.old {
-        return against_old(session, program, effort, change).map(|step| (IN_PAIRS, step));
+        let step = against_old(session, program, effort, change).map_err(Unjudged::Failed)?;
+        return Ok((IN_PAIRS, step));
     }
     if change.against_baseline.verdict != Verdict::Slower {
-        return Err(
-            "its time alone looks worse, and times pair with the old executable only: give it with --old"
-                .into(),
-        );
+        return Err(Unjudged::NeedsOld);
     }
     let race = Race {
         subject: change.subject.clone(),
         baseline: change.baseline.clone(),
         challengers: vec![change.variant.clone()],
     };
-    let record = race_all(session, "history-check", &[race], effort).map_err(|e| e.message().to_owned())?;
+    let record = race_all(session, "history-check", &[race], effort)
+        .map_err(|e| Unjudged::Failed(e.message().to_owned()))?;
     let row = record.results.first().ok_or_else(|| {
-        record.not_here.first().map_or("the race gave no result".to_owned(), |n| n.why.clone())
+        let why = record.not_here.first().map_or("the race gave no result".to_owned(), |n| n.why.clone());
+        Unjudged::Failed(why)
     })?;
     Ok(("raced again against its baseline", Change::borne_out_by(old, row, &Rules::default())))
 }

@@ -34,11 +34,24 @@ pub(super) fn run(
         .filter(|(_, r)| r.subject == subject && variant.is_none_or(|v| r.variant == v))
         .collect();
     if points.is_empty() {
-        let mut known: Vec<&str> =
-            entries.iter().flat_map(|e| &e.record.results).map(|r| r.subject.as_str()).collect();
-        known.sort_unstable();
-        known.dedup();
-        return Err(Failure::input(format!("no record has '{subject}' so; there are: {}", known.join(", "))));
+        if entries.is_empty() {
+            return Err(Failure::file(root, "holds no records; `lanework bench --save` makes one"));
+        }
+        let rows = || entries.iter().flat_map(|e| &e.record.results);
+        let list = |mut known: Vec<&str>| {
+            known.sort_unstable();
+            known.dedup();
+            known.join(", ")
+        };
+        let variants: Vec<&str> =
+            rows().filter(|r| r.subject == subject).map(|r| r.variant.as_str()).collect();
+        return Err(Failure::input(match variant.filter(|_| !variants.is_empty()) {
+            Some(v) => format!("no record of '{subject}' has a variant '{v}'; there are: {}", list(variants)),
+            None => {
+                let known = list(rows().map(|r| r.subject.as_str()).collect());
+                format!("no record has a subject '{subject}'; there are: {known}")
+            }
+        }));
     }
     if let Some(path) = output {
         let rows: Vec<Ratio> = points

@@ -138,6 +138,8 @@ impl ValueFormatter<f64> for Axis {
 fn extremes(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
     for x in values.filter(|x| x.is_finite() && *x > 0.0) {
+        // An interval of two processes may end anywhere; an axis does not follow it there.
+        let x = x.clamp(1e-30, 1e30);
         (low, high) = (low.min(x), high.max(x));
     }
     (high > 0.0).then_some((low, high))
@@ -180,6 +182,8 @@ mod tests {
     #[test]
     fn nothing_positive_makes_no_axis() {
         assert_eq!(Axis::about(1.0, [0.0, -1.0, f64::NAN].into_iter()), None);
+        let far = Axis::about(1.0, [1e-320, 1e308].into_iter()).expect("an axis");
+        assert!(far.low > 0.0 && far.high < f64::INFINITY && far.ticks.len() <= TICKS + 1, "{far:?}");
         assert_eq!(Axis::around([].into_iter()), None);
         assert_eq!(Axis::through(&[]), None);
     }
