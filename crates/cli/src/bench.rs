@@ -91,11 +91,14 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
     // Beside other people's code it is another question, with a history of its own.
     let peers = if session.context.peers.is_some() { "-peers" } else { "" };
     let mut name = if args.what.is_empty() { "bench".to_owned() } else { format!("bench-{}", args.what) };
-    if !args.only.is_empty() {
-        name += &format!("-only-{}", args.only.join("-"));
-    }
-    if let Some(baseline) = &args.baseline {
-        name += &format!("-against-{baseline}");
+    // Nor are other contestants comparable. Among peers they are always named, and the tables of the documents go by one name.
+    if peers.is_empty() {
+        if !args.only.is_empty() {
+            name += &format!("-only-{}", args.only.join("-"));
+        }
+        if let Some(baseline) = &args.baseline {
+            name += &format!("-against-{baseline}");
+        }
     }
     name += peers;
     let mut record = race_all(session, &name, &races, &args.effort)?;

@@ -297,10 +297,14 @@ pub fn compare(old: &Record, new: &Record) -> Comparison {
 }
 
 impl Change {
-    /// Whether something about it looks worse than before, which a paired run must bear out.
+    /// Whether something about it looks worse than before, which a paired run must bear out: beyond its interval, or a median time that is
+    /// longer by twice what sessions err by. Times of few processes have intervals so wide that a loss of half would fit in, and a
+    /// suspicion costs no more than a race.
     #[must_use]
     pub fn is_suspect(&self) -> bool {
-        self.time.verdict == Verdict::Slower || self.against_baseline.verdict == Verdict::Slower
+        self.time.verdict == Verdict::Slower
+            || self.against_baseline.verdict == Verdict::Slower
+            || self.medians[1] > self.medians[0] * (1.0 + 2.0 * UNPAIRED)
     }
 
     /// What a run of the same race, made now, says to a suspicion about the ratio: the ratio has fallen in it too, beyond both
@@ -365,6 +369,16 @@ mod tests {
         assert!(a.time.verdict != Verdict::Slower, "{a:?}");
         assert!(b.is_suspect() && b.time.verdict == Verdict::Slower, "{b:?}");
         assert!(b.against_baseline.verdict == Verdict::Same, "{b:?}");
+        // Everything half as slow again, in processes that differ as much among themselves: no interval says so, the medians do.
+        let mut wide = [row("avx2", 100.0, 4.0, 6), row("avx2", 150.0, 4.0, 7)];
+        for row in &mut wide {
+            for (launch, samples) in row.samples.chunks_mut(16).enumerate() {
+                samples.iter_mut().for_each(|t| *t *= [1.0, 1.3, 0.7, 1.2, 0.8][launch]);
+            }
+        }
+        let [before, after] = wide.map(|row| record(vec![row]));
+        let found = compare(&before, &after);
+        assert!(found.changes[0].time.verdict == Verdict::CannotTell && found.changes[0].is_suspect());
         // Better is not worse.
         assert!(!compare(&new, &old).changes.iter().any(Change::is_suspect));
         // The race again: once it bears the first out, once it does not.
@@ -406,6 +420,16 @@ mod tests {
         let newest = newest_of_each(all);
         assert_eq!(newest.len(), 2);
         assert!(newest.iter().all(|e| e.record.date == first.date));
+        // Of one second, in the order in which they were stored: the tenth is not before the second.
+        let many = tempfile::tempdir().expect("a folder");
+        for n in 0..11 {
+            let mut record = first.clone();
+            record.remarks = vec![n.to_string()];
+            record.save(many.path()).expect("saved");
+        }
+        let all = load_all(many.path()).expect("reads");
+        let order: Vec<usize> = all.iter().map(|e| e.record.remarks[0].parse().expect("a number")).collect();
+        assert!(order.iter().copied().eq(0..11), "{order:?}");
         let bad = newest[0].path.with_file_name("zzz.json");
         fs::write(&bad, "{}").expect("written");
         let e = load_all(folder.path()).expect_err("refused").to_string();
