@@ -8,7 +8,7 @@ use lanework_subjects::Depth;
 
 use crate::args::CheckArgs;
 use crate::outcome::{Failure, Outcome};
-use crate::ui::Session;
+use crate::ui::{Session, counted};
 
 pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failure> {
     let depth = match (args.quick, args.known_answers) {
@@ -78,7 +78,8 @@ pub(crate) fn ran(rows: &[GateRow]) -> String {
             not.entry(&row.backend).or_insert(&row.why);
         }
     }
-    let mut text: Vec<String> = ran.iter().map(|(b, n)| format!("{b} ({n} cases)")).collect();
+    let mut text: Vec<String> =
+        ran.iter().map(|(b, n)| format!("{b} ({})", counted(*n, "case", "cases"))).collect();
     text.extend(not.iter().filter(|(b, _)| !ran.contains_key(*b)).map(|(b, why)| format!("not {b}: {why}")));
     format!("ran: {}", text.join("; "))
 }

@@ -9,7 +9,7 @@ use lanework_lab::report::{self, Options};
 use crate::args::ReportArgs;
 use crate::files::{self, Access};
 use crate::outcome::{Failure, Outcome};
-use crate::ui::Session;
+use crate::ui::{Session, counted};
 
 pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failure> {
     files::may_write(&args.output, args.force)?;
@@ -39,7 +39,8 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
     if session.json && args.output.as_os_str() != "-" {
         println!("{}", serde_json::json!({ "written": args.output, "bytes": page.len(), "records": paths }));
     } else if args.output.as_os_str() != "-" {
-        println!("{}: {} bytes, {} records", args.output.display(), page.len(), paths.len());
+        let records = counted(paths.len() as u64, "record", "records");
+        println!("{}: {} bytes, {records}", args.output.display(), page.len());
     }
     Ok(Outcome::Yes)
 }

@@ -163,6 +163,11 @@ fn command_line(arguments: impl Iterator<Item = String>) -> String {
     arguments.map(quoted).collect::<Vec<_>>().join(" ")
 }
 
+/// A number with its noun.
+pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -103,7 +103,10 @@ pub fn known(settings: &Settings) -> Result<(), String> {
             }
         }
         if !names.contains(&backend) {
-            return Err(format!("no backend '{backend}'; there are: {}", names.join(", ")));
+            return Err(format!(
+                "no backend '{backend}' (--backend, LANEWORK_BACKEND); there are: {}",
+                names.join(", ")
+            ));
         }
     }
     Ok(())

@@ -19,7 +19,7 @@ use super::{line, load_all};
 use crate::args::Effort;
 use crate::bench::{Race, race_all};
 use crate::outcome::{Failure, Outcome};
-use crate::ui::Session;
+use crate::ui::{Session, counted};
 
 /// `history check`.
 #[derive(Debug, Args)]
@@ -159,11 +159,11 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
         }
         println!(
             "on this machine {} with two records or more, {} compared, {} looked worse, {} not judged, {}",
-            counted(pairs.len(), "study", "studies"),
-            counted(compared, "figure", "figures"),
+            counted(pairs.len() as u64, "study", "studies"),
+            counted(compared as u64, "figure", "figures"),
             cases.len(),
             unjudged,
-            counted(regressions, "regression", "regressions")
+            counted(regressions as u64, "regression", "regressions")
         );
     }
     // A suspicion that could not be looked into is no clean bill.
@@ -174,11 +174,6 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
     } else {
         Outcome::Yes
     })
-}
-
-/// A number with its noun.
-fn counted(n: usize, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 /// Refuses early what is no `lanework`: every suspicion would fail by it.
