@@ -165,19 +165,17 @@ impl<'a> Runner<'a> {
         Ok((passed, ran))
     }
 
-    /// How many operations take about as long as the quick form wants, and what a process without any takes.
+    /// How many operations take about as long as the form wants, and what a process without any takes.
     fn calibrate(&self, baseline: &str, set: &str, passed: &Passed) -> Result<(usize, f64), Failure> {
         let full = self.plan.workload.count;
-        if self.full {
-            return Ok((full, 0.0));
-        }
+        let wanted_ms = self.plan.workload.ms(self.full);
         let time = |count| -> Result<f64, Failure> {
             let usage = process::repeat(&self.program(baseline, set, count)?, passed, GUESSES, &self.clock);
             Ok(usage.map_err(Failure::refused)?.wall_s)
         };
         let (start, some) = (time(0)?, time(8)?);
         let each = ((some - start) / 8.0).max(2e-5);
-        let count = (self.plan.workload.quick_ms as f64 / 1e3 / each) as usize;
+        let count = (wanted_ms as f64 / 1e3 / each) as usize;
         // As many as keep the threads of a race busy; on fewer cores the others would wait anyway.
         Ok((count.clamp(self.cores.clamp(2, 4).min(full), full), start))
     }

@@ -86,8 +86,16 @@ pub(super) struct Workload {
     pub(super) count: usize,
     pub(super) pairs: usize,
     pub(super) quick_ms: u64,
+    pub(super) full_ms: u64,
     /// The sets that the quick form races; of the others it takes medians.
     pub(super) quick_sets: Vec<String>,
+}
+
+impl Workload {
+    /// About how long a run of a race's baseline lasts, unless the whole count is done sooner.
+    pub(super) const fn ms(&self, full: bool) -> u64 {
+        if full { self.full_ms } else { self.quick_ms }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -413,24 +413,25 @@ pub(super) fn page(
     let flags: Vec<String> =
         super::original::COLUMNS.iter().zip(names).map(|(c, f)| format!("{c}: {f}")).collect();
     let (fewest, most) = found.counts;
-    let method = if full {
-        format!(
-            "Whole processes, {} operations of each kind in each, {} runs of each configuration in ABBA pairs with its \
-             baseline, medians.",
-            most, found.runs
-        )
+    let raced = if full {
+        "its baseline, medians".to_owned()
     } else {
-        format!(
-            "Quick form: whole processes of {fewest} to {most} operations of each kind, start-up subtracted and scaled to \
-             {} in the tables of seconds, {} runs of each configuration in ABBA pairs with its baseline in {} ({}), medians of \
-             a few runs elsewhere. Verdicts, and ratios between threads, are of whole processes with their \
-             start-up, which draws them towards 1. `--full` runs the whole workload.",
-            plan.workload.count,
-            found.runs,
-            main.replace("round", "round "),
-            plan.workload.quick_sets.iter().map(|s| set_name(s)).collect::<Vec<_>>().join(", ")
-        )
+        let sets: Vec<String> = plan.workload.quick_sets.iter().map(|s| set_name(s)).collect();
+        let main = main.replace("round", "round ");
+        format!("its baseline in {main} ({}), medians of a few runs elsewhere", sets.join(", "))
     };
+    let method = format!(
+        "{} form: whole processes of {fewest} to {most} operations of each kind (of {}, as many as last about {} ms on a race's \
+         baseline), start-up subtracted and scaled to {} in the tables of seconds, {} runs of each configuration in ABBA pairs \
+         with {raced}. Verdicts, and ratios between threads, are of whole processes with their start-up, which draws them \
+         towards 1{}.",
+        if full { "Full" } else { "Quick" },
+        plan.workload.count,
+        plan.workload.ms(full),
+        plan.workload.count,
+        found.runs,
+        if full { "" } else { "; longer runs, as `--full` makes them, do so less" },
+    );
     let tables = rounds
         .iter()
         .map(|round| RoundTables {
