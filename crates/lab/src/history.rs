@@ -20,7 +20,7 @@ use crate::stats::{Interval, interval};
 use crate::verdict::{Rules, Verdict, judge};
 
 /// How far medians that were not taken in pairs may err, as a fraction. Blocks of one function one after the other differed by up
-/// to 4.3 % on the machine where the method was chosen (`METHODOLOGY.md`).
+/// to 4.3 % on the machine where the method was chosen.
 pub const UNPAIRED: f64 = 0.05;
 
 /// A record and where it lies.
