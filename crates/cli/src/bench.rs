@@ -53,7 +53,7 @@ pub(crate) fn may_save(output: &Output) -> Result<(), Failure> {
 
 /// What the exit code says of contestants that are not here: 1 where LANEWORK_REQUIRE names one, 3 where one that was asked for by
 /// name, or every one, did not race. Their reasons stand in the record, which has been shown.
-fn all_raced(session: &Session, record: &Record, asked: &[String]) -> Result<Outcome, Failure> {
+fn all_raced(session: &Session, record: &Record, asked: &[String], csv: bool) -> Result<Outcome, Failure> {
     let raced = |name: &str| record.results.iter().any(|r| r.variant == name);
     if let Some(n) = record.not_here.iter().find(|n| session.context.settings.requires(&n.variant)) {
         let why = format!("{} {}: required, but {}", n.subject, n.variant, n.why);
@@ -64,8 +64,15 @@ fn all_raced(session: &Session, record: &Record, asked: &[String]) -> Result<Out
         let why = format!("{} was asked for and did not race: {}", n.variant, n.why);
         return Err(Failure::unavailable(why).beside_data());
     }
-    let none = record.results.is_empty() && !record.not_here.is_empty();
-    Ok(if none { Outcome::Unavailable } else { Outcome::Yes })
+    match record.not_here.first() {
+        // There are no lines for reasons among the values.
+        Some(n) if record.results.is_empty() && csv => {
+            let why = format!("nothing raced; {} {}: {}", n.subject, n.variant, n.why);
+            Err(Failure::unavailable(why).beside_data())
+        }
+        Some(_) if record.results.is_empty() => Ok(Outcome::Unavailable),
+        _ => Ok(Outcome::Yes),
+    }
 }
 
 pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failure> {
@@ -109,7 +116,7 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
             Ok(())
         })?,
     };
-    all_raced(session, &record, &args.only)
+    all_raced(session, &record, &args.only, args.output.csv)
 }
 
 pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<Outcome, Failure> {
@@ -126,7 +133,7 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<Outcome, 
     }
     let mut record = race_all(session, &name, &races, &args.effort)?;
     show_and_store(session, &mut record, &args.output)?;
-    all_raced(session, &record, &only)
+    all_raced(session, &record, &only, args.output.csv)
 }
 
 fn chosen(session: &Session, what: &str) -> Result<Vec<Subject>, Failure> {

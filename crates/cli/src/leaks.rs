@@ -83,10 +83,11 @@ mod here {
             [] => Means::ALL.to_vec(),
             some => some.iter().map(means).collect(),
         };
-        if args.what != "planted" && !leaks::any(&session.context, &args.what) {
+        if args.what != "planted" && !leaks::any(&session.context, &args.what, &means) {
             return Err(Failure::input(format!(
-                "no operation on secrets under '{}'; try magma, magma/ctr, mayo, mayo/round2, mayo/*/mayo1/sign or planted",
-                args.what
+                "no operation on secrets under '{}' that is judged by {}; try magma, magma/ctr, mayo, mayo/round2, mayo/*/mayo1/sign or planted",
+                args.what,
+                means.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ")
             )));
         }
         let all = gather(session, &args.what, means.clone(), args.seconds)?;

@@ -148,16 +148,23 @@ fn subjects(context: &Context, wanted: &dyn Fn(&str) -> bool) -> Vec<(String, Re
     all
 }
 
-/// Whether `what` names anything that [`gather`] has a row for.
+/// Whether `what` names anything that [`gather`] has a row for by these means: valgrind judges operations of its own.
 #[must_use]
-pub fn any(context: &Context, what: &str) -> bool {
+pub fn any(context: &Context, what: &str, means: &[Means]) -> bool {
     let request = Request { what: what.to_owned(), means: Vec::new(), time: None, seed: 0 };
     let met = core::cell::Cell::new(PUBLIC.iter().any(|(path, _)| what.is_empty() || selects(what, path)));
     // Every path is asked after, and none is made ready.
-    subjects(context, &|path| {
+    let asked = |path: &str| {
         met.set(met.get() || request.wants(path));
         false
-    });
+    };
+    if means.iter().any(|m| *m != Means::Valgrind) {
+        subjects(context, &asked);
+    }
+    if means.contains(&Means::Valgrind) {
+        lanework_mayo::leaks::memcheck_rows(&context.cpu, &asked, Ok(""));
+        lanework_magma::leaks::memcheck_rows(&context.cpu, &asked, Ok(""));
+    }
     met.get()
 }
 

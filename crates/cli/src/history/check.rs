@@ -127,8 +127,10 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
             }
         }
     }
-    let effort =
-        Effort { seconds: args.effort.seconds / suspects.len().max(1) as f64, ..args.effort.clone() };
+    // Without an old lanework to race against, what has not lost to its own baseline cannot be judged, and takes no time.
+    let judged = |c: &Change| args.old.is_some() || c.against_baseline.verdict == Verdict::Slower;
+    let raced = suspects.iter().filter(|(_, _, c)| judged(c)).count();
+    let effort = Effort { seconds: args.effort.seconds / raced.max(1) as f64, ..args.effort.clone() };
     let mut cases = Vec::new();
     for (old, _, change) in suspects {
         let again = again(session, args, &effort, old, &change);

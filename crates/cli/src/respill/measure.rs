@@ -128,6 +128,7 @@ pub(super) fn name(homes: &Homes) -> String {
 
 pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Failure> {
     bench::one_form(session, &args.output)?;
+    bench::may_save(&args.output)?;
     let text = case_text(&args.case)?;
     let case = parsed(&args.case, &text)?;
     worked_out(args.slots.policy)?;

@@ -247,10 +247,12 @@ fn train(
         let out = Command::new(instrumented)
             .args(arguments)
             .env("LLVM_PROFILE_FILE", folder.join("%p-%m.profraw"))
+            .env_remove("LANEWORK_REQUIRE")
             .stdin(Stdio::null())
             .output()
             .map_err(|e| format!("the instrumented build cannot be run: {e}"))?;
-        if !out.status.success() {
+        // 3: beside the baseline there is nothing here to race. The others train.
+        if !out.status.success() && out.status.code() != Some(3) {
             return Err(format!("the instrumented build at {}: {}", arguments.join(" "), out.status));
         }
     }
