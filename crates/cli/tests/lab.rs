@@ -215,6 +215,15 @@ fn who_could_not_race_is_told_by_the_exit_code() {
     assert_eq!(clusters.status.code(), Some(3));
     let said = String::from_utf8_lossy(&clusters.stdout).into_owned();
     assert!(said.starts_with("not here: magma/ctr/16 avx512"), "{said}");
+    // Values alone have no place for reasons.
+    let values = Command::new(env!("CARGO_BIN_EXE_lanework"))
+        .args(["bench", "vdf/1024/square", "--csv", "--seconds", "0.3", "--launches", "1"])
+        .env("LANEWORK_MASK", "adx,avx512f")
+        .env("LANEWORK_REQUIRE", "portable")
+        .output()
+        .expect("the command runs");
+    assert_eq!((values.status.code(), values.stdout.iter().filter(|b| **b == b'\n').count()), (Some(3), 1));
+    assert!(String::from_utf8_lossy(&values.stderr).contains("nothing raced"));
     // Of several, those that are here race.
     assert_eq!(run(&["bench", "magma/ctr/16"], "portable").status.code(), Some(0));
 }

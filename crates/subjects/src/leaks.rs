@@ -270,3 +270,31 @@ pub fn run_under_valgrind(arguments: &[String]) -> Result<String, NotRun> {
         std::env::current_exe().map_err(|e| NotRun::Failed(format!("this program has no file: {e}")))?;
     valgrind::run(&this, arguments).map(|(said, _)| said)
 }
+
+#[cfg(test)]
+mod tests {
+    use lanework_cpu::Settings;
+
+    use super::*;
+
+    #[test]
+    fn operations_are_known_by_the_means_that_judge_them() {
+        let context = Context::new(Settings::default());
+        let valgrind = [Means::Valgrind];
+        let others = [Means::Traced, Means::Instructions, Means::Timing];
+        // Valgrind's operations are wider ones.
+        for what in ["magma/derived-keys", "magma/modes", "mayo/round3/mayo1/sign-and-verify"] {
+            assert!(any(&context, what, &valgrind) && any(&context, what, &Means::ALL), "{what}");
+            assert!(!any(&context, what, &others), "{what}");
+        }
+        for means in [&valgrind[..], &others] {
+            assert!(
+                any(&context, "magma", means)
+                    && any(&context, "mayo/round3", means)
+                    && any(&context, "", means)
+            );
+            assert!(!any(&context, "magma/nothing", means) && !any(&context, "streebog", means));
+        }
+        assert!(any(&context, "magma/ctr", &others));
+    }
+}
