@@ -347,10 +347,13 @@ mod tests {
             let training = [vec!["-c".to_owned(), script.to_owned()]];
             train(Path::new("/bin/sh"), &training, folder.path(), Path::new(tool), &merged)
         };
-        assert!(run("exit 3", "/bin/true").is_err_and(|e| e.contains("exit status: 3")));
+        assert!(run("exit 1", "/bin/true").is_err_and(|e| e.contains("exit status: 1")));
+        assert!(run("exit 3", "/bin/true").is_err_and(|e| e.contains("counted nothing")));
         assert!(run("exit 0", "/bin/true").is_err_and(|e| e.contains("counted nothing")));
         let counts = "echo x > \"$(dirname \"$LLVM_PROFILE_FILE\")/1.profraw\"";
         assert!(run(counts, "/bin/false").is_err_and(|e| e.contains("merge")));
         assert_eq!(run(counts, "/bin/true"), Ok(()));
+        // Where some race had no contestant but the baseline.
+        assert_eq!(run(&format!("{counts}; exit 3"), "/bin/true"), Ok(()));
     }
 }
