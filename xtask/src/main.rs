@@ -3,6 +3,7 @@
 
 mod cuda;
 mod fuzz;
+mod long;
 mod peers;
 mod readme;
 mod sound;
@@ -23,6 +24,8 @@ struct Arguments {
 enum Verb {
     /// Compile the kernels for CUDA devices, judge their machine code, and check that what ships is of its sources.
     Cuda(cuda::Options),
+    /// Run what takes too long for every change, and keep a log of it; with --check judge that log.
+    Long(long::Options),
     /// Build other people's implementations as shared libraries, outside the source tree.
     Peers(peers::Options),
     /// Renew the README's tables and the studies' results from the committed records; with --check fail if they have drifted.
@@ -36,6 +39,7 @@ enum Verb {
 fn main() -> ExitCode {
     match Arguments::parse().verb {
         Verb::Cuda(options) => cuda::run(&options),
+        Verb::Long(options) => long::run(&options),
         Verb::Peers(options) => peers::run(&options),
         Verb::Readme(options) => readme::run(&options),
         Verb::Sound(options) => sound::run(&options),
