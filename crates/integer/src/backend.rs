@@ -6,7 +6,9 @@
 
 use core::cmp::Ordering;
 
-use lanework_cpu::{Backend, Cpu, Feature, Features, Select, Unavailable, select};
+#[cfg(target_arch = "x86_64")]
+use lanework_cpu::Feature;
+use lanework_cpu::{Backend, Cpu, Features, Select, Unavailable, select};
 
 use crate::{Int, Uint};
 

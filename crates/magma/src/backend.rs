@@ -9,8 +9,10 @@
 use core::ops::Range;
 
 use inout::InOutBuf;
+#[cfg(target_arch = "x86_64")]
+use lanework_cpu::Feature;
 use lanework_cpu::memory::Block;
-use lanework_cpu::{Backend, Feature, Features};
+use lanework_cpu::{Backend, Features};
 
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule};

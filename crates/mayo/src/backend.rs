@@ -13,7 +13,9 @@
 //! Leak class: `keygen`, `sign`, `solve`, `finish`, `expand_secret`, `sign_expanded`, `shake256` and `shake256_xn` take
 //! secrets and run in constant time but for the one bit that `solve` returns; the others see public data only.
 
-use lanework_cpu::{Backend, Feature, Features};
+#[cfg(target_arch = "x86_64")]
+use lanework_cpu::Feature;
+use lanework_cpu::{Backend, Features};
 
 use crate::params::Params;
 use crate::sys::Block;

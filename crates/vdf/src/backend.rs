@@ -2,7 +2,9 @@
 
 use std::sync::OnceLock;
 
-use lanework_cpu::{Backend, Cpu, Feature, Features};
+#[cfg(target_arch = "x86_64")]
+use lanework_cpu::Feature;
+use lanework_cpu::{Backend, Cpu, Features};
 
 use candidates::Candidates;
 use generic::nudupl::State;

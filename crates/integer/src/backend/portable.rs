@@ -142,7 +142,9 @@ macro_rules! stamp {
         };
     };
 }
-pub(super) use {stamp, width};
+#[cfg(target_arch = "x86_64")]
+pub(super) use stamp;
+pub(super) use width;
 
 use super::portable;
 stamp!(Portable, super::gcd::PORTABLE,);

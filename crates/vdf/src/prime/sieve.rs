@@ -24,6 +24,7 @@ pub(crate) struct Prime {
 pub(crate) struct Product {
     pub(crate) value: u64,
     /// -1 / value modulo 2^digit.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX-512 sieves by lanes"))]
     pub(crate) negative_inverse: u64,
     /// 2^(digit i) modulo the product.
     pub(crate) weights: Vec<u64>,
@@ -36,6 +37,7 @@ pub(crate) struct Sieve {
     /// From the smallest primes up.
     pub(crate) products: Vec<Product>,
     /// How many products make up the first round, after which most numbers are gone.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX-512 sieves by lanes"))]
     pub(crate) first: usize,
 }
 
@@ -103,6 +105,7 @@ impl Sieve {
     }
 
     /// The same for digits of 52 bits.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn lanes(bits: usize) -> &'static Sieve {
         static SIEVES: [OnceLock<Sieve>; 5] = [const { OnceLock::new() }; 5];
         Sieve::of(&SIEVES, 52, bits)
