@@ -1,8 +1,10 @@
 //! Known answers: NIST's generator and response files, regenerated and compared by digest.
 //!
-//! The round-1 and round-2 digests are those published with liboqs 0.12 and 0.13 (tests/KATs, MIT); the round-3 digests of record 0 are those of
-//! MAYO-C's META files (Apache-2.0), those of all 100 records were regenerated with the official code. Digests are facts;
-//! nothing else was taken.
+//! The round-1 and round-2 digests are published with liboqs 0.12 and 0.13 (tests/KATs, MIT). Of round 3 the authors publish
+//! record 0 alone, by its digest in MAYO-C's META files (Apache-2.0). The round-3 digests of all 100 records were computed with
+//! MAYO-C's round-2 code, patched to round 3; that code gives the published digest of record 0 for every set. So records 1 to
+//! 99 of round 3 rest on the patched code and on [`crate::spec`], which was written from the specification and agrees with it.
+//! Digests are facts; nothing else was taken.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -65,13 +67,14 @@ impl NistDrbg {
 /// SHA-256 digests of a set's response file.
 #[derive(Clone, Copy, Debug)]
 pub struct Digests {
-    /// All 100 records behind the header line and its blank line, ending in one newline.
+    /// All 100 records behind the header line and its blank line, ending in one newline. Of round 3 not published: see the
+    /// module's first paragraph.
     pub all: &'static str,
     /// Record 0 alone, ending in one newline.
     pub first: &'static str,
 }
 
-/// The published digests of a set, or `None` for a round without any.
+/// The digests of a set, or `None` for a round without any.
 #[must_use]
 pub fn digests(params: &Params) -> Option<Digests> {
     let (all, first) = match (params.round, params.set) {
