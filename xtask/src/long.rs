@@ -35,6 +35,9 @@ pub(crate) struct Options {
     steps: Vec<String>,
 }
 
+/// Studies that say nothing without a CUDA device: where one has never run in full, that is a skipped step, and named as one.
+const NEED_A_DEVICE: [&str; 1] = ["mayo-gpu"];
+
 /// Something to run, as a shell runs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
@@ -180,8 +183,8 @@ fn age(commit: &str) -> Age {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Green(String),
-    /// Green, but its age is unknown.
-    Undated(String),
+    /// Not known to fail, and not known to pass either.
+    Skipped(String),
     Red(String),
 }
 
@@ -215,6 +218,9 @@ fn state(step: &Step, log: &Log, records: &[Full], age: &dyn Fn(&str) -> Age) ->
     let of_step = records.iter().filter(|record| study(step) == Some(&record.study));
     let record = of_step.max_by(|a, b| a.date.cmp(&b.date)).map(|r| (r.commit.as_str(), r.date.as_str()));
     let (commit, date) = match (run, record) {
+        (None, None) if study(step).is_some_and(|study| NEED_A_DEVICE.contains(&study)) => {
+            return State::Skipped("it needs a CUDA device, and has never met one".to_owned());
+        }
         (None, None) => return State::Red("it has never run".to_owned()),
         (Some(run), Some((commit, date))) if run.date.as_str() < date => (commit, date),
         (None, Some(newest)) => newest,
@@ -231,7 +237,7 @@ fn state(step: &Step, log: &Log, records: &[Full], age: &dyn Fn(&str) -> Age) ->
         Age::Commits(n) => State::Red(format!("passed {n} commits ago, {date}; {OLDEST} are the limit")),
         Age::Foreign => State::Red(format!("passed at {commit}, which is not in this history")),
         Age::NoHistory => {
-            State::Undated(format!("passed {date}; this checkout has no history to count commits in"))
+            State::Skipped(format!("passed {date}; this checkout has no history to count commits in"))
         }
     }
 }
@@ -244,9 +250,9 @@ fn report(steps: &[&Step], states: &[State]) -> ExitCode {
                 passed += 1;
                 println!("long {}: {said}", step.name);
             }
-            State::Undated(said) => {
+            State::Skipped(why) => {
                 skipped += 1;
-                println!("SKIPPED long {}: its age: {said}", step.name);
+                println!("SKIPPED long {}: {why}", step.name);
             }
             State::Red(why) => {
                 failed += 1;
@@ -290,7 +296,7 @@ mod tests {
         assert!(matches!(at(&log(0), &|_| Age::Commits(OLDEST)), State::Green(_)));
         assert!(is_red(&at(&log(0), &|_| Age::Commits(OLDEST + 1)), "301 commits"));
         assert!(is_red(&at(&log(0), &|_| Age::Foreign), "c0ffee"));
-        assert!(matches!(at(&log(0), &|_| Age::NoHistory), State::Undated(_)));
+        assert!(matches!(at(&log(0), &|_| Age::NoHistory), State::Skipped(_)));
         assert!(is_red(&at(&log(1), THERE), "exit 1"));
         assert!(is_red(&at(&log(1), &|_| Age::NoHistory), "exit 1"));
         assert!(is_red(&at(&Log::new(), THERE), "never"));
@@ -316,6 +322,16 @@ mod tests {
         assert!(is_red(&with(&red, &[record("spill-homes", 9), record("magma-lanes", 11)]), "exit 1"));
         assert!(is_red(&with(&Log::new(), &[record("magma-lanes", 11)]), "never"));
         assert!(is_red(&state(&super::tests::step(), &red, &[record("miri", 11)], THERE), "never"));
+    }
+
+    #[test]
+    fn what_needs_a_device_is_skipped_until_it_has_met_one() {
+        let step = Step { name: "study-mayo-gpu".to_owned(), command: step().command };
+        assert!(
+            matches!(state(&step, &Log::new(), &[], THERE), State::Skipped(why) if why.contains("device"))
+        );
+        let red = Log::from([(step.name.clone(), log(1)["miri"].clone())]);
+        assert!(is_red(&state(&step, &red, &[], THERE), "exit 1"));
     }
 
     #[test]

@@ -46,6 +46,8 @@ features! {
     Bmi1 = "bmi1", implies [];
     /// Bit manipulation, second set (`pext`, `rorx`, `mulx`).
     Bmi2 = "bmi2", implies [];
+    /// Leading zeros counted (`lzcnt`). Without it the same bytes are `bsr`, which gives other numbers.
+    Lzcnt = "lzcnt", implies [];
     /// Two independent carry chains (`adcx`, `adox`).
     Adx = "adx", implies [];
     /// 256-bit floating-point vectors, the base of every VEX instruction.

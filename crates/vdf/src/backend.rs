@@ -72,6 +72,7 @@ pub static BACKENDS: &[Backend<Kernels>] = &[
             Feature::Avx512vbmi2,
             Feature::Bmi1,
             Feature::Bmi2,
+            Feature::Lzcnt,
             Feature::Adx,
         ]),
         &avx512::KERNELS,
