@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use lanework_cpu::Threads;
 use lanework_subjects::device::DeviceChoice;
 
 /// Cryptography that uses every lane of your machine: proved right, raced, and what won kept.
@@ -176,6 +178,11 @@ pub(crate) struct Effort {
     pub(crate) core: Option<usize>,
 }
 
+/// A number of threads; 0 for one on each core.
+pub(crate) fn threads() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(0..=Threads::MOST as u64)
+}
+
 /// A time that a race can be given.
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -341,7 +348,7 @@ pub(crate) enum MayoJob {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
         /// Threads for several files; 0 for one on each core.
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = threads())]
         threads: Option<usize>,
         /// Verify each signature before it is given out: the cheap defence against faults.
         #[arg(long)]
@@ -362,7 +369,7 @@ pub(crate) enum MayoJob {
         #[arg(long, value_name = "FILE")]
         signature: Option<PathBuf>,
         /// Threads for several files; 0 for one on each core.
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = threads())]
         threads: Option<usize>,
         /// The files that were signed; `-` for standard input.
         #[arg(required = true, value_name = "FILE")]

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -307,8 +307,10 @@ fn widen(file: &fs::File) {
 #[cfg(not(target_os = "linux"))]
 fn widen(_: &fs::File) {}
 
-fn regular(file: &fs::File) -> Option<u64> {
-    file.metadata().ok().filter(fs::Metadata::is_file).map(|m| m.len())
+/// The bytes that are left in a file: whoever had standard input before may have read some of it.
+fn regular(mut file: &fs::File) -> Option<u64> {
+    let length = file.metadata().ok().filter(fs::Metadata::is_file).map(|m| m.len())?;
+    Some(length.saturating_sub(file.stream_position().ok()?))
 }
 
 /// Writes one file whole or not at all; an existing one is replaced only if `force` says so. `-` is standard output.

@@ -103,8 +103,9 @@ fn no_terminal(stream: &StreamArgs) -> Result<(), Failure> {
 }
 
 /// The JSON line goes to standard output unless that carries the result.
-fn report(session: &Session, output: &Path, object: &serde_json::Value) {
+fn report(session: &Session, output: &Path, object: serde_json::Value) {
     if session.json {
+        let object = session.with_warnings(object);
         if output.as_os_str() == "-" { eprintln!("{object}") } else { println!("{object}") }
     }
 }
@@ -143,7 +144,7 @@ fn refused_or_input(name: &str, e: &lanework_magma::Error) -> Failure {
         _ => format!("{name}: {e}"),
     };
     match e {
-        Error::Refused => Failure::refused(text),
+        Error::Refused | Error::TooManyRefused { .. } => Failure::refused(text),
         Error::Threads(_) => Failure::unavailable(text),
         _ => Failure::input(text),
     }
@@ -153,12 +154,17 @@ fn refused_or_input(name: &str, e: &lanework_magma::Error) -> Failure {
 fn container_failure(name: &str, e: &container::Error) -> Failure {
     use container::Error;
     match e {
-        Error::Damaged { .. } | Error::Torn { .. } | Error::Truncated { .. } | Error::Trailing { .. } => {
-            Failure::refused(format!(
-                "{name}: {e}; get it again from where it came, what was given out is not the whole"
-            ))
+        Error::Damaged { .. }
+        | Error::Torn { .. }
+        | Error::Truncated { .. }
+        | Error::Trailing { .. }
+        | Error::TooManyRefused { .. } => Failure::refused(format!(
+            "{name}: {e}; get it again from where it came, what was given out is not the whole"
+        )),
+        // The beginning of one, so that it is no other file: what is missing is missing, be it a chunk or the header's end.
+        Error::HeaderEnds(_) | Error::WrongKey => {
+            Failure::refused(format!("{name}: {e}; nothing was given out"))
         }
-        Error::WrongKey => Failure::refused(format!("{name}: {e}; nothing was given out")),
         Error::NeedsPassphrase => Failure::input(format!("{name}: {e}; use --passphrase")),
         Error::NeedsKey => Failure::input(format!("{name}: {e}; use --key-file")),
         Error::TooLong { .. } => Failure::input(format!("{name}: {e}; split it")),

@@ -15,6 +15,7 @@ mod outcome;
 mod profile;
 mod report;
 mod respill;
+mod secret_file;
 #[cfg(feature = "study")]
 mod study;
 mod tour;

@@ -18,6 +18,7 @@ use zeroize::Zeroizing;
 use crate::args::{MayoArgs, MayoJob, SetName};
 use crate::files::{self, Access};
 use crate::outcome::{Failure, Outcome};
+use crate::secret_file;
 use crate::ui::Session;
 
 /// Longer than any key file: MAYO-5's public key is 5.5 kB before PEM.
@@ -112,6 +113,7 @@ fn eprintln_or_print(outputs: &[&Path], line: &str) {
 }
 
 fn secret_key(session: &Session, path: &Path) -> Result<SecretKey, Failure> {
+    secret_file::warn_if_shared(session, path);
     let text = Zeroizing::new(files::read_text(path, KEY_FILE_LIMIT)?);
     // Reading makes the public key anew, to see that the document's two halves belong together.
     SecretKey::from_pem(session.mayo_engine("")?, &text).map_err(|e| Failure::file(path, e))
@@ -193,11 +195,12 @@ fn sign(
         let outs: Vec<&Path> = outputs.iter().map(PathBuf::as_path).collect();
         eprintln_or_print(
             &outs,
-            &serde_json::json!({
-                "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
-                "devices": used, "signatures": outputs.iter().map(|p| shown(p)).collect::<Vec<_>>(), "bytes": params.signature_bytes(),
-            })
-            .to_string(),
+            &session
+                .with_warnings(serde_json::json!({
+                    "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
+                    "devices": used, "signatures": outputs.iter().map(|p| shown(p)).collect::<Vec<_>>(), "bytes": params.signature_bytes(),
+                }))
+                .to_string(),
         );
     }
     Ok(Outcome::Yes)

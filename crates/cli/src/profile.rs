@@ -120,6 +120,17 @@ impl Profile {
                 ),
             ));
         }
+        let threads = |(_, choice): &(&String, &Choice)| choice.threads > Threads::MOST;
+        if let Some((subject, choice)) = profile.choices.iter().find(threads) {
+            return Err(Failure::file(
+                &path,
+                format!(
+                    "{} threads for {subject}; at most {} are started; `lanework tune` writes a new profile, or delete it",
+                    choice.threads,
+                    Threads::MOST
+                ),
+            ));
+        }
         Ok((profile.machine == Fingerprint::here(context)).then_some(profile))
     }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::io::{IsTerminal, Write as _};
+use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lanework_cpu::Settings;
@@ -22,6 +23,8 @@ pub(crate) struct Session {
     pub(crate) style: Style,
     /// The arguments as given, for "made by" lines.
     pub(crate) command: String,
+    /// What was warned of so far.
+    pub(crate) warnings: Mutex<Vec<String>>,
     /// Options that a child process needs to see the same machine and the same variants.
     pub(crate) inherited: Vec<String>,
 }
@@ -78,6 +81,7 @@ impl Session {
             profile,
             style: Style::for_stdout(std::env::var("NO_COLOR").ok().as_deref()),
             command: arguments.join(" "),
+            warnings: Mutex::default(),
             inherited,
         })
     }
@@ -87,6 +91,28 @@ impl Session {
         if !self.json {
             println!("{line}");
         }
+    }
+
+    /// Warns of something that stops nothing, once: on standard error, or in the report's list under `--json`.
+    pub(crate) fn warn(&self, text: String) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if warnings.contains(&text) {
+            return;
+        }
+        if !self.json {
+            // Where nobody listens, nothing is lost.
+            let _ = writeln!(std::io::stderr(), "lanework: warning: {text}");
+        }
+        warnings.push(text);
+    }
+
+    /// A report with what was warned of: a list called `warnings`, which is there only if there is something in it.
+    pub(crate) fn with_warnings(&self, mut report: serde_json::Value) -> serde_json::Value {
+        let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(object), false) = (report.as_object_mut(), warnings.is_empty()) {
+            object.insert("warnings".to_owned(), warnings.as_slice().into());
+        }
+        report
     }
 
     /// Prints a line for people beside what is printed as the result; nothing under `--json`.

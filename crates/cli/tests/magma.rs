@@ -167,11 +167,16 @@ fn headers_are_looked_at_first() {
         assert!(stderr(&output).contains(says), "byte {at}: {}", stderr(&output));
         assert!(output.stdout.is_empty());
     }
-    for length in [0, 7, 79] {
+    // The beginning of a container, whatever is missing of it, is refused as a damaged one is.
+    for length in [0, 7, 8, 47, 48, 79] {
         let output = place.fed(&["magma", "decrypt", "--key-file", "key"], &sealed[..length]);
-        assert_eq!(code(&output), 2);
+        assert_eq!(code(&output), 1, "{length}: {}", stderr(&output));
         assert!(stderr(&output).contains("cut short"), "{}", stderr(&output));
+        assert!(output.stdout.is_empty());
     }
+    // Three bytes of something else are no container.
+    let output = place.fed(&["magma", "decrypt", "--key-file", "key"], b"abc");
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
     place.put("other", &[7; 32]);
     let output = place.fed(&["magma", "decrypt", "--key-file", "other"], &sealed);
     assert_eq!((code(&output), output.stdout.len()), (1, 0));
@@ -240,11 +245,21 @@ fn key_files_of_both_kinds_and_no_other() {
     }
     place.put("short", &raw[..31]);
     place.put("long", &[1; 1000]);
+    place.put("half", &KEY.as_bytes()[..32]);
+    place.put("HALF", KEY[..32].to_uppercase().as_bytes());
+    place.put("halfline", format!("{}\n", &KEY[..32]).as_bytes());
+    place.put("lines", format!("{KEY}\n\n").as_bytes());
+    place.put("return", format!("{KEY}\r").as_bytes());
     place.put("odd", format!("{}g{}", &KEY[..20], &KEY[21..]).as_bytes());
     for (name, says) in [
         ("short", "short: 31 bytes; a key file holds 32 raw bytes or 64 hexadecimal digits"),
         ("long", "long: longer than 256 bytes"),
         ("odd", "odd: character 21 is no hexadecimal digit"),
+        ("half", "half: 32 hexadecimal digits, which are 128 bits"),
+        ("HALF", "HALF: 32 hexadecimal digits, which are 128 bits"),
+        ("halfline", "halfline: 33 bytes"),
+        ("lines", "lines: 66 bytes"),
+        ("return", "return: 65 bytes"),
         ("absent", "absent: No such file"),
         (".", ".: is a directory"),
     ] {
@@ -258,6 +273,97 @@ fn key_files_of_both_kinds_and_no_other() {
     assert_eq!(code(&from_pipe), 0, "{}", stderr(&from_pipe));
     assert_eq!(code(&place.fed(&["magma", "encrypt", "--key-file", "-"], KEY.as_bytes())), 2);
     assert_eq!(code(&place.run(&["magma", "encrypt", "text"])), 2, "a secret must be named");
+}
+
+/// What stops nothing is said once, on standard error or in the report; and a key that is as it should be says nothing.
+#[test]
+fn weak_and_shared_secrets_are_warned_of() {
+    let place = place(b"text");
+    place.put("zeros", &[0; 32]);
+    place.put("same", "a5".repeat(32).as_bytes());
+    place.put("word", b"correct horse");
+    let encrypt = |secret: [&str; 2], more: &[&str]| {
+        let args = ["magma", "encrypt", "--iterations", "1000", "text"];
+        let args = if secret[0] == "--key-file" { &["magma", "encrypt", "text"][..] } else { &args };
+        place.run(&[args, &secret[..], more].concat())
+    };
+    let warnings = |output: &std::process::Output| {
+        assert_eq!(code(output), 0, "{}", stderr(output));
+        stderr(output).lines().filter(|line| line.starts_with("lanework: warning: ")).count()
+    };
+    for secret in [["--key-file", "key"], ["--passphrase-file", "word"]] {
+        let quiet = encrypt(secret, &[]);
+        assert_eq!((code(&quiet), stderr(&quiet).as_str()), (0, ""), "{secret:?}");
+        for mode in [0o644, 0o640, 0o604] {
+            place.share(secret[1], mode);
+            let shared = encrypt(secret, &[]);
+            let says = format!("{}: others may read this secret (mode {mode:03o}); chmod 600", secret[1]);
+            assert_eq!(warnings(&shared), 1, "{}", stderr(&shared));
+            assert!(stderr(&shared).contains(&says), "{}", stderr(&shared));
+        }
+    }
+    for weak in ["zeros", "same"] {
+        let output = encrypt(["--key-file", weak], &[]);
+        assert_eq!(warnings(&output), 1, "{}", stderr(&output));
+        assert!(stderr(&output).contains("all bytes of this key are the same"), "{}", stderr(&output));
+    }
+    place.share("zeros", 0o644);
+    let report = json(&encrypt(["--key-file", "zeros"], &["-o", "out", "--json"]).stdout);
+    assert_eq!(report["warnings"].as_array().map(Vec::len), Some(2), "{report}");
+    place.share("key", 0o600);
+    let report = json(&encrypt(["--key-file", "key"], &["-o", "out", "--force", "--json"]).stdout);
+    assert!(report.get("warnings").is_none(), "{report}");
+    // A file that is named twice is warned of once; each of the other jobs looks too.
+    for (args, count) in [
+        (&["mac", "--key-file", "zeros", "text"][..], 2),
+        (&["seal", "--key-file", "zeros", "--nonce", "0000000000000001", "text"], 2),
+        (&["encrypt", "--key-file", "zeros", "--mode", "ctr", "--iv", "00000001", "text"], 2),
+        (&["wrap", "--mac-key-file", "zeros", "--enc-key-file", "key", "--iv", "00000001", "zeros"], 2),
+    ] {
+        let output = place.run(&[&["magma"], args].concat());
+        assert_eq!(warnings(&output), count, "{args:?}: {}", stderr(&output));
+    }
+    // A pipe is nobody's file.
+    let piped = place.fed(&["magma", "encrypt", "--key-file", "-", "text"], KEY.as_bytes());
+    assert_eq!((code(&piped), stderr(&piped).as_str()), (0, ""));
+}
+
+/// A number of threads that no machine has is refused by every job, before it looks at anything else.
+#[test]
+fn threads_are_bounded() {
+    let place = place(b"text");
+    let jobs: [&[&str]; 8] = [
+        &["magma", "encrypt", "--key-file", "key", "text"],
+        &["magma", "encrypt", "--key-file", "key", "text", "--mode", "ctr", "--iv", "00000001"],
+        &["magma", "seal", "--key-file", "key", "--nonce", "0000000000000001", "text"],
+        &["magma", "mac", "--key-file", "key", "text"],
+        &["mayo", "sign", "--key", "key", "text"],
+        &["mayo", "verify", "--key", "key", "text"],
+        &["vdf", "prove", "--challenge", "00", "--iterations", "1"],
+        &["vdf", "client", "localhost", "1"],
+    ];
+    for job in jobs {
+        for many in ["1025", "2305843009213693952", "18446744073709551615", "99999999999999999999"] {
+            let refused = place.run(&[job, &["--threads", many]].concat());
+            assert_eq!(code(&refused), 2, "{job:?} {many}: {}", stderr(&refused));
+            assert!(stderr(&refused).contains("--threads"), "{job:?} {many}: {}", stderr(&refused));
+            assert!(!stderr(&refused).contains("panicked") && refused.stdout.is_empty(), "{job:?} {many}");
+        }
+        let refused = place.run(&[job, &["--threads", "2305843009213693952"]].concat());
+        assert!(stderr(&refused).contains("0..=1024"), "{}", stderr(&refused));
+    }
+    // So is one that stands in the profile.
+    let choices =
+        serde_json::json!({ "magma/ctr": { "backend": "portable", "ratio": 1.0, "threads": 1025 } });
+    let machine = serde_json::json!({ "cpu": "", "features": "", "cores": 1 });
+    let profile = serde_json::json!({ "schema": 1, "machine": machine, "date": "", "choices": choices });
+    place.put("no-profile.json", profile.to_string().as_bytes());
+    let refused = place.run(&["magma", "mac", "--key-file", "key", "text"]);
+    assert_eq!(code(&refused), 2, "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("1025 threads for magma/ctr; at most 1024"), "{}", stderr(&refused));
+    fs::remove_file(place.path("no-profile.json")).expect("a file");
+    let most = place.run(&["magma", "mac", "--key-file", "key", "text", "text", "--threads", "1024"]);
+    assert_eq!(code(&most), 0, "{}", stderr(&most));
 }
 
 #[test]
@@ -330,7 +436,7 @@ fn bare_modes_go_back_and_forth_at_any_length() {
 #[test]
 fn what_does_not_go_together_is_refused_with_a_remedy() {
     let place = place(b"12345678");
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["ecb"], "--hazmat"),
         (&["ecb", "--hazmat", "--iv", "00"], "leave --iv out"),
         (&["ctr"], "--iv HEX"),
@@ -341,6 +447,8 @@ fn what_does_not_go_together_is_refused_with_a_remedy() {
         (&["ctr", "--iv", "00000001", "--padding", "2"], "leave --padding out"),
         (&["ctr", "--iv", "00000001", "--section", "64"], "leave --section out"),
         (&["ctr-acpkm", "--iv", "00000001", "--section", "63"], "--section: "),
+        (&["ctr-acpkm", "--iv", "00000001", "--section", "268435464"], "multiple of 8 up to 268435456"),
+        (&["ctr-acpkm", "--iv", "00000001", "--section", "18446744073709551608"], "up to 268435456"),
         (&["cnt", "--iv", "0000000000000001"], "--cipher gost28147"),
         (&["cfb", "--iv", "0000000000000001", "--cipher", "gost28147"], "--sbox"),
         (&["cfb", "--iv", "0000000000000001", "--sbox", "z"], "for --cipher gost28147"),
@@ -430,6 +538,56 @@ fn a_key_has_a_limit_unless_told_otherwise() {
     let refused = place.run(&args);
     assert_eq!(code(&refused), 2);
     assert!(stderr(&refused).contains("268435456"), "{}", stderr(&refused));
+}
+
+/// A file says how long it is: what a bare mode would refuse on the way is refused before a pipe has got a byte.
+#[test]
+fn known_lengths_are_judged_before_anything_is_written() {
+    let place = place(&message(2_000_000));
+    let sparse = |name: &str, length: u64| {
+        fs::File::create(place.path(name)).and_then(|file| file.set_len(length)).expect("a sparse file");
+    };
+    sparse("long", (1 << 28) + 8);
+    sparse("odd", 1_000_001);
+    sparse("beyond", (1 << 35) + 1);
+    let limit = ["--key-limit", "1999999"];
+    let iv = ["--iv", "0000000000000001"];
+    let legacy = ["--cipher", "gost28147", "--sbox", "z"];
+    let cases: [(&[&str], &[&[&str]], &str); 11] = [
+        (&["ctr", "--iv", "00000001", "long"], &[], "268435456 bytes is used up"),
+        (&["ctr", "--iv", "00000001", "beyond", "--key-limit", "none"], &[], "the counter would repeat"),
+        (&["ctr-acpkm", "--iv", "00000001", "beyond"], &[], "longer than 17179869184 bytes"),
+        (&["cbc", "text"], &[&iv, &limit], "1999999 bytes is used up"),
+        (&["cbc", "text", "--padding", "2"], &[&iv, &["--key-limit", "2000007"]], "2000007 bytes is used up"),
+        (&["cbc", "odd"], &[&iv], "not whole blocks"),
+        (&["cfb", "text"], &[&iv, &limit], "1999999 bytes is used up"),
+        (&["ofb", "text"], &[&iv, &limit], "1999999 bytes is used up"),
+        (&["ecb", "odd", "--hazmat"], &[], "not whole blocks"),
+        (&["cnt", "text"], &[&iv, &limit, &legacy], "1999999 bytes is used up"),
+        (&["cfb", "text", "--meshing"], &[&iv, &legacy, &["--key-limit", "1023"]], "1023 bytes is used up"),
+    ];
+    for (mode, more, says) in cases {
+        for job in ["encrypt", "decrypt"] {
+            // What is appended is appended by encryption; a ciphertext of so many bytes fits.
+            if job == "decrypt" && mode.contains(&"--padding") {
+                continue;
+            }
+            let args = [&["magma", job, "--key-file", "key", "--mode"], mode, &more.concat()].concat();
+            common::no(&place, &args, 2, says);
+        }
+    }
+    // A pipe shows its length at its end: what is out by then is out, as the help says.
+    let text = place.get("text");
+    let ctr = ["magma", "encrypt", "--key-file", "key", "--mode", "ctr", "--iv", "00000001"];
+    let late = place.fed(&[&ctr[..], &limit].concat(), &text);
+    assert_eq!(code(&late), 2, "{}", stderr(&late));
+    assert!(!late.stdout.is_empty() && late.stdout.len() < text.len());
+    // Standard input that somebody has read from before is as long as what is left of it.
+    let mut rest = fs::File::open(place.path("text")).expect("a file");
+    rest.read_exact(&mut [0; 1_500_000]).expect("a beginning");
+    let args = [&ctr[..], &["--key-limit", "500000"]].concat();
+    let output = place.command(&args).stdin(rest).output().expect("it runs");
+    assert_eq!((code(&output), output.stdout.len()), (0, 500_000), "{}", stderr(&output));
 }
 
 #[test]

@@ -76,6 +76,33 @@ fn a_message_that_is_not_authentic_gives_nothing_out() {
     assert_eq!(place.names(), ["key", "text"], "nothing appears and nothing is left behind");
 }
 
+/// What is shorter than it can be is refused as what is damaged, with the exit code of both.
+#[test]
+fn what_is_cut_short_is_refused() {
+    let place = place(b"");
+    place.put("mac", &[1; 32]);
+    place.put("encrypt", &(0..32).collect::<Vec<u8>>());
+    for (length, says) in
+        [(0, "refused: cut short: 0 bytes"), (7, "refused: cut short: 7 bytes"), (8, "refused")]
+    {
+        place.put("text", &vec![0; length]);
+        common::no(&place, &sealing("open", &["--aad", "00", "text"]), 1, says);
+    }
+    for (length, says) in [
+        (0, "refused: 0 bytes"),
+        (39, "refused: 39 bytes; a wrapped key has 40"),
+        (40, "refused"),
+        (41, "refused: 41"),
+    ] {
+        place.put("text", &vec![0; length]);
+        let keys = ["--mac-key-file", "mac", "--enc-key-file", "encrypt", "--iv", "67bed654"];
+        let args = [&["magma", "unwrap", "text"], &keys[..]].concat();
+        let refused = place.run(&args);
+        assert_eq!((code(&refused), refused.stdout.len()), (1, 0), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains(says), "{}", stderr(&refused));
+    }
+}
+
 #[test]
 fn bad_arguments_of_a_message_say_which() {
     let place = place(b"");
@@ -88,7 +115,6 @@ fn bad_arguments_of_a_message_say_which() {
         (run("seal", NONCE, &[]), "neither data nor associated data"),
         (run("seal", NONCE, &["--aad", "00", "--tag-length", "3"]), "--tag-length"),
         (run("open", NONCE, &["--aad", "00", "--tag-length", "9"]), "--tag-length"),
-        (run("open", NONCE, &["--aad", "00"]), "cut short: 0 bytes cannot hold a tag of 8"),
         (run("open", NONCE, &["--aad", "00", "--aad-file", "key"]), "cannot be used with"),
     ] {
         assert_eq!(code(&output), 2, "{says}");
@@ -147,6 +173,14 @@ fn macs_of_files() {
         (&["--algorithm", "imit", "text"], "--sbox"),
         (&["--algorithm", "imit", "--sbox", "z", "--tag-length", "8", "text"], "IMIT has 4 bytes"),
         (&["--section", "16", "text"], "omac-acpkm"),
+        (
+            &["--algorithm", "omac-acpkm", "--section", "18446744073709551608", "--frequency", "80", "text"],
+            "--section: a section of 18446744073709551608 bytes is not a positive multiple of 8 up to 268435456",
+        ),
+        (
+            &["--algorithm", "omac-acpkm", "--section", "16", "--frequency", "18446744073709551600", "text"],
+            "--frequency: out of range: T*, which must be a positive multiple of 40 bytes, below 2^28",
+        ),
         (&["--key-limit", "31", "text"], "text: the key's limit of 31 bytes"),
         (&["absent"], "absent: No such file"),
         (&["text", "."], "is a directory"),
@@ -216,7 +250,7 @@ fn keys_are_wrapped_and_unwrapped() {
     assert_eq!(code(&refused), 1);
     assert!(stderr(&refused).contains("bad: refused"), "{}", stderr(&refused));
     place.put("short", &bad[..39]);
-    assert!(stderr(&run("unwrap", &["short"])).contains("short: 39 bytes; a wrapped key has 40"));
+    assert!(stderr(&run("unwrap", &["short"])).contains("short: refused: 39 bytes; a wrapped key has 40"));
     let same = place.run(&[
         "magma",
         "wrap",

@@ -290,3 +290,24 @@ fn a_damaged_profile_stops_what_reads_it_and_nothing_else() {
     let doctor = lanework(dir.path(), &["doctor"]);
     assert!(String::from_utf8_lossy(&doctor.stdout).contains("damaged"), "the doctor does not say so");
 }
+
+/// `keygen` writes the secret key for its owner alone; a copy that others may read is used, and warned of.
+#[cfg(unix)]
+#[test]
+fn a_shared_secret_key_is_warned_of() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = with_keys("mayo1", "3");
+    let sign =
+        |more: &[&str]| lanework(dir.path(), &[&["mayo", "sign", "--key", "sk.pem", "text"], more].concat());
+    let quiet = sign(&[]);
+    assert_eq!((code(&quiet), stderr(&quiet).as_str()), (0, ""));
+    fs::set_permissions(dir.path().join("sk.pem"), fs::Permissions::from_mode(0o640)).expect("a mode");
+    let shared = sign(&[]);
+    assert_eq!(
+        (code(&shared), stderr(&shared).as_str()),
+        (0, "lanework: warning: sk.pem: others may read this secret (mode 640); chmod 600 sk.pem\n")
+    );
+    let report = sign(&["--json", "-o", "text.sig"]);
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("one JSON object");
+    assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1), "{report}");
+}

@@ -9,7 +9,8 @@ pub enum Threads<'a> {
     /// The calling thread alone.
     #[default]
     One,
-    /// A pool of this many threads, made for the call. Zero means one for each core that may be used.
+    /// A pool of this many threads, made for the call, but of no more than [`Threads::MOST`]. Zero means one for each core that
+    /// may be used.
     Own(usize),
     /// The caller's pool.
     Pool(&'a rayon::ThreadPool),
@@ -28,6 +29,10 @@ impl fmt::Display for PoolError {
 impl core::error::Error for PoolError {}
 
 impl Threads<'_> {
+    /// The most threads that [`Threads::Own`] and [`Threads::pool`] start, whatever they are asked for: more than any machine has
+    /// cores for, and few enough for every limit on processes. Whoever takes the number from a user refuses what is above.
+    pub const MOST: usize = 1024;
+
     /// A pool for [`Threads::Pool`] that outlives one call; zero threads means one for each core that may be used.
     ///
     /// # Errors
@@ -43,7 +48,7 @@ impl Threads<'_> {
         match self {
             Threads::One => 1,
             Threads::Own(0) => std::thread::available_parallelism().map_or(1, usize::from),
-            Threads::Own(n) => *n,
+            Threads::Own(n) => (*n).min(Threads::MOST),
             Threads::Pool(pool) => pool.current_num_threads(),
         }
     }
@@ -86,6 +91,18 @@ mod tests {
             threads.for_each(&mut items, |i, item| *item += i + 1).unwrap();
             assert!(items.iter().enumerate().all(|(i, &x)| x == i + 1), "{threads:?}");
         }
+    }
+
+    #[test]
+    fn no_number_of_threads_is_too_large_to_ask_for() {
+        for asked in [Threads::MOST + 1, 1 << 61, usize::MAX] {
+            let threads = Threads::Own(asked);
+            assert_eq!(threads.count(), Threads::MOST);
+            let mut items = [0; 3];
+            threads.for_each(&mut items, |i, item| *item = i + 1).unwrap();
+            assert_eq!(items, [1, 2, 3]);
+        }
+        assert_eq!(Threads::Own(Threads::MOST).count(), Threads::MOST);
     }
 
     #[test]

@@ -11,7 +11,8 @@
 //! cost is its sorted lengths' envelope) and would break the others' runs at every change.
 //!
 //! Every job counts against its key's [limits](crate::limits), in the order of the jobs, and is refused with
-//! [`Error::KeyExhausted`] where it goes beyond them; opening counts what was authentic.
+//! [`Error::KeyExhausted`] where it goes beyond them; opening counts what was authentic, and what was not on the account of
+//! refused messages.
 //!
 //! Lengths, S-boxes and the number of jobs are public; keys and data are not, and nothing here depends on them.
 #![forbid(unsafe_code)]

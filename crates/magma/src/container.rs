@@ -98,6 +98,11 @@ pub enum Error {
         /// The last chunk's number.
         chunk: u64,
     },
+    /// This decryptor has refused as many bytes of chunks as one may ([`crate::limits::Limits::REFUSED`]), and opens no more of the container.
+    TooManyRefused {
+        /// The most bytes of refused chunks.
+        limit: u64,
+    },
     /// More chunks than [`MOST_CHUNKS`].
     TooLong {
         /// The most bytes in chunks of this size.
@@ -148,6 +153,9 @@ impl fmt::Display for Error {
                 write!(f, "cut short: it ends before chunk {chunk}, and the last one is missing")
             }
             Error::Trailing { chunk } => write!(f, "bytes follow the last chunk, number {chunk}"),
+            Error::TooManyRefused { limit } => {
+                write!(f, "{limit} bytes of chunks were refused, and no more are looked at")
+            }
             Error::TooLong { limit } => {
                 write!(f, "longer than the {limit} bytes that one container may hold")
             }

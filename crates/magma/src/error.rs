@@ -3,6 +3,8 @@
 
 use core::fmt;
 
+use crate::limits::Limits;
+
 /// Why an operation was refused. Nothing is silently cleared, padded or cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,6 +39,12 @@ pub enum Error {
         /// The most bytes under one key.
         limit: u64,
     },
+    /// The key has refused as many messages as its policy allows, and verifies or opens nothing more; it still seals. The limit in
+    /// bytes (see [`crate::limits`]).
+    TooManyRefused {
+        /// The most bytes of refused messages.
+        limit: u64,
+    },
     /// A tag of this many bytes, which the mode or the policy does not allow.
     TagLength(usize),
     /// The tag, the wrapped key's check or the padding is wrong. Deliberately without detail.
@@ -46,7 +54,8 @@ pub enum Error {
         /// The last allowed number.
         last: u64,
     },
-    /// An ACPKM section of this many bytes: not a positive multiple of the block.
+    /// An ACPKM section of this many bytes: not a positive multiple of the block, or longer than
+    /// [`Limits::LONGEST_SECTION`].
     Section(usize),
     /// Input and output differ in length.
     Lengths {
@@ -77,10 +86,16 @@ impl fmt::Display for Error {
             Error::OutOfOrder => write!(f, "associated data after the message has begun"),
             Error::CounterExhausted => write!(f, "the counter would repeat"),
             Error::KeyExhausted { limit } => write!(f, "the key's limit of {limit} bytes is used up"),
+            Error::TooManyRefused { limit } => {
+                write!(f, "the key has refused {limit} bytes that were not authentic, and opens nothing more")
+            }
             Error::TagLength(got) => write!(f, "a tag of {got} bytes is not allowed"),
             Error::Refused => write!(f, "refused: the data or the key is not authentic"),
             Error::SequenceOverflow { last } => write!(f, "the record number is above {last}"),
-            Error::Section(got) => write!(f, "a section of {got} bytes is not a positive multiple of 8"),
+            Error::Section(got) => {
+                let most = Limits::LONGEST_SECTION;
+                write!(f, "a section of {got} bytes is not a positive multiple of 8 up to {most}")
+            }
             Error::Lengths { input, output } => write!(f, "{input} bytes of input but {output} of output"),
             Error::Overlap => write!(f, "input and output overlap without being the same"),
             Error::Threads(why) => write!(f, "{why}"),

@@ -61,11 +61,13 @@ impl Kexp15 {
         Ok(core::mem::take(&mut *out))
     }
 
-    /// KImp15: the secret, if it was wrapped under these keys and this IV.
+    /// KImp15: the secret, if it was wrapped under these keys and this IV. Both keys are charged for it whether or not it is
+    /// authentic, because the check lies under the cipher: whoever can send can use the keys up. Refusals count as well
+    /// ([`crate::limits`]).
     ///
     /// # Errors
-    /// [`Error::NonceLength`]; [`Error::TooLong`]; [`Error::KeyExhausted`]; [`Error::Refused`] for everything else that can be
-    /// wrong.
+    /// [`Error::NonceLength`]; [`Error::TooLong`]; [`Error::KeyExhausted`]; [`Error::TooManyRefused`]; [`Error::Refused`] for
+    /// everything else that can be wrong.
     pub fn unwrap(&self, iv: &[u8], wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
         let mut ctr = Ctr::new(&self.encrypt, iv)?;
         if wrapped.len() <= OVERHEAD {

@@ -183,6 +183,11 @@ pub trait Keyed: Sealed {
     fn used(&self) -> u64 {
         self.core().budget.used()
     }
+
+    /// The bytes of messages that this key and its clones have refused; short ones count as more (see [`crate::limits`]).
+    fn refused(&self) -> u64 {
+        self.core().budget.refused()
+    }
 }
 
 /// A borrowed key is a key: modes take either.

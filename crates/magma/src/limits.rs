@@ -5,6 +5,24 @@
 //! bytes that the modes put through it, all clones of a key together, and refuses with [`Error::KeyExhausted`] what
 //! would go beyond its limit. Nothing of a refused piece is processed. Modes that change their key themselves (CTR-ACPKM,
 //! OMAC-ACPKM, key meshing) charge the key that they were given for its own section only.
+//!
+//! # Forgeries
+//!
+//! Messages that are not authentic have an account of their own. Sealing never draws on it: a stranger who sends junk cannot use
+//! up what the key's owner may seal. When [`Limits::REFUSED`] bytes have been refused, the key verifies and opens nothing more
+//! ([`Error::TooManyRefused`], before any decryption), and it still seals: agree on another key under it. Reaching the limit
+//! means that somebody is guessing tags, or that two sides do not share a key.
+//!
+//! A refused message counts with its associated data and data, and as [`Limits::LEAST_REFUSED`] bytes if it is shorter. The
+//! message that reaches the limit counts whole. Clones share the account. It lives as long as they do: whoever makes a key anew
+//! for each message (a leaf of a tree, a process for each file) counts refused messages himself.
+//!
+//! Where the number comes from: RFC 9058, 6, bounds the chance of one forgery of l blocks after sealed messages of s blocks
+//! by 3(s + 4q + l + 3)^2 / 2^64 + 2 / 2^S, for q messages and tags of S bits. Several forgeries together have the sum of their
+//! blocks for l and the last term once for each; this is how RFC 9001, B.2, counts them for CCM, and no theorem of RFC 9058.
+//! 2^28 bytes are 2^25 blocks, as many as [`Limits::Rfc9227`] lets the key seal. With s = l = 2^25 the first term is 2^-10.4,
+//! where sealing alone reaches 2^-12.4. As each refused message counts 256 bytes or more, there are at most 2^20 of them: the last
+//! term is 2^-43 for whole tags and 2^-11 for tags of 4 bytes.
 #![forbid(unsafe_code)]
 
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -26,17 +44,28 @@ pub enum Limits {
     Custom {
         /// The most bytes under one key.
         bytes: u64,
-        /// The bytes of an ACPKM section: a positive multiple of 8.
+        /// The bytes of an ACPKM section: a positive multiple of 8, up to [`Limits::LONGEST_SECTION`].
         section: usize,
     },
-    /// No limit on bytes. The modes' own limits (a counter that would repeat, a message that is too long) remain. Whoever asks
-    /// for this keeps the count elsewhere, or accepts that traffic under the key can be told from noise.
+    /// No limit on bytes, neither processed nor refused. The modes' own limits (a counter that would repeat, a message that is too
+    /// long) remain. Whoever asks for this keeps the counts elsewhere, or accepts that traffic under the key can be told from
+    /// noise, and that tags can be guessed at without end.
     Unlimited,
 }
 
 impl Limits {
     /// The last record number of TLS 1.2 with Magma: SNMAX (RFC 9189, 4.3.5).
     pub const RFC9189_LAST_RECORD: u64 = (1 << 32) - 1;
+
+    /// The most bytes of messages that one key may refuse before it opens nothing more, unless it is [`Limits::Unlimited`].
+    pub const REFUSED: u64 = 1 << 28;
+
+    /// The bytes that a refused message counts for at least.
+    pub const LEAST_REFUSED: u64 = 256;
+
+    /// The longest ACPKM section: a section is what one key processes, and RFC 9227 (5) allows one Magma key 2^28 bytes. RFC 8645
+    /// (6.2) leaves the number to protocols and to the lifetime of a key.
+    pub const LONGEST_SECTION: usize = 1 << 28;
 
     /// The most bytes that one key may process; [`u64::MAX`] is no limit.
     #[must_use]
@@ -46,6 +75,15 @@ impl Limits {
             Limits::Rfc9189 => 4096 * ((1 << 14) + 13),
             Limits::Custom { bytes, .. } => bytes,
             Limits::Unlimited => u64::MAX,
+        }
+    }
+
+    /// The most bytes of refused messages; [`u64::MAX`] is no limit.
+    #[must_use]
+    pub const fn refused(self) -> u64 {
+        match self {
+            Limits::Unlimited => u64::MAX,
+            _ => Limits::REFUSED,
         }
     }
 
@@ -59,17 +97,46 @@ impl Limits {
     }
 }
 
-/// What a key and all its clones have processed together, and how much this one of them may. A clone shares the count, so that
-/// other limits for it do not open a second account.
+/// Bytes of messages that were not authentic. The count stays at its end.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(AtomicU64);
+
+impl Refusals {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether a further message may be looked at.
+    pub(crate) fn allow(&self, limit: u64) -> Result<(), Error> {
+        if self.bytes() < limit || limit == u64::MAX { Ok(()) } else { Err(Error::TooManyRefused { limit }) }
+    }
+
+    /// Counts a refused message of so many bytes.
+    pub(crate) fn count(&self, bytes: u64) {
+        let more = |sum: u64| Some(sum.saturating_add(bytes.max(Limits::LEAST_REFUSED)));
+        // Relaxed: the count guards nothing but itself. The update always has a value, so that it cannot fail.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+}
+
+/// What a key and all its clones have processed and refused together.
+#[derive(Debug, Default)]
+struct Account {
+    used: AtomicU64,
+    refused: Refusals,
+}
+
+/// An account, and how much this one of its keys may. A clone shares the account, so that other limits for it do not open a
+/// second one.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     limits: Limits,
-    used: Arc<AtomicU64>,
+    account: Arc<Account>,
 }
 
 impl Budget {
     pub(crate) fn new(limits: Limits) -> Budget {
-        Budget { limits, used: Arc::default() }
+        Budget { limits, account: Arc::default() }
     }
 
     /// Other limits on the same count.
@@ -82,7 +149,11 @@ impl Budget {
     }
 
     pub(crate) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+        self.account.used.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn refused(&self) -> u64 {
+        self.account.refused.bytes()
     }
 
     /// Whether so many bytes are left.
@@ -99,10 +170,32 @@ impl Budget {
         let limit = self.limits.bytes();
         let within = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= limit);
         // Relaxed: the count guards nothing but itself.
-        match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within) {
+        match self.account.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within) {
             Ok(_) => Ok(()),
             Err(_) => Err(Error::KeyExhausted { limit }),
         }
+    }
+
+    /// Whether a message of so many bytes may be opened at all, be it authentic or not.
+    pub(crate) fn may_open(&self, bytes: u64) -> Result<(), Error> {
+        self.account.refused.allow(self.limits.refused())?;
+        self.allows(bytes)
+    }
+
+    /// Asks whether a message of so many bytes is authentic, if the key still answers such questions; a refusal is counted.
+    pub(crate) fn judge(&self, bytes: u64, verify: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        self.account.refused.allow(self.limits.refused())?;
+        let verdict = verify();
+        if verdict == Err(Error::Refused) {
+            self.account.refused.count(bytes);
+        }
+        verdict
+    }
+
+    /// Charges the key for a message that is authentic, and counts one that is not.
+    pub(crate) fn open(&self, bytes: u64, authentic: bool) -> Result<(), Error> {
+        self.judge(bytes, || if authentic { Ok(()) } else { Err(Error::Refused) })?;
+        self.spend(bytes)
     }
 }
 
@@ -140,6 +233,41 @@ mod tests {
         assert_eq!(first.spend(1), Err(Error::KeyExhausted { limit: 100 }));
         assert_eq!(second.spend(11), Err(Error::KeyExhausted { limit: 150 }));
         second.spend(10).unwrap();
+    }
+
+    #[test]
+    fn refusals_are_capped_by_themselves() {
+        let limits = Limits::Custom { bytes: 100, section: 8 };
+        let budget = Budget::new(limits);
+        let clone = budget.clone();
+        // Short ones count as 256 bytes, the one that reaches the limit as a whole.
+        for refused in 1..=1000 {
+            assert_eq!(budget.open(7, false), Err(Error::Refused));
+            assert_eq!(clone.refused(), 256 * refused);
+        }
+        assert_eq!(budget.open(Limits::REFUSED - 256_001, false), Err(Error::Refused));
+        assert_eq!(budget.judge(0, || Ok(())), Ok(()), "a byte is left");
+        assert_eq!(budget.open(1 << 29, false), Err(Error::Refused));
+        // Neither right nor wrong messages are looked at any more, by no clone, and sealing goes on.
+        let closed = Err(Error::TooManyRefused { limit: Limits::REFUSED });
+        for budget in [&budget, &clone] {
+            assert_eq!(budget.may_open(1), closed);
+            assert_eq!((budget.open(1, true), budget.open(1, false)), (closed.clone(), closed.clone()));
+            assert_eq!(budget.judge(0, || unreachable!("nothing is verified")), closed);
+        }
+        assert_eq!(budget.used(), 0);
+        budget.spend(100).unwrap();
+    }
+
+    #[test]
+    fn a_count_of_refusals_stays_at_its_end() {
+        let refusals = Refusals::default();
+        refusals.count(u64::MAX - 1);
+        refusals.count(1);
+        refusals.count(u64::MAX);
+        assert_eq!(refusals.bytes(), u64::MAX);
+        assert!(refusals.allow(u64::MAX - 1).is_err());
+        assert_eq!(refusals.allow(Limits::Unlimited.refused()), Ok(()));
     }
 
     #[test]

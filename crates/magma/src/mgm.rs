@@ -5,7 +5,8 @@
 //! cipher's bulk kernels, in pieces that stay in the first-level cache, and the products are reduced once, at the end.
 //!
 //! Sealing counts associated data and data against the key's limits ([`crate::limits`]), opening what was authentic: forgeries
-//! are not the key owner's traffic, and whoever could send them could otherwise use the key up.
+//! are not the key owner's traffic, and whoever could send them could otherwise use the key up. They count on an account of their
+//! own, whose end closes the key for opening and not for sealing.
 //!
 //! What the mode asks of its user: a nonce never comes twice under one key (its top bit must be 0, RFC 9058, 4.1), and the
 //! length of the tag is fixed for a protocol, hence at construction. Opening checks the tag over the whole ciphertext before
@@ -152,8 +153,8 @@ impl Mgm {
     /// Decrypts `data` in place if `tag` is right. The tag is checked first: no plaintext exists before.
     ///
     /// # Errors
-    /// [`Error::TagLength`] and those of [`Mgm::seal`], with nothing changed; [`Error::Refused`] if the tag is wrong, with
-    /// `data` overwritten by zeros.
+    /// [`Error::TagLength`], [`Error::TooManyRefused`] and those of [`Mgm::seal`], with nothing changed; [`Error::Refused`] if
+    /// the tag is wrong, with `data` overwritten by zeros.
     pub fn open(&self, nonce: &[u8], aad: &[u8], data: &mut [u8], tag: &[u8]) -> Result<(), Error> {
         self.open_inout(nonce, aad, data.into(), tag)
     }
@@ -187,12 +188,12 @@ impl Mgm {
         let nonce = admit(nonce, aad.len(), data.len())?;
         self.admit_tag(tag)?;
         let core = self.core();
+        let bytes = (aad.len() + data.len()) as u64;
+        core.budget.may_open(bytes)?;
         if Short::fits(aad.len(), data.len()) {
             let mut short = Short::new(core, nonce, aad.len(), data.len());
-            if !self.equal(&short.tag(core, aad, data.get_in()), tag) {
-                return refuse(data.get_out());
-            }
-            core.budget.spend((aad.len() + data.len()) as u64)?;
+            let computed = short.tag(core, aad, data.get_in());
+            self.judge(bytes, &computed, tag, data.get_out())?;
             short.crypt(data);
             return Ok(());
         }
@@ -201,10 +202,7 @@ impl Mgm {
         let start = Start::new(core, nonce);
         let mut work = Work::new(core);
         work.absorb_message(start.hash, aad, data.get_in());
-        if !self.equal(&work.tag(), tag) {
-            return refuse(data.get_out());
-        }
-        core.budget.spend((aad.len() + data.len()) as u64)?;
+        self.judge(bytes, &work.tag(), tag, data.get_out())?;
         core.counter(start.encrypt, data);
         Ok(())
     }
@@ -243,11 +241,10 @@ impl Mgm {
         if spread::is_worth_it(threads, data.len()) {
             let nonce = admit(nonce, aad.len(), data.len())?;
             self.admit_tag(tag)?;
+            let bytes = (aad.len() + data.len()) as u64;
+            self.core().budget.may_open(bytes)?;
             let opening = spread::Opening::new(self.core(), threads, nonce, aad, data)?;
-            if !self.equal(&opening.tag, tag) {
-                return refuse(data);
-            }
-            self.core().budget.spend((aad.len() + data.len()) as u64)?;
+            self.judge(bytes, &opening.tag, tag, data)?;
             return opening.decrypt(self.core(), threads, data);
         }
         self.open(nonce, aad, data, tag)
@@ -264,7 +261,7 @@ impl Mgm {
     /// Checks a message that comes in pieces, and only then allows its decryption in a second reading.
     ///
     /// # Errors
-    /// [`Error::NonceLength`], [`Error::NonceTopBit`].
+    /// [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::TooManyRefused`].
     pub fn verifier(&self, nonce: &[u8]) -> Result<Verifier<'_>, Error> {
         Verifier::new(self, admit_nonce(nonce)?)
     }
@@ -272,7 +269,7 @@ impl Mgm {
     /// Decrypts a message that comes in pieces *before* its tag can be checked; see [`Opener`] for what that asks of you.
     ///
     /// # Errors
-    /// [`Error::NonceLength`], [`Error::NonceTopBit`].
+    /// [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::TooManyRefused`].
     pub fn opener(&self, nonce: &[u8]) -> Result<Opener<'_>, Error> {
         Opener::new(self, admit_nonce(nonce)?)
     }
@@ -285,9 +282,14 @@ impl Mgm {
         if tag.len() == self.tag { Ok(()) } else { Err(Error::TagLength(tag.len())) }
     }
 
-    /// In constant time.
-    fn equal(&self, computed: &[u8; 8], tag: &[u8]) -> bool {
-        equal(&computed[..self.tag], tag)
+    /// Whether a message of so many bytes is authentic, its tags compared in constant time. Charges the key if it is; counts the
+    /// refusal and wipes `output` if it is not.
+    fn judge(&self, bytes: u64, computed: &[u8; 8], tag: &[u8], output: &mut [u8]) -> Result<(), Error> {
+        let verdict = self.core().budget.open(bytes, equal(&computed[..self.tag], tag));
+        if verdict == Err(Error::Refused) {
+            wipe(output);
+        }
+        verdict
     }
 }
 
@@ -321,11 +323,6 @@ fn admit_nonce(nonce: &[u8]) -> Result<[u8; 8], Error> {
 fn pair<'i, 'o>(input: &'i [u8], output: &'o mut [u8]) -> Result<InOutBuf<'i, 'o, u8>, Error> {
     let lengths = Error::Lengths { input: input.len(), output: output.len() };
     InOutBuf::new(input, output).map_err(|_| lengths)
-}
-
-fn refuse(output: &mut [u8]) -> Result<(), Error> {
-    wipe(output);
-    Err(Error::Refused)
 }
 
 /// Blocks that so many bytes fill or begin. Messages are shorter than 2^29 bytes, so a `u32` holds it.

@@ -21,6 +21,7 @@ use inout::InOutBuf;
 use lanework_cpu::PoolError;
 
 use crate::error::Error;
+use crate::key::Keyed;
 
 mod acpkm;
 mod cbc;
@@ -61,6 +62,13 @@ pub trait Stream {
     /// # Errors
     /// Whatever the mode refuses, named in its own documentation. Neither the state nor the output has changed then.
     fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error>;
+
+    /// Whether the mode would take so many bytes more. Nothing is processed and no key is charged: for messages whose length is
+    /// known before their first byte is given out.
+    ///
+    /// # Errors
+    /// Those of [`Stream::process`] for a piece of this length.
+    fn would_take(&self, bytes: u64) -> Result<(), Error>;
 
     /// The next piece, in place.
     ///
@@ -140,6 +148,19 @@ pub(crate) fn whole_blocks_of_iv(iv: &[u8]) -> Result<(), Error> {
 /// Whole blocks, or the reason why not.
 pub(crate) fn whole_blocks(len: usize) -> Result<(), Error> {
     if len.is_multiple_of(BLOCK) { Ok(()) } else { Err(Error::Unaligned(len)) }
+}
+
+/// Whether a key may process so many bytes more, for modes that take any length.
+fn within_limits(key: &impl Keyed, bytes: u64) -> Result<(), Error> {
+    key.core().budget.allows(bytes)
+}
+
+/// The same for modes of whole blocks.
+fn blocks_within_limits(key: &impl Keyed, bytes: u64) -> Result<(), Error> {
+    if !bytes.is_multiple_of(BLOCK as u64) {
+        return Err(Error::Unaligned(usize::try_from(bytes).unwrap_or(usize::MAX)));
+    }
+    within_limits(key, bytes)
 }
 
 impl From<PoolError> for Error {

@@ -128,7 +128,9 @@ impl TlsTree {
         &self.tree.leaf
     }
 
-    /// The cipher of record `number`, made anew only when its key is another than the last record's. `choice` counts then.
+    /// The cipher of record `number`, made anew only when its key is another than the last record's. `choice` counts then. What a
+    /// key has processed and refused ([`crate::limits`]) is counted as long as it is the last record's: TLS ends a connection at
+    /// the first record that is refused, and whoever goes on, as DTLS does, counts refused records over all keys himself.
     ///
     /// # Errors
     /// [`Error::SequenceOverflow`] if the suite does not allow so many records.
@@ -211,7 +213,8 @@ impl EspTree {
         EspTree { tree: Tree::new(root), salt: [salt[0], salt[1], salt[2], salt[3]] }
     }
 
-    /// K_msg, the key of a packet.
+    /// K_msg, the key of a packet. A stranger chooses the path of what he sends, and with it a key whose account is empty: count
+    /// refused packets over all paths, and agree on another root when there are too many (RFC 9227, 5).
     pub fn key(&mut self, path: EspPath) -> &[u8; 32] {
         let seeds = [u64::from(path.i1), u64::from(path.i2), u64::from(path.i3)].map(u64::to_be_bytes);
         // Each level's number has two bytes: 0x00 | i1, i2, i3.

@@ -18,18 +18,19 @@ pub(crate) struct MagmaArgs {
 pub(crate) enum MagmaJob {
     /// Encrypt a file or a pipe of any size: into an authenticated container, or with --mode into a mode's bare bytes.
     Encrypt(EncryptArgs),
-    /// Decrypt what encrypt made. A pipe gets verified chunks only; exits 1 if any is missing, moved or damaged.
+    /// Decrypt what encrypt made. A pipe gets verified chunks only; exits 1 if any is missing, moved or damaged, or the header is
+    /// cut short.
     Decrypt(DecryptArgs),
     /// Seal one message with MGM (RFC 9058): the ciphertext, then the tag. Less than 512 MiB; more than 256 MiB needs
-    /// --key-limit.
+    /// --key-limit. A file that is longer is refused before anything is written; of a pipe that is, what was written by then stays.
     Seal(SealArgs),
-    /// Open one sealed message; nothing is given out before its tag is found right. Exits 1 if it is not.
+    /// Open one sealed message; nothing is given out before its tag is found right. Exits 1 if it is not, or cut short.
     Open(OpenArgs),
     /// Print the MAC of files, or verify one.
     Mac(MacArgs),
     /// Wrap a key for transport with KExp15.
     Wrap(WrapArgs),
-    /// Unwrap a key with KImp15; exits 1 if it is not authentic.
+    /// Unwrap a key with KImp15; exits 1 if it is not authentic, or of another length.
     Unwrap(WrapArgs),
 }
 
@@ -51,18 +52,29 @@ pub(crate) fn hex(digits: &[u8]) -> Result<Vec<u8>, String> {
         return Err(format!("{} digits; two make a byte", digits.len()));
     }
     // The digits may be a key: the place of a wrong one is told, never what stands there.
-    let digit = |at: usize| {
-        let value = char::from(digits[at]).to_digit(16);
-        value.map(|v| v as u8).ok_or_else(|| format!("character {} is no hexadecimal digit", at + 1))
-    };
-    (0..digits.len()).step_by(2).map(|at| Ok(digit(at)? << 4 | digit(at + 1)?)).collect()
+    if digits.iter().fold(0, |all, &byte| all | digit(byte)) > 15 {
+        let at = digits.iter().take_while(|&&byte| digit(byte) <= 15).count();
+        return Err(format!("character {} is no hexadecimal digit", at + 1));
+    }
+    // At its full size from the start: a vector that grows leaves copies behind.
+    let mut bytes = Vec::with_capacity(digits.len() / 2);
+    bytes.extend(digits.chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])));
+    Ok(bytes)
+}
+
+/// The value of a hexadecimal digit, and 255 for any other character: by arithmetic alone, for the digits may be a key.
+pub(crate) fn digit(character: u8) -> u8 {
+    let below = |x: u8, limit: u8| (u16::from(x).wrapping_sub(limit.into()) >> 8) as u8;
+    let (number, letter) = (character.wrapping_sub(b'0'), (character | 0x20).wrapping_sub(b'a'));
+    let (is_number, is_letter) = (below(number, 10), below(letter, 6));
+    number & is_number | letter.wrapping_add(10) & is_letter | !(is_number | is_letter)
 }
 
 /// Where the secret comes from.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct SecretArgs {
-    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input.
+    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input. One that others may read is warned of.
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
     /// Ask for a passphrase at the terminal.
@@ -86,7 +98,7 @@ pub(crate) struct StreamArgs {
     #[arg(long)]
     pub(crate) sync: bool,
     /// Threads; 0 for one on each core.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::args::threads())]
     pub(crate) threads: usize,
     /// The input; standard input if left out, or for `-`.
     #[arg(default_value = "-", value_name = "FILE")]
@@ -96,7 +108,9 @@ pub(crate) struct StreamArgs {
 /// A mode's bare bytes instead of a container.
 #[derive(Debug, Args)]
 pub(crate) struct RawArgs {
-    /// Write or read exactly the bytes of this mode: no header, and nothing that tells whether they are authentic.
+    /// Write or read exactly the bytes of this mode: no header, and nothing that tells whether they are authentic. A file that the
+    /// mode or --key-limit does not allow is refused before anything is written. A pipe is refused where it goes too far: what was
+    /// written to another pipe by then stays written.
     #[arg(long, value_enum, requires = "key_file")]
     pub(crate) mode: Option<Mode>,
     /// The initialisation vector: 4 bytes for CTR and CTR-ACPKM, 8 for CNT, any multiple of 8 for CBC, CFB and OFB. Never twice
@@ -109,7 +123,7 @@ pub(crate) struct RawArgs {
     /// For ECB and CBC: what fills the last block (GOST R 34.13-2015, 4.1); with none, it must be full.
     #[arg(long, value_enum, default_value_t = PaddingName::None, requires = "mode")]
     pub(crate) padding: PaddingName,
-    /// For CTR-ACPKM: bytes after which the key changes.
+    /// For CTR-ACPKM: bytes after which the key changes, a multiple of 8 up to 2^28. 1024 if left out.
     #[arg(long, value_name = "BYTES", requires = "mode")]
     pub(crate) section: Option<usize>,
     /// The cipher.
@@ -220,7 +234,7 @@ pub(crate) struct DecryptArgs {
 /// What one MGM message needs beside its data.
 #[derive(Debug, Args)]
 pub(crate) struct MessageArgs {
-    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input.
+    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input. One that others may read is warned of.
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
     /// The nonce, 8 bytes whose top bit is 0. Never twice under one key.
@@ -269,7 +283,7 @@ pub(crate) enum MacName {
 /// `magma mac`.
 #[derive(Debug, Args)]
 pub(crate) struct MacArgs {
-    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input.
+    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input. One that others may read is warned of.
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
     /// Which MAC.
@@ -278,10 +292,10 @@ pub(crate) struct MacArgs {
     /// Bytes of the tag: 4 to 8, and for IMIT always 4. As many as there are if left out.
     #[arg(long, value_name = "N")]
     pub(crate) tag_length: Option<usize>,
-    /// For OMAC-ACPKM: bytes of a section.
+    /// For OMAC-ACPKM: bytes of a section, a multiple of 8 up to 2^28.
     #[arg(long, value_name = "BYTES")]
     pub(crate) section: Option<usize>,
-    /// For OMAC-ACPKM: bytes of key material under one master key, a multiple of 40.
+    /// For OMAC-ACPKM: bytes of key material under one master key, a multiple of 40 below 2^28.
     #[arg(long, value_name = "BYTES")]
     pub(crate) frequency: Option<usize>,
     #[command(flatten)]
@@ -292,7 +306,7 @@ pub(crate) struct MacArgs {
     #[arg(long, value_name = "HEX")]
     pub(crate) verify: Option<Hex>,
     /// Threads for several files; 0 for one on each core.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::args::threads())]
     pub(crate) threads: usize,
     /// The files; `-` for standard input.
     #[arg(required = true, value_name = "FILE")]
@@ -320,4 +334,20 @@ pub(crate) struct WrapArgs {
     /// wrap: the key to wrap, a file of 32 raw bytes or of 64 hexadecimal digits. unwrap: what wrap made.
     #[arg(default_value = "-", value_name = "FILE")]
     pub(crate) input: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_told_from_all_other_characters() {
+        for character in 0..=u8::MAX {
+            let want = char::from(character).to_digit(16).map_or(255, |value| value as u8);
+            assert_eq!(digit(character), want, "{character:#x}");
+        }
+        assert_eq!(hex(b"0f A9").unwrap_err(), "5 digits; two make a byte");
+        assert_eq!(hex(b"0f-A9b").unwrap_err(), "character 3 is no hexadecimal digit");
+        assert_eq!(hex(b"0fA9bC"), Ok(vec![0x0f, 0xa9, 0xbc]));
+    }
 }

@@ -28,7 +28,7 @@ enum Mac {
 }
 
 impl Mac {
-    fn new(args: &MacArgs, choice: Choice) -> Result<Mac, Failure> {
+    fn new(session: &Session, args: &MacArgs, choice: Choice) -> Result<Mac, Failure> {
         if args.algorithm != MacName::Imit && (args.legacy.sbox.is_some() || args.legacy.meshing) {
             return Err(Failure::input("--sbox and --meshing are for --algorithm imit"));
         }
@@ -38,9 +38,10 @@ impl Mac {
         let wrong = |e: Error| match e {
             Error::TagLength(_) => Failure::input(format!("--tag-length: {e}; it takes from 4 to 8")),
             Error::Section(_) => Failure::input(format!("--section: {e}")),
+            Error::Parameter(_) => Failure::input(format!("--frequency: {e}")),
             _ => Failure::input(e),
         };
-        let key = secrets::key_file(&args.key_file)?;
+        let key = secrets::key_file(session, &args.key_file)?;
         let limits = limits(args.limit.key_limit);
         let magma = Magma::with(&key, choice).with_limits(limits);
         let length = args.tag_length.unwrap_or(8);
@@ -124,7 +125,7 @@ impl Mac {
 pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> {
     only_one_stream(args.files.iter().map(PathBuf::as_path).chain([args.key_file.as_path()]))?;
     let choice = session.magma_choice("magma/omac")?;
-    let mac = Mac::new(&args, choice)?;
+    let mac = Mac::new(session, &args, choice)?;
     let lengths: Option<u64> =
         args.files.iter().map(|f| std::fs::metadata(f).ok().filter(|m| m.is_file()).map(|m| m.len())).sum();
     let bar = session.progress_bytes(lengths, "authenticating");
@@ -145,7 +146,9 @@ pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> 
         if session.json {
             println!(
                 "{}",
-                serde_json::json!({ "file": shown(file), "valid": valid, "backend": choice.name() })
+                session.with_warnings(
+                    serde_json::json!({ "file": shown(file), "valid": valid, "backend": choice.name() })
+                )
             );
         } else {
             println!("{}: {}", file.display(), if valid { "MAC is valid" } else { "MAC REFUSED" });
@@ -173,7 +176,8 @@ pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> 
         }
     }
     if session.json {
-        println!("{}", serde_json::json!({ "backend": choice.name(), "results": results }));
+        let object = serde_json::json!({ "backend": choice.name(), "results": results });
+        println!("{}", session.with_warnings(object));
     }
     Ok(Outcome::Yes)
 }

@@ -31,7 +31,7 @@ fn failure(name: &str, e: &Error) -> Failure {
         Error::KeyExhausted { .. } => Failure::input(format!(
             "{name}: {e}; raise --key-limit, or let encrypt make a container, which has a key for each chunk"
         )),
-        Error::Refused => Failure::refused(format!(
+        Error::Refused | Error::TooManyRefused { .. } => Failure::refused(format!(
             "{name}: refused: not what was sealed with this key, nonce, associated data and tag length; nothing was given out"
         )),
         Error::Threads(_) => Failure::unavailable(e),
@@ -44,7 +44,7 @@ fn begin(session: &Session, args: &MessageArgs) -> Result<(Mgm, Choice, Vec<u8>)
     let inputs = [Some(args.key_file.as_path()), args.aad_file.as_deref(), Some(&*args.stream.input)];
     only_one_stream(inputs.into_iter().flatten())?;
     let choice = session.magma_choice("magma/mgm")?;
-    let key = secrets::key_file(&args.key_file)?;
+    let key = secrets::key_file(session, &args.key_file)?;
     let magma = Magma::with(&key, choice).with_limits(limits(args.limit.key_limit));
     let mgm = Mgm::over(magma, args.tag_length).map_err(|e| failure("", &e))?;
     // The nonce is looked at before anything is read.
@@ -120,7 +120,7 @@ pub(super) fn seal(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
     sink.commit(stream.sync)?;
     totals.written += tag.as_slice().len() as u64;
     let what = serde_json::json!({ "format": "mgm", "tag_length": args.tag_length });
-    report(session, target(stream.output.as_deref()), &streamed(stream, choice.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, choice.name(), totals, what));
     Ok(Outcome::Yes)
 }
 
@@ -137,8 +137,8 @@ pub(super) fn open(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
         .map_err(|e| e.unwrap_or_else(|| failed(Error::TooLong { limit: LONGEST })))?;
     let read = message.len() as u64;
     let Some(length) = message.len().checked_sub(args.tag_length) else {
-        return Err(Failure::input(format!(
-            "{name}: cut short: {read} bytes cannot hold a tag of {}",
+        return Err(Failure::refused(format!(
+            "{name}: refused: cut short: {read} bytes cannot hold a tag of {}; nothing was given out",
             args.tag_length
         )));
     };
@@ -148,6 +148,6 @@ pub(super) fn open(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
     sink.commit(stream.sync)?;
     let totals = Totals { read, written: length as u64 };
     let what = serde_json::json!({ "format": "mgm", "tag_length": args.tag_length });
-    report(session, target(stream.output.as_deref()), &streamed(stream, choice.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, choice.name(), totals, what));
     Ok(Outcome::Yes)
 }

@@ -90,86 +90,129 @@ fn check(mode: Mode, args: &RawArgs) -> Result<(), Failure> {
     }
 }
 
+/// How long the message will be, where that is known before it is read.
+type Length = Option<u64>;
+
+/// A mode, unless it would refuse a message of this length.
+fn admitted<S: Stream>(stream: S, length: Length) -> Result<S, Error> {
+    length.map_or(Ok(()), |bytes| stream.would_take(bytes))?;
+    Ok(stream)
+}
+
 /// A mode without threads.
-fn serial(mut stream: impl Stream + Send + 'static) -> Running {
-    Box::new(move |_, data| stream.apply(data))
+fn serial(stream: impl Stream + Send + 'static, length: Length) -> Result<Running, Error> {
+    let mut stream = admitted(stream, length)?;
+    Ok(Box::new(move |_, data| stream.apply(data)))
+}
+
+/// A mode with threads.
+macro_rules! threaded {
+    ($stream:expr, $length:expr) => {{
+        let mut stream = admitted($stream, $length)?;
+        Ok(Box::new(move |threads: Threads<'_>, data: &mut [u8]| stream.apply_with(threads, data)))
+    }};
 }
 
 /// The modes that both ciphers have.
-fn common<K: Keyed + Send + 'static>(key: K, mode: Mode, iv: &[u8], way: Way) -> Result<Running, Error> {
-    Ok(match (mode, way) {
-        (Mode::Cbc, Way::Encrypt) => serial(CbcEncryptor::new(key, iv)?),
-        (Mode::Cbc, Way::Decrypt) => {
-            let mut state = CbcDecryptor::new(key, iv)?;
-            Box::new(move |threads, data| state.apply_with(threads, data))
-        }
-        (Mode::Cfb, Way::Encrypt) => serial(CfbEncryptor::new(key, iv)?),
-        (Mode::Cfb, Way::Decrypt) => {
-            let mut state = CfbDecryptor::new(key, iv)?;
-            Box::new(move |threads, data| state.apply_with(threads, data))
-        }
-        (Mode::Ofb, _) => serial(Ofb::new(key, iv)?),
-        (Mode::Ecb, Way::Encrypt) => {
-            let mut state = EcbEncryptor::new(key);
-            Box::new(move |threads, data| state.apply_with(threads, data))
-        }
-        (Mode::Ecb, Way::Decrypt) => {
-            let mut state = EcbDecryptor::new(key);
-            Box::new(move |threads, data| state.apply_with(threads, data))
-        }
+fn common<K: Keyed + Send + 'static>(
+    key: K,
+    mode: Mode,
+    iv: &[u8],
+    way: Way,
+    length: Length,
+) -> Result<Running, Error> {
+    match (mode, way) {
+        (Mode::Cbc, Way::Encrypt) => serial(CbcEncryptor::new(key, iv)?, length),
+        (Mode::Cbc, Way::Decrypt) => threaded!(CbcDecryptor::new(key, iv)?, length),
+        (Mode::Cfb, Way::Encrypt) => serial(CfbEncryptor::new(key, iv)?, length),
+        (Mode::Cfb, Way::Decrypt) => threaded!(CfbDecryptor::new(key, iv)?, length),
+        (Mode::Ofb, _) => serial(Ofb::new(key, iv)?, length),
+        (Mode::Ecb, Way::Encrypt) => threaded!(EcbEncryptor::new(key), length),
+        (Mode::Ecb, Way::Decrypt) => threaded!(EcbDecryptor::new(key), length),
         (Mode::Ctr | Mode::CtrAcpkm | Mode::Cnt, _) => {
-            return Err(Error::Parameter("a mode that this cipher does not have"));
+            Err(Error::Parameter("a mode that this cipher does not have"))
         }
+    }
+}
+
+/// A mode of Magma.
+fn of_magma(key: Magma, mode: Mode, args: &RawArgs, way: Way, length: Length) -> Result<Running, Error> {
+    let iv = iv(args);
+    match mode {
+        Mode::Ctr => threaded!(Ctr::new(key, iv)?, length),
+        Mode::CtrAcpkm => {
+            let section = args.section.unwrap_or_else(|| key.limits().section());
+            threaded!(CtrAcpkm::with_section(&key, iv, section)?, length)
+        }
+        _ => common(key, mode, iv, way, length),
+    }
+}
+
+/// A mode of GOST 28147-89.
+fn of_gost28147(
+    key: Gost28147,
+    mode: Mode,
+    args: &RawArgs,
+    way: Way,
+    length: Length,
+) -> Result<Running, Error> {
+    let (iv, meshing) = (iv(args), meshing(&args.legacy));
+    match (mode, way) {
+        (Mode::Cnt, _) => serial(legacy::Cnt::new(&key, iv, meshing)?, length),
+        (Mode::Cfb, Way::Encrypt) if args.legacy.meshing => {
+            serial(legacy::CfbEncryptor::new(&key, iv, meshing)?, length)
+        }
+        (Mode::Cfb, Way::Decrypt) if args.legacy.meshing => {
+            serial(legacy::CfbDecryptor::new(&key, iv, meshing)?, length)
+        }
+        _ => common(key, mode, iv, way, length),
+    }
+}
+
+fn iv(args: &RawArgs) -> &[u8] {
+    args.iv.as_ref().map_or(&[], |Hex(bytes)| bytes)
+}
+
+/// The mode under its key, for a message from `source`: if its length is known, what would be refused is refused here.
+fn begin(
+    key: &[u8; 32],
+    mode: Mode,
+    args: &RawArgs,
+    way: Way,
+    choice: Choice,
+    source: &Source,
+) -> Result<Running, Failure> {
+    let limits = limits(args.limit.key_limit);
+    let length = source.length().map(|length| match (way, padding(args.padding)) {
+        // What is appended depends on the last block alone.
+        (Way::Encrypt, Some(padding)) => length.saturating_add(padding.bytes((length % 8) as usize) as u64),
+        _ => length,
+    });
+    let running = match args.cipher {
+        CipherName::Magma => of_magma(Magma::with(key, choice).with_limits(limits), mode, args, way, length),
+        CipherName::Gost28147 => {
+            let key = gost28147(key, &args.legacy, choice)?.with_limits(limits);
+            of_gost28147(key, mode, args, way, length)
+        }
+    };
+    running.map_err(|e| match e {
+        Error::NonceLength { .. } => Failure::input(format!("--iv: {e}")),
+        Error::Section(_) => Failure::input(format!("--section: {e}")),
+        _ => refused_or_input(source.name(), &e),
     })
 }
 
-/// The mode under its key.
-fn begin(key: &[u8; 32], mode: Mode, args: &RawArgs, way: Way, choice: Choice) -> Result<Running, Failure> {
-    let limits = limits(args.limit.key_limit);
-    let iv = args.iv.as_ref().map_or(&[][..], |Hex(bytes)| bytes);
-    // What is wrong here is wrong with the arguments.
-    let wrong = |e: Error| match e {
-        Error::NonceLength { .. } => Failure::input(format!("--iv: {e}")),
-        Error::Section(_) => Failure::input(format!("--section: {e}")),
-        _ => Failure::input(e),
-    };
-    if args.cipher == CipherName::Gost28147 {
-        let key = gost28147(key, &args.legacy, choice)?.with_limits(limits);
-        let meshing = meshing(&args.legacy);
-        return match (mode, way) {
-            (Mode::Cnt, _) => legacy::Cnt::new(&key, iv, meshing).map(serial),
-            (Mode::Cfb, Way::Encrypt) if args.legacy.meshing => {
-                legacy::CfbEncryptor::new(&key, iv, meshing).map(serial)
-            }
-            (Mode::Cfb, Way::Decrypt) if args.legacy.meshing => {
-                legacy::CfbDecryptor::new(&key, iv, meshing).map(serial)
-            }
-            _ => common(key, mode, iv, way),
-        }
-        .map_err(wrong);
+fn padding(name: PaddingName) -> Option<Padding> {
+    match name {
+        PaddingName::None => None,
+        PaddingName::One => Some(Padding::Zeros),
+        PaddingName::Two => Some(Padding::OneZeros),
     }
-    let key = Magma::with(key, choice).with_limits(limits);
-    match mode {
-        Mode::Ctr => Ctr::new(key, iv)
-            .map(|mut state| -> Running { Box::new(move |threads, data| state.apply_with(threads, data)) }),
-        Mode::CtrAcpkm => {
-            let section = args.section.unwrap_or_else(|| limits.section());
-            CtrAcpkm::with_section(&key, iv, section).map(|mut state| -> Running {
-                Box::new(move |threads, data| state.apply_with(threads, data))
-            })
-        }
-        _ => common(key, mode, iv, way),
-    }
-    .map_err(wrong)
 }
 
 /// Appends what the last block lacks; the bytes with it.
-fn pad(padding: PaddingName, buffer: &mut [u8], length: usize) -> usize {
-    let padding = match padding {
-        PaddingName::None => return length,
-        PaddingName::One => Padding::Zeros,
-        PaddingName::Two => Padding::OneZeros,
-    };
+fn pad(name: PaddingName, buffer: &mut [u8], length: usize) -> usize {
+    let Some(padding) = padding(name) else { return length };
     let added = padding.bytes(length);
     buffer[length..length + added].fill(0);
     if padding == Padding::OneZeros {
@@ -197,8 +240,8 @@ pub(super) fn run(
     let access = if way == Way::Encrypt { Access::Public } else { Access::Private };
     let mut sink = Sink::create(target(stream.output.as_deref()), access, stream.force)?;
     let choice = session.magma_choice("magma/ctr")?;
-    let key = secrets::key_file(key_path)?;
-    let running = Mutex::new(begin(&key, mode, &args, way, choice)?);
+    let key = secrets::key_file(session, key_path)?;
+    let running = Mutex::new(begin(&key, mode, &args, way, choice, &source)?);
     let threads = Threads::Own(stream.threads).count();
     let pool = if threads > 1 { Some(Threads::pool(threads).map_err(Failure::unavailable)?) } else { None };
     let inner = pool.as_ref().map_or(Threads::One, Threads::Pool);
@@ -236,6 +279,6 @@ pub(super) fn run(
     )?;
     sink.commit(stream.sync)?;
     let what = serde_json::json!({ "format": format!("{mode:?}").to_lowercase(), "cipher": format!("{:?}", args.cipher).to_lowercase() });
-    report(session, target(stream.output.as_deref()), &streamed(stream, choice.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, choice.name(), totals, what));
     Ok(Outcome::Yes)
 }

@@ -29,7 +29,7 @@ pub(super) fn encrypt(session: &Session, args: &EncryptArgs) -> Result<Outcome, 
     let mut source = Source::open(&stream.input)?;
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Public, stream.force)?;
     let choice = session.magma_choice("magma/container")?;
-    let secret = secrets::secret(&args.secret, true)?;
+    let secret = secrets::secret(session, &args.secret, true)?;
     let defaults = Options::default();
     let options = Options {
         chunk: args.chunk_size.unwrap_or(defaults.chunk),
@@ -69,7 +69,7 @@ pub(super) fn encrypt(session: &Session, args: &EncryptArgs) -> Result<Outcome, 
     totals.written += HEADER as u64;
     let what =
         serde_json::json!({ "format": "container", "chunk": chunk, "passphrase": secret.is_passphrase() });
-    report(session, target(stream.output.as_deref()), &streamed(stream, choice.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, choice.name(), totals, what));
     Ok(Outcome::Yes)
 }
 
@@ -100,7 +100,7 @@ pub(super) fn decrypt(session: &Session, args: &DecryptArgs) -> Result<Outcome, 
     let (bytes, filled) = header(&mut source)?;
     let header = Header::parse(&bytes[..filled]).map_err(failed)?;
     check_kind(&args.secret, &header).map_err(failed)?;
-    let secret = secrets::secret(&args.secret, false)?;
+    let secret = secrets::secret(session, &args.secret, false)?;
     let decryptor = Decryptor::new(&secret, &header, choice).map_err(failed)?;
     let chunk = decryptor.chunk();
     let layout = Layout { read: chunk + TAG, write: chunk, pieces: JOB / chunk };
@@ -127,7 +127,7 @@ pub(super) fn decrypt(session: &Session, args: &DecryptArgs) -> Result<Outcome, 
     totals.read += HEADER as u64;
     let what =
         serde_json::json!({ "format": "container", "chunk": chunk, "passphrase": secret.is_passphrase() });
-    report(session, target(stream.output.as_deref()), &streamed(stream, choice.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, choice.name(), totals, what));
     Ok(Outcome::Yes)
 }
 

@@ -9,9 +9,10 @@ use lanework_magma::container::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::files;
-use crate::magma::args::{SecretArgs, hex};
+use crate::magma::args::{SecretArgs, digit, hex};
 use crate::outcome::Failure;
+use crate::ui::Session;
+use crate::{files, secret_file};
 
 /// Longer than any key file: 64 digits and a line end.
 const KEY_FILE_LIMIT: u64 = 256;
@@ -19,34 +20,50 @@ const KEY_FILE_LIMIT: u64 = 256;
 const PASSPHRASE_LIMIT: u64 = 4096;
 
 /// A key from a file of 32 raw bytes or of 64 hexadecimal digits.
-pub(crate) fn key_file(path: &Path) -> Result<Zeroizing<[u8; 32]>, Failure> {
+pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Zeroizing<[u8; 32]>, Failure> {
+    secret_file::warn_if_shared(session, path);
     let bytes = files::read_small(path, KEY_FILE_LIMIT)?;
     let mut key = Zeroizing::new([0; 32]);
     if bytes.len() == 32 {
+        // Only the answer is a branch, and of a key that was drawn at random it is no.
+        if bytes.iter().fold(0, |all, &byte| all | digit(byte)) <= 15 {
+            return Err(Failure::file(
+                path,
+                "32 hexadecimal digits, which are 128 bits of a key that has 256; write all 64 digits, \
+                 and so also if these 32 characters are the key",
+            ));
+        }
         key.copy_from_slice(&bytes);
-        return Ok(key);
+    } else {
+        // An editor leaves a line end behind, of one kind or the other.
+        let line = bytes.strip_suffix(b"\n").map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+        let digits = line.unwrap_or(&bytes);
+        if digits.len() != 64 {
+            return Err(Failure::file(
+                path,
+                format!("{} bytes; a key file holds 32 raw bytes or 64 hexadecimal digits", bytes.len()),
+            ));
+        }
+        let bytes = Zeroizing::new(hex(digits).map_err(|e| Failure::file(path, e))?);
+        key.copy_from_slice(&bytes);
     }
-    // An editor leaves a line end behind, of one kind or the other.
-    let digits = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-    let digits = digits.strip_suffix(b"\r").unwrap_or(digits);
-    if digits.len() != 64 {
-        return Err(Failure::file(
-            path,
-            format!("{} bytes; a key file holds 32 raw bytes or 64 hexadecimal digits", bytes.len()),
+    if key.iter().fold(0, |all, &byte| all | (byte ^ key[0])) == 0 {
+        session.warn(format!(
+            "{}: all bytes of this key are the same; draw one at random, from /dev/urandom say",
+            path.display()
         ));
     }
-    let bytes = Zeroizing::new(hex(digits).map_err(|e| Failure::file(path, e))?);
-    key.copy_from_slice(&bytes);
     Ok(key)
 }
 
 /// The secret of a container. A new one's passphrase is asked for twice.
-pub(crate) fn secret(args: &SecretArgs, new: bool) -> Result<Secret, Failure> {
+pub(crate) fn secret(session: &Session, args: &SecretArgs, new: bool) -> Result<Secret, Failure> {
     if let Some(path) = &args.key_file {
-        return Ok(Secret::Key(key_file(path)?));
+        return Ok(Secret::Key(key_file(session, path)?));
     }
     let text = match &args.passphrase_file {
         Some(path) => {
+            secret_file::warn_if_shared(session, path);
             let mut bytes = files::read_small(path, PASSPHRASE_LIMIT)?;
             strip_line_end(&mut bytes);
             if bytes.contains(&b'\n') {

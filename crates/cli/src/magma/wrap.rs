@@ -19,7 +19,8 @@ fn begin(session: &Session, args: &WrapArgs) -> Result<(Kexp15, &'static str), F
     only_one_stream([args.mac_key_file.as_path(), &*args.enc_key_file, &*args.input])?;
     files::may_write(target(args.output.as_deref()), args.force)?;
     let choice = session.magma_choice("magma/kexp15")?;
-    let (mac, encrypt) = (secrets::key_file(&args.mac_key_file)?, secrets::key_file(&args.enc_key_file)?);
+    let (mac, encrypt) =
+        (secrets::key_file(session, &args.mac_key_file)?, secrets::key_file(session, &args.enc_key_file)?);
     let keys = Kexp15::new(&mac, &encrypt, choice).map_err(|e| {
         Failure::file(&args.enc_key_file, format!("{e}; draw a second key, independent of --mac-key-file's"))
     })?;
@@ -40,7 +41,7 @@ fn failure(path: &Path, e: &Error) -> Failure {
 pub(super) fn wrap(session: &Session, args: &WrapArgs) -> Result<Outcome, Failure> {
     let (keys, backend) = begin(session, args)?;
     let Hex(iv) = &args.iv;
-    let key = secrets::key_file(&args.input)?;
+    let key = secrets::key_file(session, &args.input)?;
     let wrapped = keys.wrap(iv, key.as_slice()).map_err(|e| failure(&args.input, &e))?;
     put(session, args, backend, &wrapped, Access::Public)
 }
@@ -50,10 +51,12 @@ pub(super) fn unwrap(session: &Session, args: &WrapArgs) -> Result<Outcome, Fail
     let Hex(iv) = &args.iv;
     let wrapped = files::read_small(&args.input, 256)?;
     if wrapped.len() != KEY + OVERHEAD {
-        return Err(Failure::file(
-            &args.input,
-            format!("{} bytes; a wrapped key has {}", wrapped.len(), KEY + OVERHEAD),
-        ));
+        return Err(Failure::refused(format!(
+            "{}: refused: {} bytes; a wrapped key has {}; nothing was given out",
+            args.input.display(),
+            wrapped.len(),
+            KEY + OVERHEAD
+        )));
     }
     let key = keys.unwrap(iv, &wrapped).map_err(|e| failure(&args.input, &e))?;
     put(session, args, backend, &key, Access::Private)
@@ -71,6 +74,6 @@ fn put(
     let object = serde_json::json!({
         "input": shown(&args.input), "output": shown(output), "bytes_written": bytes.len(), "backend": backend,
     });
-    report(session, output, &object);
+    report(session, output, object);
     Ok(Outcome::Yes)
 }

@@ -169,7 +169,7 @@ pub(crate) struct ProveArgs {
     #[arg(long, value_name = "D", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=63))]
     pub(crate) witness: u64,
     /// Threads; 0 for one on each core.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::args::threads())]
     pub(crate) threads: usize,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -215,7 +215,7 @@ pub(crate) struct ClientArgs {
     #[arg(default_value = "0", value_name = "ID")]
     pub(crate) id: String,
     /// Threads: one squares, the others prove. 0 for one on each core.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::args::threads())]
     pub(crate) threads: usize,
     /// Take one encoding for each form, and not what Chia's nodes accept beside it.
     #[arg(long)]

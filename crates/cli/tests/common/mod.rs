@@ -18,8 +18,16 @@ impl Place {
         self.0.path().join(name)
     }
 
+    /// A file that its owner alone may read, as keys are kept.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
         fs::write(self.path(name), bytes).expect("a file");
+        self.share(name, 0o600);
+    }
+
+    /// Gives a file this mode.
+    pub(crate) fn share(&self, name: &str, mode: u32) {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).expect("a mode");
     }
 
     pub(crate) fn get(&self, name: &str) -> Vec<u8> {

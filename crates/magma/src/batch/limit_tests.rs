@@ -86,8 +86,51 @@ fn sealing_charges_all_and_opening_what_was_authentic() {
     assert_eq!(key.used(), 0);
     assert_eq!(open(&mut good, tag.as_slice()), Ok(()));
     assert_eq!((key.used(), &good), (60, &vec![5; 60]));
+    // They count by themselves, each of 90 bytes as 256.
+    assert_eq!(key.refused(), 3 * 256);
     // Authentic, but too much: it stays encrypted.
     good.copy_from_slice(&sealed);
     assert_eq!(open(&mut good, tag.as_slice()), Err(Error::KeyExhausted { limit: LIMIT }));
     assert_eq!((key.used(), &good), (60, &sealed));
+}
+
+/// One batch reaches the limit of refused messages in its middle; nothing is opened from there on, and sealing goes on.
+#[test]
+fn batches_end_where_refused_messages_do() {
+    const MEBIBYTE: usize = 1 << 20;
+    if cfg!(miri) {
+        // 256 MiB of forgeries: the account itself is tested in `limits`.
+        return;
+    }
+    let key = Magma::new(&[7; 32]);
+    let mgm = Mgm::new(&[7; 32]);
+    let mut good = vec![5; 100];
+    let tag = mgm.seal(&[1; 8], &[], &mut good).unwrap();
+    let sealed = good.clone();
+    let mut forged = vec![vec![3; MEBIBYTE]; 64];
+    let closed = Err(Error::TooManyRefused { limit: Limits::REFUSED });
+    for round in 0..4 {
+        let mut jobs: Vec<_> = forged
+            .iter_mut()
+            .map(|data| OpenJob { key: &key, nonce: &[1; 8], aad: &[], data, tag: &[0; 8] })
+            .collect();
+        // The longest go first: the short good one is judged when the account is full.
+        jobs.push(OpenJob { key: &key, nonce: &[1; 8], aad: &[], data: &mut good, tag: tag.as_slice() });
+        let mut outcomes = Batch::default().mgm_open(8, &mut jobs).unwrap();
+        let last = outcomes.pop();
+        assert!(outcomes.iter().all(|outcome| *outcome == Err(Error::Refused)));
+        if round < 3 {
+            assert_eq!((last, &good), (Some(Ok(())), &vec![5; 100]));
+            good.copy_from_slice(&sealed);
+        } else {
+            assert_eq!((last, &good), (Some(closed.clone()), &sealed));
+        }
+    }
+    assert_eq!(key.refused(), Limits::REFUSED);
+    let mut jobs = [OpenJob { key: &key, nonce: &[1; 8], aad: &[], data: &mut good, tag: tag.as_slice() }];
+    assert_eq!(Batch::default().mgm_open(8, &mut jobs).unwrap(), [closed]);
+    assert_eq!(good, sealed, "nothing is decrypted");
+    let (mut data, mut tag) = ([5; 100], [0; 8]);
+    let mut jobs = [SealJob { key: &key, nonce: &[2; 8], aad: &[], data: &mut data, tag: &mut tag }];
+    assert_eq!(Batch::default().mgm_seal(8, &mut jobs).unwrap(), [Ok(())]);
 }

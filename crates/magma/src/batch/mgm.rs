@@ -136,7 +136,8 @@ impl Job for Opening<'_, '_> {
     }
 
     fn check(&self) -> Result<(), Error> {
-        check(self.0.nonce, self.0.aad, self.0.data, self.0.tag.len(), self.1)
+        check(self.0.nonce, self.0.aad, self.0.data, self.0.tag.len(), self.1)?;
+        self.core().budget.may_open((self.0.aad.len() + self.0.data.len()) as u64)
     }
 
     /// Forgeries are not the key owner's traffic: what is authentic is charged when that is known.
@@ -287,11 +288,10 @@ fn seal(lanes: &mut Lanes, group: &mut [Ready<'_, Sealing<'_, '_>>]) {
 }
 
 fn judge(job: &mut OpenJob<'_>, tag: &[u8; 8], outcome: &mut Result<(), Error>) {
-    if !equal(&tag[..job.tag.len()], job.tag) {
-        *outcome = Err(Error::Refused);
+    let bytes = (job.aad.len() + job.data.len()) as u64;
+    *outcome = key(job.key).budget.open(bytes, equal(&tag[..job.tag.len()], job.tag));
+    if *outcome == Err(Error::Refused) {
         wipe(job.data);
-    } else {
-        *outcome = key(job.key).budget.spend((job.aad.len() + job.data.len()) as u64);
     }
 }
 
@@ -336,7 +336,7 @@ impl Batch<'_> {
     /// MGM decryption of every message whose tag of `tag` bytes is right; the data of others is zeroed, and their outcome is
     /// [`Error::Refused`].
     ///
-    /// A job's other errors are those of [`Batch::mgm_seal`], and leave its data alone.
+    /// A job's other errors are those of [`Batch::mgm_seal`] and [`Error::TooManyRefused`], and leave its data alone.
     ///
     /// # Errors
     /// [`PoolError`] when threads cannot be started; no job has been touched then.

@@ -190,7 +190,7 @@ fn jobs(row: &mut Row, key: &Magma, choice: Choice) {
 pub fn damage(choice: Choice, depth: Depth) -> Row {
     let mut row = Row::new("damage refused", choice.name());
     let mut numbers = Numbers(11);
-    let lengths: &[usize] = if depth == Depth::Full { &[0, 5, 8, 67, 1100] } else { &[13] };
+    let lengths: &[usize] = if depth == Depth::Full { &[0, 5, 8, 67, 1100] } else { &[0, 13] };
     for &n in lengths {
         let (message, aad) = (numbers.bytes(n), numbers.bytes(11));
         let mut nonce: [u8; 8] = numbers.array();
@@ -225,46 +225,81 @@ pub fn damage(choice: Choice, depth: Depth) -> Row {
             };
             row.case(right, || format!("MGM of {n} bytes with bit {bit} of {bits} flipped: {verdict:?}"));
         }
-        codes(&mut row, &key, &message, choice);
+        let (magma, gost) = (Magma::with(&key, choice), Gost28147::with(&key, Sbox::Z, choice));
+        for code in codes(&magma, &gost) {
+            damaged(&mut row, &code, &message);
+        }
     }
     row
 }
 
-/// A flipped bit anywhere in an authentication code or in its message.
-fn codes(row: &mut Row, key: &[u8; 32], message: &[u8], choice: Choice) {
-    let (magma, gost) = (Magma::with(key, choice), Gost28147::with(key, Sbox::Z, choice));
-    type Verify<'k> = Box<dyn Fn(&[u8], &[u8]) -> Result<(), Error> + 'k>;
-    let omac = |message: &[u8]| {
-        let mut mac = Omac::new(&magma, 8)?;
-        mac.update(message)?;
-        Ok::<_, Error>(mac)
-    };
-    let imit = |message: &[u8]| {
-        let mut mac = Imit::new(&gost, Meshing::CryptoPro);
-        mac.update(message)?;
-        Ok::<_, Error>(mac)
-    };
-    let all: [(&str, Result<Vec<u8>, Error>, Verify<'_>); 2] = [
-        ("OMAC", omac(message).map(|m| m.finish().as_ref().to_vec()), Box::new(|m, t| omac(m)?.verify(t))),
-        ("IMIT", imit(message).map(|m| m.finish().as_ref().to_vec()), Box::new(|m, t| imit(m)?.verify(t))),
-    ];
-    for (what, tag, verify) in all {
-        let Ok(tag) = tag else {
-            row.case(false, || format!("{what} refused its message"));
-            continue;
-        };
-        row.case(verify(message, &tag) == Ok(()), || format!("{what}: its own tag was refused"));
-        for bit in 0..8 * tag.len() {
-            let mut tag = tag.clone();
-            tag[bit / 8] ^= 1 << (bit % 8);
-            row.case(verify(message, &tag) == Err(Error::Refused), || {
-                format!("{what} with bit {bit} flipped")
-            });
+/// An authentication code under some key: its tag of a message, and its verdict on one.
+pub(super) struct Code<'k> {
+    pub(super) name: &'static str,
+    /// Whether it authenticates an empty message. IMIT does not: that code is the same under every key.
+    pub(super) of_nothing: bool,
+    pub(super) tag: Box<dyn Fn(&[u8]) -> Result<Vec<u8>, Error> + 'k>,
+    pub(super) verify: Box<dyn Fn(&[u8], &[u8]) -> Result<(), Error> + 'k>,
+}
+
+macro_rules! code {
+    ($name:literal, $of_nothing:literal, $new:expr) => {
+        Code {
+            name: $name,
+            of_nothing: $of_nothing,
+            tag: Box::new(move |message| {
+                let mut mac = $new?;
+                mac.update(message)?;
+                Ok(mac.finish().as_ref().to_vec())
+            }),
+            verify: Box::new(move |message, tag| {
+                let mut mac = $new?;
+                mac.update(message)?;
+                mac.verify(tag)
+            }),
         }
-        if let Some(last) = message.len().checked_sub(1) {
-            let mut message = message.to_vec();
-            message[last] ^= 1;
-            row.case(verify(&message, &tag) == Err(Error::Refused), || format!("{what} of another message"));
-        }
+    };
+}
+
+/// Every authentication code there is.
+pub(super) fn codes<'k>(magma: &'k Magma, gost: &'k Gost28147) -> Vec<Code<'k>> {
+    vec![
+        code!("OMAC", true, Omac::new(magma, 8)),
+        code!("28147 OMAC", true, Omac::new(gost, 8)),
+        code!("OMAC-ACPKM", true, OmacAcpkm::new(magma, 64, 80, 8)),
+        code!("IMIT", false, Ok::<_, Error>(Imit::new(gost, Meshing::None))),
+        code!("IMIT, meshing", false, Ok::<_, Error>(Imit::new(gost, Meshing::CryptoPro))),
+    ]
+}
+
+/// A flipped bit anywhere in an authentication code or in its message; and no tag at all for an empty message that the code does
+/// not authenticate, its own included.
+pub(super) fn damaged(row: &mut Row, code: &Code<'_>, message: &[u8]) {
+    let name = code.name;
+    let Ok(tag) = (code.tag)(message) else {
+        row.case(false, || format!("{name} refused its message"));
+        return;
+    };
+    let verify = |message: &[u8], tag: &[u8]| (code.verify)(message, tag);
+    let (right, wrong) = if message.is_empty() && !code.of_nothing {
+        (Err(Error::EmptyMessage), Err(Error::EmptyMessage))
+    } else {
+        (Ok(()), Err(Error::Refused))
+    };
+    let verdict = verify(message, &tag);
+    row.case(verdict == right, || {
+        format!("{name}: its own tag of {} bytes was judged {verdict:?}, not {right:?}", message.len())
+    });
+    for bit in 0..8 * tag.len() {
+        let mut tag = tag.clone();
+        tag[bit / 8] ^= 1 << (bit % 8);
+        let verdict = verify(message, &tag);
+        row.case(verdict == wrong, || format!("{name} with bit {bit} flipped: {verdict:?}"));
+    }
+    if let Some(last) = message.len().checked_sub(1) {
+        let mut message = message.to_vec();
+        message[last] ^= 1;
+        let verdict = verify(&message, &tag);
+        row.case(verdict == wrong, || format!("{name} of another message: {verdict:?}"));
     }
 }

@@ -1,6 +1,7 @@
 //! The checks pass on every backend, and notice what is planted.
 
 use super::*;
+use crate::key::{Gost28147, Magma};
 use crate::known::modes::choices;
 use crate::sbox::{Rows, Sbox};
 
@@ -71,4 +72,32 @@ fn rows_name_the_backend_that_ran() {
         assert_eq!(row.backend, choice.name());
         assert!(row.passed > MAGMA.len());
     }
+}
+
+/// Empty messages: a code that takes one where it must not, or refuses one where it must not, is noticed.
+#[test]
+fn a_wrong_verdict_on_an_empty_message_is_noticed() {
+    let (magma, gost) = (Magma::new(&[1; 32]), Gost28147::new(&[1; 32], Sbox::Z));
+    let failed = |code: &refusals::Code<'_>| {
+        let mut row = Row::new("planted", "best");
+        refusals::damaged(&mut row, code, b"");
+        row.failed
+    };
+    let names: Vec<&str> = refusals::codes(&magma, &gost)
+        .into_iter()
+        .map(|mut code| {
+            assert_eq!(failed(&code), 0, "{}", code.name);
+            let tag = (code.tag)(b"").expect("a tag");
+            let cases = 1 + 8 * tag.len();
+            if code.of_nothing {
+                code.verify = Box::new(|_, _| Err(Error::EmptyMessage));
+                assert_eq!(failed(&code), cases, "{} refuses an empty message", code.name);
+            } else {
+                code.verify = Box::new(move |_, got| if got == tag { Ok(()) } else { Err(Error::Refused) });
+                assert_eq!(failed(&code), cases, "{} takes an empty message", code.name);
+            }
+            code.name
+        })
+        .collect();
+    assert_eq!(names, ["OMAC", "28147 OMAC", "OMAC-ACPKM", "IMIT", "IMIT, meshing"]);
 }

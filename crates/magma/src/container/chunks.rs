@@ -10,6 +10,7 @@ use super::header::{Header, HeaderStart, Options};
 use super::keys::{Keys, Secret};
 use super::{Error, HEADER, MOST_CHUNKS, TAG};
 use crate::key::Choice;
+use crate::limits::{Limits, Refusals};
 
 /// The bit of a nonce that says: no chunk follows.
 const LAST: u64 = 1 << 62;
@@ -145,10 +146,14 @@ fn fits(start: &HeaderStart, chunk: u64, last: bool, length: usize) -> bool {
 }
 
 /// Opens a container's chunks, in any order and on any thread.
+///
+/// Each chunk has a key of its own, which lives for one call. The decryptor therefore counts itself what it refuses: after
+/// [`Limits::REFUSED`] bytes it opens nothing more, so that nobody guesses tags without end where chunks may come again.
 pub struct Decryptor {
     keys: Keys,
     header: Header,
     bytes: [u8; HEADER],
+    pub(super) refused: Refusals,
 }
 
 impl Decryptor {
@@ -158,7 +163,8 @@ impl Decryptor {
     /// # Errors
     /// [`Error::NeedsKey`], [`Error::NeedsPassphrase`], [`Error::EmptyPassphrase`], [`Error::WrongKey`].
     pub fn new(secret: &Secret, header: &Header, choice: Choice) -> Result<Decryptor, Error> {
-        Ok(Decryptor { keys: Keys::check(secret, header, choice)?, header: *header, bytes: header.bytes() })
+        let (keys, refused) = (Keys::check(secret, header, choice)?, Refusals::default());
+        Ok(Decryptor { keys, header: *header, bytes: header.bytes(), refused })
     }
 
     /// Bytes of every chunk but the last.
@@ -173,11 +179,14 @@ impl Decryptor {
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::Torn`], [`Error::Truncated`], [`Error::Trailing`], [`Error::TooLong`].
+    /// [`Error::TooManyRefused`] after too many of them, with the record unchanged.
     pub fn open(&self, chunk: u64, last: bool, record: &mut [u8]) -> Result<usize, Error> {
         let start = &self.header.start;
         if chunk >= MOST_CHUNKS {
             return Err(Error::TooLong { limit: start.limit() });
         }
+        let limit = Limits::REFUSED;
+        self.refused.allow(limit).map_err(|_| Error::TooManyRefused { limit })?;
         let Some(length) = record.len().checked_sub(TAG) else {
             // Less than a tag: the end of the data, in any case.
             wipe(record);
@@ -203,7 +212,7 @@ impl Decryptor {
         Err(error)
     }
 
-    /// Decrypts a chunk if its tag is right; leaves it as it is if not.
+    /// Decrypts a chunk if its tag is right; leaves it as it is, and counts it, if not.
     fn authentic(&self, chunk: u64, last: bool, data: &mut [u8], tag: &[u8]) -> bool {
         let mgm = self.keys.chunk(chunk);
         let check = || {
@@ -214,6 +223,9 @@ impl Decryptor {
         };
         // MGM's own limits lie beyond every chunk, so that refusals are all there is.
         let checked = check();
+        if checked.is_err() {
+            self.refused.count((HEADER + data.len()) as u64);
+        }
         checked.is_ok_and(|mut decrypter| decrypter.data(data).is_ok())
     }
 }

@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 
 use super::*;
 use crate::backend::BACKENDS;
+use crate::limits::Limits;
 use crate::{Choice, Mgm, Sbox, spec};
 
 const KEY: [u8; 32] = *b"\x01\x23\x45\x67\x89\xab\xcd\xef\xfe\xdc\xba\x98\x76\x54\x32\x10\0\x11\x22\x33DUfw\x88\x99\xaa\xbb\xcc\xdd\xee\xff";
@@ -313,4 +314,28 @@ fn a_decryptor_knows_the_limit_and_wipes_what_it_refuses() {
     );
     assert_eq!(decryptor.open(1, false, &mut record), Err(Error::Damaged { chunk: 1 }));
     assert!(record.iter().all(|&b| b == 0));
+}
+
+/// A decryptor that may be asked again and again does not let tags be guessed without end.
+#[test]
+fn refused_chunks_are_counted() {
+    let text = message(2 * SMALLEST_CHUNK);
+    let made = sealed(&key(), &text);
+    let header = Header::parse(&made).unwrap();
+    let decryptor = Decryptor::new(&key(), &header, Choice::default()).unwrap();
+    let record = |chunk: usize| made[HEADER + chunk * RECORD..][..RECORD].to_vec();
+    // A first chunk that is told to be the last is looked at twice; the second look finds it right, the first one counts.
+    assert_eq!(decryptor.open(0, true, &mut record(0)), Err(Error::Truncated { chunk: 1 }));
+    let each = (HEADER + SMALLEST_CHUNK) as u64;
+    assert_eq!(decryptor.refused.bytes(), each);
+    // A damaged one counts twice. What is no chunk at all is not judged and does not count.
+    let mut damaged = record(0);
+    damaged[5] ^= 1;
+    assert_eq!(decryptor.open(0, false, &mut damaged), Err(Error::Damaged { chunk: 0 }));
+    assert_eq!(decryptor.open(0, true, &mut [0; TAG - 1]), Err(Error::Torn { chunk: 0 }));
+    assert_eq!(decryptor.refused.bytes(), 3 * each);
+    assert_eq!(decryptor.open(0, false, &mut record(0)), Ok(SMALLEST_CHUNK));
+    decryptor.refused.count(Limits::REFUSED - 3 * each);
+    let (mut last, closed) = (record(1), Err(Error::TooManyRefused { limit: Limits::REFUSED }));
+    assert_eq!((decryptor.open(1, true, &mut last), last), (closed, record(1)), "left as it was");
 }

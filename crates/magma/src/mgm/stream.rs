@@ -202,10 +202,7 @@ impl<'k> Stream<'k> {
     fn check(&mut self, tag: &[u8]) -> Result<(), Error> {
         self.mgm.admit_tag(tag)?;
         let computed = self.tag()?;
-        if !self.mgm.equal(&computed, tag) {
-            return Err(Error::Refused);
-        }
-        self.mgm.core().budget.spend(self.aad + self.data)
+        self.mgm.judge(self.aad + self.data, &computed, tag, &mut [])
     }
 }
 
@@ -270,6 +267,7 @@ pub struct Opener<'k>(Stream<'k>);
 
 impl<'k> Opener<'k> {
     pub(super) fn new(mgm: &'k Mgm, nonce: [u8; 8]) -> Result<Opener<'k>, Error> {
+        mgm.core().budget.may_open(0)?;
         Ok(Opener(Stream::new(mgm, nonce)))
     }
 
@@ -300,8 +298,8 @@ impl<'k> Opener<'k> {
     /// Says whether everything that was decrypted is authentic.
     ///
     /// # Errors
-    /// [`Error::Refused`], [`Error::KeyExhausted`]: destroy what was decrypted. [`Error::EmptyMessage`],
-    /// [`Error::TagLength`].
+    /// [`Error::Refused`], [`Error::TooManyRefused`], [`Error::KeyExhausted`]: destroy what was decrypted.
+    /// [`Error::EmptyMessage`], [`Error::TagLength`].
     pub fn finish(mut self, tag: &[u8]) -> Result<(), Error> {
         self.0.check(tag)
     }
@@ -315,6 +313,7 @@ pub struct Verifier<'k> {
 
 impl<'k> Verifier<'k> {
     pub(super) fn new(mgm: &'k Mgm, nonce: [u8; 8]) -> Result<Verifier<'k>, Error> {
+        mgm.core().budget.may_open(0)?;
         let stream = Stream::new(mgm, nonce);
         Ok(Verifier { first: stream.encrypt, stream })
     }
@@ -339,7 +338,8 @@ impl<'k> Verifier<'k> {
     /// else may be able to change them in between.
     ///
     /// # Errors
-    /// [`Error::Refused`], [`Error::EmptyMessage`], [`Error::TagLength`], [`Error::KeyExhausted`].
+    /// [`Error::Refused`], [`Error::TooManyRefused`], [`Error::EmptyMessage`], [`Error::TagLength`],
+    /// [`Error::KeyExhausted`].
     pub fn finish(mut self, tag: &[u8]) -> Result<Decrypter<'k>, Error> {
         self.stream.check(tag)?;
         Ok(Decrypter {

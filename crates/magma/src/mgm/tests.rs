@@ -360,3 +360,60 @@ fn limits_count_what_is_sealed_and_what_is_authentic() {
         assert_eq!(sealing.cipher().used(), 1000);
     }
 }
+
+/// The limit is reached by real forgeries, on every way to open a message. The key opens nothing from then on, and it seals.
+#[test]
+fn forgeries_close_a_key_for_opening_and_not_for_sealing() {
+    if cfg!(miri) {
+        // 256 MiB of forgeries: the account itself is tested in `limits`.
+        return;
+    }
+    const LONG: usize = 8 << 20;
+    let mgm = Mgm::new(&[4; 32]);
+    let nonce = [0; 8];
+    let mut good = vec![2; 100];
+    let tag = mgm.seal(&nonce, b"aad", &mut good).expect("a message");
+    let (sealed, used) = (good.clone(), mgm.cipher().used());
+    let mut forged = vec![0xff; LONG];
+    let wrong = [0; 8];
+    let mut refusals = 0;
+    while mgm.cipher().refused() < Limits::REFUSED {
+        let verdict = match refusals % 4 {
+            0 => mgm.open(&nonce, b"", &mut forged, &wrong),
+            1 => mgm.open_with(Threads::Own(2), &nonce, b"", &mut forged, &wrong),
+            2 => mgm.verifier(&nonce).and_then(|mut v| {
+                v.data(&forged)?;
+                v.finish(&wrong).map(drop)
+            }),
+            _ => mgm.opener(&nonce).and_then(|mut o| {
+                o.data_unverified(&mut forged)?;
+                o.finish(&wrong)
+            }),
+        };
+        assert_eq!(verdict, Err(Error::Refused));
+        refusals += 1;
+    }
+    assert_eq!(refusals, Limits::REFUSED / LONG as u64);
+    assert_eq!(mgm.cipher().used(), used, "nothing of what the owner may seal");
+    let closed = Error::TooManyRefused { limit: Limits::REFUSED };
+    // What began before is judged no more either.
+    let fresh = Mgm::new(&[4; 32]);
+    let mut began = fresh.verifier(&nonce).expect("a nonce");
+    began.aad(b"aad").and_then(|()| began.data(&good)).expect("taken");
+    Sealed::core(&fresh.key).budget.judge(Limits::REFUSED, || Err(Error::Refused)).expect_err("planted");
+    assert_eq!(began.finish(tag.as_slice()).err(), Some(closed.clone()));
+    // Neither what is right nor what is wrong, on no way and under no clone; nothing is decrypted.
+    for mgm in [&mgm, &mgm.clone()] {
+        for tag in [tag.as_slice(), &wrong] {
+            assert_eq!(mgm.open(&nonce, b"aad", &mut good, tag), Err(closed.clone()));
+            assert_eq!(mgm.open_with(Threads::Own(2), &nonce, b"aad", &mut forged, tag), Err(closed.clone()));
+        }
+        assert_eq!(mgm.verifier(&nonce).err(), Some(closed.clone()));
+        assert_eq!(mgm.opener(&nonce).err(), Some(closed.clone()));
+    }
+    assert_eq!(good, sealed);
+    mgm.seal(&[1; 8], b"aad", &mut good).expect("sealing goes on");
+    // Who asks for no limit has none.
+    let free = Mgm::over(mgm.cipher().clone().with_limits(Limits::Unlimited), 8).expect("8 bytes");
+    assert_eq!(free.open(&nonce, b"aad", &mut sealed.clone(), tag.as_slice()), Ok(()));
+}

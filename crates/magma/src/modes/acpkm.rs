@@ -10,7 +10,7 @@ use super::parallel::piece;
 use super::{BLOCK, Stream, xor};
 use crate::error::Error;
 use crate::key::{Choice, Core, Magma, Sealed};
-use crate::limits::Budget;
+use crate::limits::{Budget, Limits};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Schedule, wipe_words};
 
@@ -112,7 +112,8 @@ impl CtrAcpkm {
     /// A message with sections of so many bytes.
     ///
     /// # Errors
-    /// [`Error::NonceLength`]; [`Error::Section`] unless `section` is a positive multiple of 8.
+    /// [`Error::NonceLength`]; [`Error::Section`] unless `section` is a positive multiple of 8, up to
+    /// [`Limits::LONGEST_SECTION`].
     pub fn with_section(key: &Magma, iv: &[u8], section: usize) -> Result<CtrAcpkm, Error> {
         let (core, iv) = (key.core(), iv4(iv)?);
         let (budget, key, section) =
@@ -126,6 +127,11 @@ impl CtrAcpkm {
         self.position
     }
 
+    /// The account of the key that was given.
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// The next piece in place, spread over threads: one makes the keys of sections to come while the others encrypt.
     ///
     /// # Errors
@@ -136,7 +142,7 @@ impl CtrAcpkm {
         let (Ok(left), Ok(section)) = (usize::try_from(left), usize::try_from(self.section)) else {
             return self.apply(data);
         };
-        let piece = piece(data.len().min(WINDOW * section), section, threads);
+        let piece = piece(data.len().min(WINDOW.saturating_mul(section)), section, threads);
         if threads.count() == 1 || data.len() < left.saturating_add(2 * piece) {
             return self.apply(data);
         }
@@ -161,7 +167,7 @@ impl CtrAcpkm {
     ) -> Result<(), Error> {
         let sections = |bytes: usize| bytes.div_ceil(section);
         let per_piece = piece / section;
-        let window = WINDOW.next_multiple_of(per_piece) * section;
+        let window = WINDOW.next_multiple_of(per_piece).saturating_mul(section);
         let (iv, choice) = (self.iv, self.key.choice);
         self.reach(self.position / self.section);
         let mut keys = Keys::new(self.key.words(), sections(data.len().min(window)), choice);
@@ -187,11 +193,16 @@ impl CtrAcpkm {
         Ok(())
     }
 
+    /// Of so many bytes that follow, those that the first section's key is charged for.
+    fn charge(&self, bytes: u64) -> Result<u64, Error> {
+        let end = self.position.checked_add(bytes).filter(|&end| end <= LONGEST);
+        let end = end.ok_or(Error::TooLong { limit: LONGEST })?;
+        Ok(end.min(self.section) - self.position.min(self.section))
+    }
+
     /// Whether so many bytes may follow; charges the first section's key.
     fn admit(&self, bytes: usize) -> Result<(), Error> {
-        let end = self.position.checked_add(bytes as u64).filter(|&end| end <= LONGEST);
-        let end = end.ok_or(Error::TooLong { limit: LONGEST })?;
-        self.budget.spend(end.min(self.section) - self.position.min(self.section))
+        self.budget.spend(self.charge(bytes as u64)?)
     }
 
     /// Takes the key of a section at or behind the current one.
@@ -265,6 +276,10 @@ impl Stream for CtrAcpkm {
         self.run(data);
         Ok(())
     }
+
+    fn would_take(&self, bytes: u64) -> Result<(), Error> {
+        self.budget.allows(self.charge(bytes)?)
+    }
 }
 
 impl Drop for CtrAcpkm {
@@ -275,7 +290,7 @@ impl Drop for CtrAcpkm {
 
 /// N as it has to be.
 pub(super) fn checked_section(section: usize) -> Result<u64, Error> {
-    if section == 0 || !section.is_multiple_of(BLOCK) {
+    if section == 0 || !section.is_multiple_of(BLOCK) || section > Limits::LONGEST_SECTION {
         return Err(Error::Section(section));
     }
     Ok(section as u64)

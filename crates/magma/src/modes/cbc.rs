@@ -6,7 +6,7 @@ use lanework_cpu::Threads;
 use lanework_cpu::memory::wipe_vector_registers;
 
 use super::parallel::piece;
-use super::{CHUNK, SMALL, Stream, whole_blocks, whole_blocks_of_iv, xor, xor_into};
+use super::{CHUNK, SMALL, Stream, blocks_within_limits, whole_blocks, whole_blocks_of_iv, xor, xor_into};
 use crate::error::Error;
 use crate::key::{Core, Keyed};
 
@@ -86,6 +86,10 @@ impl<K: Keyed> Stream for CbcEncryptor<K> {
         }
         Ok(())
     }
+
+    fn would_take(&self, bytes: u64) -> Result<(), Error> {
+        blocks_within_limits(&self.key, bytes)
+    }
 }
 
 /// CBC decryption, of whole blocks; runs in parallel. Errors as for [`CbcEncryptor`].
@@ -150,6 +154,10 @@ impl<K: Keyed> Stream for CbcDecryptor<K> {
             decrypt::<CHUNK>(self.key.core(), &mut self.register, data);
         }
         Ok(())
+    }
+
+    fn would_take(&self, bytes: u64) -> Result<(), Error> {
+        blocks_within_limits(&self.key, bytes)
     }
 }
 

@@ -6,7 +6,7 @@ use lanework_cpu::Threads;
 use lanework_cpu::memory::{wipe, wipe_vector_registers};
 
 use super::parallel::piece;
-use super::{CHUNK, SMALL, Stream, whole_blocks_of_iv, xor};
+use super::{CHUNK, SMALL, Stream, whole_blocks_of_iv, within_limits, xor};
 use crate::error::Error;
 use crate::key::{Core, Keyed};
 
@@ -125,6 +125,10 @@ impl<K: Keyed> Stream for CfbEncryptor<K> {
         self.register.encrypt(self.key.core(), data);
         Ok(())
     }
+
+    fn would_take(&self, bytes: u64) -> Result<(), Error> {
+        within_limits(&self.key, bytes)
+    }
 }
 
 /// CFB decryption; runs in parallel. Errors as for [`CfbEncryptor`].
@@ -183,5 +187,9 @@ impl<K: Keyed> Stream for CfbDecryptor<K> {
         self.key.core().budget.spend(data.len() as u64)?;
         self.register.decrypt(self.key.core(), data);
         Ok(())
+    }
+
+    fn would_take(&self, bytes: u64) -> Result<(), Error> {
+        within_limits(&self.key, bytes)
     }
 }

@@ -102,8 +102,8 @@ impl<K: MagmaKey> Ctr<K> {
     }
 
     /// Whether the counter has room for so many bytes.
-    fn counts(&self, bytes: usize) -> Result<(), Error> {
-        match self.position.checked_add(bytes as u64) {
+    fn counts(&self, bytes: u64) -> Result<(), Error> {
+        match self.position.checked_add(bytes) {
             Some(end) if end <= BLOCKS * BLOCK as u64 => Ok(()),
             _ => Err(Error::CounterExhausted),
         }
@@ -111,14 +111,8 @@ impl<K: MagmaKey> Ctr<K> {
 
     /// Whether so many bytes may follow; charges the key for them.
     fn admit(&self, bytes: usize) -> Result<(), Error> {
-        self.counts(bytes)?;
+        self.counts(bytes as u64)?;
         self.key.core().budget.spend(bytes as u64)
-    }
-
-    /// Whether so many bytes may follow, without charging the key.
-    pub(crate) fn would_take(&self, bytes: usize) -> Result<(), Error> {
-        self.counts(bytes)?;
-        self.key.core().budget.allows(bytes as u64)
     }
 
     /// The next piece, whatever the counter and the key's limits say; the key counts it if they allow it.
@@ -169,6 +163,11 @@ impl<K: MagmaKey> Stream for Ctr<K> {
         self.admit(data.len())?;
         self.run(data);
         Ok(())
+    }
+
+    fn would_take(&self, bytes: u64) -> Result<(), Error> {
+        self.counts(bytes)?;
+        self.key.core().budget.allows(bytes)
     }
 }
 

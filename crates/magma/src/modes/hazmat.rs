@@ -8,7 +8,7 @@ use inout::InOutBuf;
 use lanework_cpu::Threads;
 
 use super::parallel::piece;
-use super::{BLOCK, Stream, whole_blocks};
+use super::{BLOCK, Stream, blocks_within_limits, whole_blocks};
 use crate::error::Error;
 use crate::key::{Core, Keyed};
 
@@ -63,6 +63,10 @@ impl<K: Keyed> Stream for EcbEncryptor<K> {
         self.0.core().encrypt_blocks(data);
         Ok(())
     }
+
+    fn would_take(&self, bytes: u64) -> Result<(), Error> {
+        blocks_within_limits(&self.0, bytes)
+    }
 }
 
 impl<K: Keyed> Stream for EcbDecryptor<K> {
@@ -70,6 +74,10 @@ impl<K: Keyed> Stream for EcbDecryptor<K> {
         admit(&self.0, data.len())?;
         self.0.core().decrypt_blocks(data);
         Ok(())
+    }
+
+    fn would_take(&self, bytes: u64) -> Result<(), Error> {
+        blocks_within_limits(&self.0, bytes)
     }
 }
 

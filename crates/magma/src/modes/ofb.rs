@@ -4,7 +4,7 @@
 use inout::InOutBuf;
 use lanework_cpu::memory::{wipe, wipe_vector_registers};
 
-use super::{Stream, whole_blocks_of_iv, xor};
+use super::{Stream, whole_blocks_of_iv, within_limits, xor};
 use crate::error::Error;
 use crate::key::Keyed;
 
@@ -47,6 +47,10 @@ impl<K: Keyed> Stream for Ofb<K> {
             data = rest;
         }
         Ok(())
+    }
+
+    fn would_take(&self, bytes: u64) -> Result<(), Error> {
+        within_limits(&self.key, bytes)
     }
 }
 

@@ -124,7 +124,8 @@ pub(super) fn double(x: u64) -> u64 {
 /// OMAC of one message, with a tag of 4 to 8 bytes. Serial; for many messages at once there is the batch.
 ///
 /// The key must not be one that also encrypts. [`Omac::update`] refuses with [`Error::KeyExhausted`] what the key's limits do
-/// not allow.
+/// not allow: messages that are verified, too, authentic or not, so that whoever can send them can use the key up. Tags that
+/// [`Omac::verify`] refuses count as refused messages as well ([`crate::limits`]), for messages that are short or empty.
 #[derive(Clone)]
 pub struct Omac<K: Keyed> {
     key: K,
@@ -164,9 +165,11 @@ impl<K: Keyed> Omac<K> {
     /// Whether `tag` is the message's, in constant time.
     ///
     /// # Errors
-    /// [`Error::TagLength`] where it has not the length chosen at the beginning; [`Error::Refused`] where it is another one.
+    /// [`Error::TagLength`] where it has not the length chosen at the beginning; [`Error::Refused`] where it is another one;
+    /// [`Error::TooManyRefused`] where too many were.
     pub fn verify(self, tag: &[u8]) -> Result<(), Error> {
-        self.finish().verify(tag)
+        let budget = self.key.core().budget.clone();
+        budget.judge(0, || self.finish().verify(tag))
     }
 }
 

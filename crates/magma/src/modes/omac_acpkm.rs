@@ -9,6 +9,7 @@ use super::omac::{Chain, Tag, tag_length};
 use super::{BLOCK, Stream};
 use crate::error::Error;
 use crate::key::{Magma, Sealed};
+use crate::limits::Limits;
 use crate::schedule::{ByteOrder, wipe_words};
 
 /// d = k + n: a section's key and the block that its last block is masked with.
@@ -40,12 +41,12 @@ impl OmacAcpkm {
     /// key material; its tag will have `tag` bytes.
     ///
     /// # Errors
-    /// [`Error::Section`] unless N is a positive multiple of 8; [`Error::Parameter`] unless T* is one of 40;
-    /// [`Error::TagLength`] unless 4 <= `tag` <= 8; [`Error::KeyExhausted`].
+    /// [`Error::Section`] unless N is a positive multiple of 8, [`Error::Parameter`] unless T* is one of 40, both up to
+    /// [`Limits::LONGEST_SECTION`]; [`Error::TagLength`] unless 4 <= `tag` <= 8; [`Error::KeyExhausted`].
     pub fn new(key: &Magma, section: usize, frequency: usize, tag: usize) -> Result<OmacAcpkm, Error> {
         let section = checked_section(section)? / BLOCK as u64;
-        if frequency == 0 || !frequency.is_multiple_of(MATERIAL) {
-            return Err(Error::Parameter("T*, which must be a positive multiple of 40 bytes"));
+        if frequency == 0 || !frequency.is_multiple_of(MATERIAL) || frequency > Limits::LONGEST_SECTION {
+            return Err(Error::Parameter("T*, which must be a positive multiple of 40 bytes, below 2^28"));
         }
         let tag = tag_length(tag)?;
         let mut master = CtrAcpkm::with_section(key, &[0xff; 4], frequency)?;
@@ -111,9 +112,11 @@ impl OmacAcpkm {
     /// Whether `tag` is the message's, in constant time.
     ///
     /// # Errors
-    /// [`Error::TagLength`] where it has not the length chosen at the beginning; [`Error::Refused`] where it is another one.
+    /// [`Error::TagLength`] where it has not the length chosen at the beginning; [`Error::Refused`] where it is another one;
+    /// [`Error::TooManyRefused`] where the given key has refused too many ([`crate::limits`]).
     pub fn verify(self, tag: &[u8]) -> Result<(), Error> {
-        self.finish().verify(tag)
+        let budget = self.master.budget().clone();
+        budget.judge(0, || self.finish().verify(tag))
     }
 }
 

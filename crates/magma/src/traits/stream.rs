@@ -11,7 +11,7 @@ use inout::InOutBuf;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::key::Magma;
-use crate::modes::{Ctr, MagmaKey};
+use crate::modes::{Ctr, MagmaKey, Stream};
 
 impl KeySizeUser for Ctr<Magma> {
     type KeySize = U32;
@@ -35,7 +35,7 @@ impl KeyIvInit for Ctr<Magma> {
 /// both: the counter starts again at 0 there, and the keystream with it.
 impl<K: MagmaKey> StreamCipher for Ctr<K> {
     fn check_remaining(&self, bytes: usize) -> Result<(), StreamCipherError> {
-        self.would_take(bytes).map_err(|_| StreamCipherError)
+        self.would_take(bytes as u64).map_err(|_| StreamCipherError)
     }
 
     fn unchecked_apply_keystream_inout(&mut self, data: InOutBuf<'_, '_, u8>) {

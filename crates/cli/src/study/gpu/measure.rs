@@ -69,6 +69,7 @@ fn on(session: &Session, device: DeviceChoice) -> Session {
         profile: session.profile.clone(),
         style: session.style,
         command: session.command.clone(),
+        warnings: Default::default(),
         inherited,
     }
 }

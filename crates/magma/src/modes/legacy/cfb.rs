@@ -61,6 +61,10 @@ impl Stream for CfbEncryptor {
     fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
         self.0.process(data, cfb::Register::encrypt)
     }
+
+    fn would_take(&self, bytes: u64) -> Result<(), Error> {
+        self.0.key.would_take(bytes)
+    }
 }
 
 /// GOST 28147-89 CFB decryption. Runs in parallel, under one key at a time. Errors as for [`super::Cnt`].
@@ -80,5 +84,9 @@ impl CfbDecryptor {
 impl Stream for CfbDecryptor {
     fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
         self.0.process(data, cfb::Register::decrypt)
+    }
+
+    fn would_take(&self, bytes: u64) -> Result<(), Error> {
+        self.0.key.would_take(bytes)
     }
 }

@@ -73,6 +73,10 @@ impl Stream for Cnt {
         }
         Ok(())
     }
+
+    fn would_take(&self, bytes: u64) -> Result<(), Error> {
+        self.key.would_take(bytes)
+    }
 }
 
 impl Cnt {

@@ -12,9 +12,12 @@ use crate::sbox::Sbox;
 
 /// IMIT of one message: 4 bytes. Serial, with 16 rounds for a block.
 ///
-/// The standard asks for two blocks at least; shorter messages get a block of zeros more, as every implementation does it.
+/// The standard defines the code for two blocks and more (RFC 5830, 8). A message of 1 to 8 bytes is padded to a block here, and
+/// a block of zeros follows. gost-engine and CryptoPro do the same. Bouncy Castle, pygost and gogost process the padded block
+/// alone, so that their codes of such messages are others than ours. From 9 bytes on all agree.
+///
 /// [`Imit::update`] refuses with [`Error::KeyExhausted`] what the key's limits do not allow; with meshing the given key
-/// is charged for its own 1024 bytes only.
+/// is charged for its own 1024 bytes only. Codes that [`Imit::verify`] refuses count as refused messages ([`crate::limits`]).
 #[derive(Clone)]
 pub struct Imit {
     key: Meshed,
@@ -91,12 +94,13 @@ impl Imit {
     ///
     /// # Errors
     /// [`Error::EmptyMessage`] for an empty message, whose tag anybody can name; [`Error::TagLength`] where it has not 4 bytes;
-    /// [`Error::Refused`] where it is another one.
+    /// [`Error::Refused`] where it is another one; [`Error::TooManyRefused`] where too many were.
     pub fn verify(self, tag: &[u8]) -> Result<(), Error> {
         if self.len == 0 && !self.begun {
             return Err(Error::EmptyMessage);
         }
-        self.finish().verify(tag)
+        let budget = self.key.core.budget.clone();
+        budget.judge(0, || self.finish().verify(tag))
     }
 
     /// Processes the block that waits.

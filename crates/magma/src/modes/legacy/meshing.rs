@@ -38,17 +38,27 @@ impl Meshed {
         Meshed { core: key.core().another(), meshing, charged: 0, used: 0 }
     }
 
+    /// Of so many bytes that follow, those that go under the given key.
+    fn under_it(&self, bytes: u64) -> u64 {
+        match self.meshing {
+            Meshing::None => bytes,
+            Meshing::CryptoPro => bytes.min((SECTION - self.charged) as u64),
+        }
+    }
+
     /// Charges the given key for what goes under it, of the `bytes` that follow.
     pub(super) fn admit(&mut self, bytes: usize) -> Result<(), Error> {
-        let under_it = match self.meshing {
-            Meshing::None => bytes,
-            Meshing::CryptoPro => bytes.min(SECTION - self.charged),
-        };
-        self.core.budget.spend(under_it as u64)?;
+        let under_it = self.under_it(bytes as u64);
+        self.core.budget.spend(under_it)?;
         if self.meshing == Meshing::CryptoPro {
-            self.charged += under_it;
+            self.charged += under_it as usize;
         }
         Ok(())
+    }
+
+    /// Whether so many bytes may follow, without charging the key.
+    pub(super) fn would_take(&self, bytes: u64) -> Result<(), Error> {
+        self.core.budget.allows(self.under_it(bytes))
     }
 
     /// Whether the key changes before the next byte.

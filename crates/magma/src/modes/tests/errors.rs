@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::*;
+use crate::key::Sealed as _;
 
 fn key() -> Magma {
     Magma::new(&[7; 32])
@@ -114,10 +115,10 @@ fn a_counter_does_not_come_back() {
 #[test]
 fn messages_end_where_rekeying_does() {
     let key = &key();
-    let mut state = CtrAcpkm::with_section(key, &[0; 4], 1 << 34).unwrap();
+    let mut state = CtrAcpkm::with_section(key, &[0; 4], Limits::LONGEST_SECTION).unwrap();
     state.jump(1 << 34);
     assert_eq!(state.apply(&mut [0]), Err(Error::TooLong { limit: 1 << 34 }));
-    let mut state = CtrAcpkm::with_section(key, &[0; 4], 1 << 33).unwrap();
+    let mut state = CtrAcpkm::with_section(key, &[0; 4], Limits::LONGEST_SECTION).unwrap();
     state.jump((1 << 34) - 1);
     refuses(state.clone(), 2, &Error::TooLong { limit: 1 << 34 });
     let long = state.apply_with(Threads::Own(2), &mut vec![0; 1 << 20]);
@@ -133,15 +134,105 @@ fn messages_end_where_rekeying_does() {
 #[test]
 fn sections_and_frequencies_are_whole() {
     let key = &key();
-    for section in [0, 1, 7, 12, 1023] {
+    // The longest is what one key may process; what is longer would be a key that hardly ever changes, or never.
+    let longest = Limits::LONGEST_SECTION;
+    assert_eq!(longest as u64, Limits::default().bytes());
+    CtrAcpkm::with_section(key, &[0; 4], longest).unwrap();
+    OmacAcpkm::new(key, longest, longest / 40 * 40, 8).unwrap();
+    for section in [0, 1, 7, 12, 1023, longest + 8, usize::MAX - 7] {
         assert_eq!(refusal(CtrAcpkm::with_section(key, &[0; 4], section)), Error::Section(section));
         assert_eq!(refusal(OmacAcpkm::new(key, section, 80, 8)), Error::Section(section));
     }
-    for frequency in [0, 8, 39, 96] {
+    let error = refusal(CtrAcpkm::with_section(key, &[0; 4], usize::MAX - 7)).to_string();
+    assert!(error.ends_with("is not a positive multiple of 8 up to 268435456"), "{error}");
+    for frequency in [0, 8, 39, 96, longest.next_multiple_of(40), usize::MAX / 40 * 40] {
         assert!(matches!(refusal(OmacAcpkm::new(key, 16, frequency, 8)), Error::Parameter(_)));
     }
     let odd = self::key().with_limits(Limits::Custom { bytes: 1 << 20, section: 12 });
     assert_eq!(refusal(CtrAcpkm::new(&odd, &[0; 4])), Error::Section(12));
+}
+
+/// What a mode says of a length ahead is what it then does, and asking changes nothing.
+fn foretells(mut state: impl Stream + Clone, lengths: &[usize]) {
+    for &n in lengths {
+        let told = state.would_take(n as u64);
+        assert_eq!(told, state.clone().would_take(n as u64), "{n}");
+        let done = state.apply(&mut vec![0; n]);
+        match (told, done) {
+            // A refusal names the piece that it met, not the one that it was asked about: here they are the same.
+            (Ok(()), Ok(())) => {}
+            (Err(told), Err(done)) => assert_eq!(told, done, "{n}"),
+            (told, done) => panic!("{n} bytes: told {told:?}, then {done:?}"),
+        }
+    }
+}
+
+#[test]
+fn modes_say_ahead_what_they_will_refuse() {
+    let lengths = [0, 8, 7, 1000, 16, 1023, 1024, 1025, 4096, 8, 64, 3];
+    let limits = Limits::Custom { bytes: 4096, section: 1024 };
+    let (key, gost) = (|| self::key().with_limits(limits), || gost().with_limits(limits));
+    foretells(Ctr::new(key(), &[0; 4]).unwrap(), &lengths);
+    foretells(CtrAcpkm::new(&key(), &[0; 4]).unwrap(), &lengths);
+    foretells(CbcEncryptor::new(key(), &[0; 8]).unwrap(), &lengths);
+    foretells(CbcDecryptor::new(key(), &[0; 8]).unwrap(), &lengths);
+    foretells(CfbEncryptor::new(key(), &[0; 8]).unwrap(), &lengths);
+    foretells(CfbDecryptor::new(key(), &[0; 8]).unwrap(), &lengths);
+    foretells(Ofb::new(key(), &[0; 8]).unwrap(), &lengths);
+    foretells(EcbEncryptor::new(gost()), &lengths);
+    foretells(EcbDecryptor::new(gost()), &lengths);
+    for meshing in [Meshing::None, Meshing::CryptoPro] {
+        foretells(legacy::Cnt::new(&gost(), &[0; 8], meshing).unwrap(), &lengths);
+        foretells(legacy::CfbEncryptor::new(&gost(), &[0; 8], meshing).unwrap(), &lengths);
+        foretells(legacy::CfbDecryptor::new(&gost(), &[0; 8], meshing).unwrap(), &lengths);
+    }
+    // A key that is too small for a section, and lengths that no buffer has.
+    let small = self::key().with_limits(Limits::Custom { bytes: 1023, section: 1024 });
+    let state = CtrAcpkm::new(&small, &[0; 4]).unwrap();
+    assert_eq!(state.would_take(1 << 20), Err(Error::KeyExhausted { limit: 1023 }));
+    assert_eq!(state.would_take((1 << 34) + 1), Err(Error::TooLong { limit: 1 << 34 }));
+    let free = self::key().with_limits(Limits::Unlimited);
+    assert_eq!(Ctr::new(&free, &[0; 4]).unwrap().would_take(1 << 35), Ok(()));
+    assert_eq!(Ctr::new(&free, &[0; 4]).unwrap().would_take((1 << 35) + 1), Err(Error::CounterExhausted));
+    assert_eq!(Ofb::new(&free, &[0; 8]).unwrap().would_take(u64::MAX), Ok(()));
+    let unaligned = CbcEncryptor::new(&free, &[0; 8]).unwrap().would_take((1 << 40) + 4);
+    assert!(matches!(unaligned, Err(Error::Unaligned(_))));
+}
+
+/// Guesses at tags are counted apart from what the key processes, empty messages included.
+#[test]
+fn refused_codes_are_counted() {
+    let (key, gost) = (key(), gost());
+    let closed = Err(Error::TooManyRefused { limit: Limits::REFUSED });
+    let omac = || Omac::new(&key, 4).unwrap();
+    let acpkm = || OmacAcpkm::new(&key, 64, 80, 4).unwrap();
+    let imit = || {
+        let mut mac = Imit::new(&gost, Meshing::CryptoPro);
+        mac.update(&[1; 3]).unwrap();
+        mac
+    };
+    let (right, other, code) = (omac().finish(), acpkm().finish(), imit().finish());
+    assert_eq!(omac().verify(&[0; 8]), Err(Error::TagLength(8)), "not judged, not counted");
+    assert_eq!((key.refused(), gost.refused()), (0, 0));
+    for _ in 0..3 {
+        assert_eq!(omac().verify(&[0; 4]), Err(Error::Refused));
+        assert_eq!(acpkm().verify(&[0; 4]), Err(Error::Refused));
+        assert_eq!(imit().verify(&[0; 4]), Err(Error::Refused));
+    }
+    assert_eq!((key.refused(), gost.refused()), (6 * 256, 3 * 256));
+    assert_eq!(omac().verify(right.as_ref()), Ok(()));
+    let used = key.used();
+    while key.refused() < Limits::REFUSED && !cfg!(miri) {
+        assert_eq!(omac().verify(&[0; 4]), Err(Error::Refused));
+    }
+    for key in [key.core(), gost.core()] {
+        let _ = key.budget.judge(Limits::REFUSED, || Err(Error::Refused));
+    }
+    assert_eq!(omac().verify(right.as_ref()), closed);
+    assert_eq!(acpkm().verify(other.as_ref()), closed);
+    assert_eq!(imit().verify(code.as_ref()), closed);
+    // What it may process has not become less, and it makes codes as before.
+    assert_eq!((omac().finish().as_ref(), key.used() >= used), (right.as_ref(), true));
 }
 
 #[test]

@@ -1,0 +1,23 @@
+//! Files that hold a secret: whether others may read them.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use crate::ui::Session;
+
+/// Warns where the owner of a key or a passphrase is not the only one who may read it.
+pub(crate) fn warn_if_shared(session: &Session, path: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // What cannot be looked at will not be read either, and reading says why.
+        let Ok(file) = std::fs::metadata(path) else { return };
+        let mode = file.permissions().mode() & 0o777;
+        if path.as_os_str() != "-" && file.is_file() && mode & 0o044 != 0 {
+            let path = path.display();
+            session.warn(format!("{path}: others may read this secret (mode {mode:03o}); chmod 600 {path}"));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (session, path);
+}
