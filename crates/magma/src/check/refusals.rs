@@ -71,7 +71,7 @@ pub fn refusals(choice: Choice) -> Row {
         }
         expect("OMAC-ACPKM's tag", OmacAcpkm::new(key, 1024, 80, tag).map(drop), wrong);
     }
-    for section in [0, 1, 7, 12] {
+    for section in [0, 1, 7, 12, Limits::LONGEST_SECTION + 8] {
         let wrong: fn(&Error) -> bool = |e| matches!(e, Error::Section(_));
         expect("a section", CtrAcpkm::with_section(key, &[0; 4], section).map(drop), wrong);
         expect("a section", OmacAcpkm::new(key, section, 80, 8).map(drop), wrong);
