@@ -97,7 +97,7 @@ fn keygen(
         eprintln_or_print(
             &[secret_path, public_path],
             &serde_json::json!({
-                "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
+                "set": params.set().to_string(), "round": params.round().number(), "backend": engine.name(),
                 "devices": used, "secret_key": shown(secret_path), "public_key": shown(public_path),
             })
             .to_string(),
@@ -194,7 +194,7 @@ fn sign(
         eprintln_or_print(
             &outs,
             &serde_json::json!({
-                "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
+                "set": params.set().to_string(), "round": params.round().number(), "backend": engine.name(),
                 "devices": used, "signatures": outputs.iter().map(|p| shown(p)).collect::<Vec<_>>(), "bytes": params.signature_bytes(),
             })
             .to_string(),
@@ -319,7 +319,7 @@ fn verify(
         println!(
             "{}",
             serde_json::json!({
-                "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
+                "set": params.set().to_string(), "round": params.round().number(), "backend": engine.name(),
                 "devices": used, "results": results,
             })
         );
