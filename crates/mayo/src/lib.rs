@@ -7,6 +7,7 @@ pub mod batch;
 pub mod check;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod digest;
 mod documents;
 mod error;
 mod expanded;
@@ -28,6 +29,7 @@ mod sys;
 pub mod typed;
 mod workspace;
 
+pub use digest::{MessageDigest, MessageHasher};
 pub use error::Error;
 pub use expanded::{SigningKey, VerifyingKey};
 pub use keys::{PublicKey, SecretKey, SignOptions, Signature};
