@@ -19,6 +19,8 @@ mod keys;
 pub mod known;
 #[cfg(all(any(test, feature = "leaks"), target_os = "linux", target_arch = "x86_64"))]
 pub mod leaks;
+#[cfg(test)]
+mod leftovers;
 pub mod params;
 mod scheme;
 pub mod spec;
