@@ -80,7 +80,7 @@ pub type Schedule = &'static [(u8, u8)];
 /// let shorter = Params { o: 0, ..*set };
 /// ```
 ///
-/// Nor can one be copied and changed:
+/// Nor can one be changed:
 ///
 /// ```compile_fail,E0616
 /// # use lanework_mayo::{Params, Round, Set};
