@@ -69,7 +69,7 @@ pub(crate) fn key_seeds() -> Vec<Vec<u8>> {
 pub(crate) fn sign(data: &[u8]) {
     let mut input = Bytes(data);
     let params = set(input.byte());
-    let randomizer = input.exactly(params.salt_bytes);
+    let randomizer = input.exactly(params.salt_bytes());
     let secret = SecretKey::from_seed(params, &input.exactly(params.secret_key_bytes())).expect("its length");
     let message = input.0;
     let options = SignOptions { verify: false };
@@ -114,7 +114,7 @@ pub(crate) fn case(data: &[u8], wanted: fn(&Params) -> bool) -> Option<Case> {
     let secret = seeded(params, input.byte() % 4);
     let best = Engine::best();
     let mut message = input.array::<8>().to_vec();
-    let randomizer = vec![7; params.salt_bytes];
+    let randomizer = vec![7; params.salt_bytes()];
     let made = sign_with_randomizer(&(best, &secret), &message, &randomizer, SignOptions { verify: false });
     let signature = made.ok()?;
     let (mut public, mut signature) = (secret.public_key(best).as_bytes().to_vec(), signature.into_bytes());

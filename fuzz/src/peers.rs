@@ -79,11 +79,11 @@ pub(crate) fn no_delay() -> Option<String> {
 
 /// As [`mayo::verify`], in round 2: every peer says of a signature, a key and a message, changed or not, what we say.
 pub(crate) fn signatures(data: &[u8]) {
-    let Some(case) = mayo::case(data, |p| p.round == Round::Two) else { return };
+    let Some(case) = mayo::case(data, |p| p.round() == Round::Two) else { return };
     let key = PublicKey::from_bytes(case.params, &case.public).expect("any bytes of this length are a key");
     let ours = Signature::from_bytes(case.params, &case.signature)
         .is_ok_and(|s| key.verify(Engine::best(), &case.message, &s).is_ok());
-    let name = format!("mayo{}", case.params.set.number());
+    let name = format!("mayo{}", case.params.set().number());
     for peer in &SIGNERS.0 {
         let Some(set) = peer.set(&name) else { continue };
         let theirs = peer.verify(set.id, &case.message, &case.signature, &case.public);

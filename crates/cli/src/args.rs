@@ -329,22 +329,23 @@ pub(crate) enum MayoJob {
         /// The round of the specification that the key shall belong to. Rounds never share a key.
         #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
         round: u8,
-        /// Where the secret key goes (PKCS#8, PEM); `-` for standard output.
+        /// Where the secret key goes, in PEM; `-` for standard output. Round 3 has no published identifier, and gets a form of this
+        /// project under the label "LANEWORK MAYO ROUND 3 PRIVATE KEY"; round 2 gets PKCS#8, as oqs-provider writes it.
         #[arg(long, value_name = "FILE")]
         secret_key: PathBuf,
-        /// Where the public key goes (SPKI, PEM); `-` for standard output.
+        /// Where the public key goes, in PEM; `-` for standard output. Round 3: the label "LANEWORK MAYO ROUND 3 PUBLIC KEY"; round 2: SPKI.
         #[arg(long, value_name = "FILE")]
         public_key: PathBuf,
         /// Replace files that exist.
         #[arg(long)]
         force: bool,
     },
-    /// Sign files. One file: the signature goes to standard output or --output. Several: to FILE.sig beside each.
+    /// Sign files of any size. One file: the signature goes to standard output or --output. Several: to FILE.sig beside each.
     Sign {
         /// The secret key (PEM).
         #[arg(long, value_name = "FILE")]
         key: PathBuf,
-        /// Where the signature of a single file goes.
+        /// Where the signature of a single file goes; `-` for standard output, even if that is a terminal.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
         /// Threads for several files; 0 for one on each core.
@@ -360,7 +361,8 @@ pub(crate) enum MayoJob {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Verify signatures; exits 1 if one is refused.
+    /// Verify signatures. Of several files each gets its verdict, in the order given; exits 2 if one cannot be read or is
+    /// malformed, else 1 if one is refused.
     Verify {
         /// The public key (PEM).
         #[arg(long, value_name = "FILE")]

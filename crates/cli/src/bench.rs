@@ -298,7 +298,7 @@ pub(crate) fn save_and_show(
 ) -> Result<Outcome, Failure> {
     record.remarks.extend(output.remark.clone());
     let stored = match &output.save {
-        Some(root) => record.save(root).map(|path| eprintln!("saved: {}", path.display())),
+        Some(root) => record.save(root).map(|path| eprintln!("saved: {}", crate::ui::shown(&path))),
         None => Ok(()),
     };
     match stored {

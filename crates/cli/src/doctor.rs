@@ -211,15 +211,21 @@ fn long(session: &Session, found: &Findings) -> String {
             for (function, spill) in &p.spills {
                 let _ = writeln!(out, "spills      {function}: {}", spill.told());
             }
-            writeln!(out, "profile     {} of {}, {} choices", path.display(), p.date, p.choices.len())
+            writeln!(
+                out,
+                "profile     {} of {}, {} choices",
+                crate::ui::shown(&path),
+                p.date,
+                p.choices.len()
+            )
         }
         (Some(path), Ok(None)) if path.exists() => writeln!(
             out,
             "profile     {} is of another machine, or features are masked; not used. `lanework tune` writes a new one",
-            path.display()
+            crate::ui::shown(&path)
         ),
         (Some(path), Ok(None)) => {
-            writeln!(out, "profile     none; `lanework tune` writes {}", path.display())
+            writeln!(out, "profile     none; `lanework tune` writes {}", crate::ui::shown(&path))
         }
         (None, Ok(_)) => {
             writeln!(out, "profile     no place for one: neither LANEWORK_PROFILE nor HOME is set")

@@ -103,7 +103,7 @@ impl<'a> Beside<'a> {
         if !folder.is_dir() {
             return Err(Failure::file(
                 path,
-                format!("there is no directory {}; make it first", folder.display()),
+                format!("there is no directory {}; make it first", crate::ui::shown(folder)),
             ));
         }
         let file = tempfile::NamedTempFile::new_in(folder).map_err(|e| unwritable(path, &e))?;
@@ -212,7 +212,7 @@ impl Source {
             return Err(Failure::file(path, "is a directory; name a file"));
         }
         let length = regular(&file);
-        Ok(Source { file, name: path.display().to_string(), length })
+        Ok(Source { file, name: crate::ui::shown(path), length })
     }
 
     pub(crate) fn file(&mut self) -> &mut fs::File {

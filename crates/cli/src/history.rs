@@ -90,7 +90,7 @@ fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
             .collect();
         println!("{}", json!({ "records": rows }));
     } else if entries.is_empty() {
-        println!("{}: no records; `lanework bench --save` makes one", root.display());
+        println!("{}: no records; `lanework bench --save` makes one", crate::ui::shown(root));
     } else {
         for e in &entries {
             let r = &e.record;
@@ -102,7 +102,7 @@ fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
                 r.machine.slug(),
                 commit(e),
                 r.results.len(),
-                e.path.display()
+                crate::ui::shown(&e.path)
             );
         }
     }

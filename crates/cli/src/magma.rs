@@ -93,13 +93,7 @@ fn only_one_stream<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> Result<(),
 
 /// Ciphertext on a terminal helps nobody, unless it was asked for by `-o -`.
 fn no_terminal(stream: &StreamArgs) -> Result<(), Failure> {
-    use std::io::IsTerminal;
-    if stream.output.is_none() && std::io::stdout().is_terminal() {
-        return Err(Failure::input(
-            "the result is no text, and standard output is a terminal; name a file with -o, or ask for it with -o -",
-        ));
-    }
-    Ok(())
+    crate::ui::no_terminal(stream.output.as_deref())
 }
 
 /// The JSON line goes to standard output unless that carries the result.

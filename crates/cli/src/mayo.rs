@@ -2,27 +2,34 @@
 #![forbid(unsafe_code)]
 
 mod device;
+mod streams;
+mod verdict;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use lanework_mayo::batch::{self, Signers, Verifiers};
 use lanework_mayo::cuda::{FleetSigners, FleetVerifiers};
 use lanework_mayo::{
-    Params, PublicKey, Round, SecretKey, Set, SignOptions, Signature, SigningKey, VerifyingKey,
+    MessageDigest, Params, PublicKey, Round, SecretKey, Set, SignOptions, Signature, SigningKey, VerifyingKey,
 };
 
 use device::Devices;
 use getrandom::SysRng;
+use verdict::{Judge, Verdict};
 use zeroize::Zeroizing;
 
 use crate::args::{MayoArgs, MayoJob, SetName};
 use crate::files::{self, Access};
 use crate::outcome::{Failure, Outcome};
 use crate::secret_file;
-use crate::ui::Session;
+use crate::ui::{self, Session};
 
 /// Longer than any key file: MAYO-5's public key is 5.5 kB before PEM.
 const KEY_FILE_LIMIT: u64 = 64 * 1024;
+
+/// Files whose digests are held together, unless a device has a use for more.
+const GROUP: usize = 256;
 
 pub(crate) fn run(session: &Session, args: MayoArgs) -> Result<Outcome, Failure> {
     // A damaged profile is told before any file is touched, not passed over.
@@ -98,7 +105,7 @@ fn keygen(
         eprintln_or_print(
             &[secret_path, public_path],
             &serde_json::json!({
-                "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
+                "set": params.set().to_string(), "round": params.round().number(), "backend": engine.name(),
                 "devices": used, "secret_key": shown(secret_path), "public_key": shown(public_path),
             })
             .to_string(),
@@ -141,6 +148,9 @@ fn sign(
 ) -> Result<Outcome, Failure> {
     let all: Vec<&Path> = inputs.iter().map(PathBuf::as_path).chain([key_path]).collect();
     only_one_stream(&all, "input")?;
+    if inputs.len() == 1 {
+        ui::no_terminal(output)?;
+    }
     let outputs: Vec<PathBuf> = match (inputs, output) {
         ([_], output) => vec![output.map_or_else(|| PathBuf::from("-"), Path::to_owned)],
         (_, Some(_)) => {
@@ -153,7 +163,12 @@ fn sign(
         }
         (_, None) => inputs.iter().map(|p| beside(p)).collect(),
     };
+    let mut named = HashSet::new();
     for output in &outputs {
+        // As paths, so that `./a` is `a`.
+        if !named.insert(std::path::absolute(output).unwrap_or_else(|_| output.clone())) {
+            return Err(Failure::file(output, "would be written twice; name each file once"));
+        }
         files::may_write(output, force)?;
     }
     let key = secret_key(session, key_path)?;
@@ -165,21 +180,23 @@ fn sign(
         lanework_mayo::Error::Fault | lanework_mayo::Error::Exhausted => Failure::refused(e),
         _ => Failure::unavailable(e),
     };
+    let threads = session.threads(threads, &subject(params, name));
+    let digests = |paths: &[PathBuf]| -> Result<Vec<MessageDigest>, Failure> {
+        streams::digests(engine, params, paths, threads)?.into_iter().collect()
+    };
     let mut devices = Devices::asked(session, engine)?;
     let signatures: Vec<Signature> = if let Some(devices) = &mut devices {
-        sign_on(session, devices, &key, inputs).map_err(|e| e.into_failure(failed))?
+        sign_on(session, devices, &key, inputs, digests).map_err(|e| e.into_failure(failed))?
     } else if let [input] = inputs {
-        let message = files::read(input)?;
-        vec![key.sign_with(engine, &message, options, &mut SysRng).map_err(failed)?]
+        let digest = streams::digest(engine, params, input)?;
+        vec![key.sign_digest_with(engine, &digest, options, &mut SysRng).map_err(failed)?]
     } else {
-        // Files of a batch are held in memory together, as many at a time as keep the threads busy.
         let expanded = SigningKey::new(engine, &key);
-        let threads = session.threads(threads, &subject(params, name));
         let bar = session.progress(inputs.len() as u64, "signing");
         let mut done = Vec::with_capacity(inputs.len());
-        for group in inputs.chunks(64) {
-            let messages = group.iter().map(|p| files::read(p)).collect::<Result<Vec<_>, _>>()?;
-            let signed = batch::sign(Signers::One(&expanded), &messages, options, &mut SysRng, threads)
+        for group in inputs.chunks(GROUP) {
+            let signers = Signers::One(&expanded);
+            let signed = batch::sign_digests(signers, &digests(group)?, options, &mut SysRng, threads)
                 .map_err(failed)?;
             done.extend(signed.into_iter().collect::<Result<Vec<_>, _>>().map_err(failed)?);
             bar.inc(group.len() as u64);
@@ -197,7 +214,7 @@ fn sign(
             &outs,
             &session
                 .with_warnings(serde_json::json!({
-                    "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
+                    "set": params.set().to_string(), "round": params.round().number(), "backend": engine.name(),
                     "devices": used, "signatures": outputs.iter().map(|p| shown(p)).collect::<Vec<_>>(), "bytes": params.signature_bytes(),
                 }))
                 .to_string(),
@@ -212,18 +229,17 @@ fn sign_on(
     devices: &mut Devices,
     key: &SecretKey,
     inputs: &[PathBuf],
+    digests: impl Fn(&[PathBuf]) -> Result<Vec<MessageDigest>, Failure>,
 ) -> Result<Vec<Signature>, Signing> {
-    if let [input] = inputs {
-        let message = [files::read(input)?];
-        let made = devices.sign(FleetSigners::Each(std::slice::from_ref(key)), &message)?;
+    if inputs.len() == 1 {
+        let made = devices.sign(FleetSigners::Each(std::slice::from_ref(key)), &digests(inputs)?)?;
         return Ok(made.into_iter().collect::<Result<_, _>>()?);
     }
     let held = devices.expand_secret(key)?;
     let bar = session.progress(inputs.len() as u64, "signing");
     let mut done = Vec::with_capacity(inputs.len());
     for group in inputs.chunks(device::GROUP) {
-        let messages = group.iter().map(|p| files::read(p)).collect::<Result<Vec<_>, _>>()?;
-        let signed = devices.sign(FleetSigners::One(&held), &messages)?;
+        let signed = devices.sign(FleetSigners::One(&held), &digests(group)?)?;
         done.extend(signed.into_iter().collect::<Result<Vec<_>, _>>()?);
         bar.inc(group.len() as u64);
     }
@@ -279,61 +295,59 @@ fn verify(
     let params = key.params();
     let name = if inputs.len() == 1 { "verify" } else { "verify-expanded" };
     let engine = session.mayo_engine(&subject(params, name))?;
-    let read_signature =
-        |path: &Path| Signature::from_bytes(params, &files::read(path)?).map_err(|e| Failure::file(path, e));
-    let mut answers: Vec<bool> = Vec::with_capacity(inputs.len());
+    let threads = session.threads(threads, &subject(params, name));
     let mut devices = Devices::asked(session, engine)?;
-    if let Some(devices) = &mut devices {
+    let group = if devices.is_some() { device::GROUP } else { GROUP };
+    let mut judge: Box<Judge<'_>> = if let Some(devices) = &mut devices {
         let held = devices.expand_public(&key).map_err(Failure::unavailable)?;
-        let bar = session.progress(inputs.len() as u64, "verifying");
-        for (files_, signatures) in inputs.chunks(device::GROUP).zip(signatures.chunks(device::GROUP)) {
-            let messages = files_.iter().map(|p| files::read(p)).collect::<Result<Vec<_>, _>>()?;
-            let signatures = signatures.iter().map(|p| read_signature(p)).collect::<Result<Vec<_>, _>>()?;
-            let done = devices
-                .verify(FleetVerifiers::One(&held), &messages, &signatures)
-                .map_err(Failure::unavailable)?;
-            answers.extend(done.iter().map(Result::is_ok));
-            bar.inc(files_.len() as u64);
-        }
-        bar.finish_and_clear();
-    } else if let ([input], [signature]) = (inputs, signatures.as_slice()) {
-        answers.push(key.verify(engine, &files::read(input)?, &read_signature(signature)?).is_ok());
+        Box::new(move |digests, signatures| devices.verify(FleetVerifiers::One(&held), digests, signatures))
+    } else if inputs.len() == 1 {
+        Box::new(|digests, signatures| {
+            let both = digests.iter().zip(signatures);
+            Ok(both.map(|(digest, signature)| key.verify_digest(engine, digest, signature)).collect())
+        })
     } else {
         let expanded = VerifyingKey::new(engine, &key);
-        let threads = session.threads(threads, &subject(params, name));
-        let bar = session.progress(inputs.len() as u64, "verifying");
-        for (files_, signatures) in inputs.chunks(64).zip(signatures.chunks(64)) {
-            let messages = files_.iter().map(|p| files::read(p)).collect::<Result<Vec<_>, _>>()?;
-            let signatures = signatures.iter().map(|p| read_signature(p)).collect::<Result<Vec<_>, _>>()?;
-            let done = batch::verify(Verifiers::One(&expanded), &messages, &signatures, threads)
-                .map_err(Failure::unavailable)?;
-            answers.extend(done.iter().map(Result::is_ok));
-            bar.inc(files_.len() as u64);
-        }
-        bar.finish_and_clear();
-    }
-    let used = devices.as_ref().map(Devices::report);
-    if session.json {
-        let results: Vec<_> = inputs
-            .iter()
-            .zip(&answers)
-            .map(|(file, valid)| serde_json::json!({ "file": shown(file), "valid": valid }))
+        Box::new(move |digests, signatures| {
+            batch::verify_digests(Verifiers::One(&expanded), digests, signatures, threads)
+        })
+    };
+    let mut verdicts: Vec<Verdict> = Vec::with_capacity(inputs.len());
+    let bar = session.progress(inputs.len() as u64, "verifying");
+    for (files_, signatures) in inputs.chunks(group).zip(signatures.chunks(group)) {
+        let digests = streams::digests(engine, params, files_, threads)?;
+        let signatures = signatures.iter().map(|path| streams::signature(params, path));
+        let read: Vec<Result<(MessageDigest, Signature), Failure>> = digests
+            .into_iter()
+            .zip(signatures)
+            .map(|(digest, signature)| Ok((digest?, signature?)))
             .collect();
+        let (digests, signatures): (Vec<_>, Vec<_>) = read.iter().flatten().cloned().unzip();
+        let judged = judge(&digests, &signatures).map_err(Failure::unavailable)?;
+        verdicts.extend(Verdict::of(read, judged));
+        bar.inc(files_.len() as u64);
+    }
+    bar.finish_and_clear();
+    drop(judge);
+    let used = devices.as_ref().map(Devices::report);
+    // Of a single file nothing else can be said.
+    if let [Verdict::Malformed(why)] = verdicts.as_slice() {
+        return Err(why.clone());
+    }
+    if session.json {
+        let results: Vec<_> =
+            inputs.iter().zip(&verdicts).map(|(file, verdict)| verdict.json(file)).collect();
         println!(
             "{}",
             serde_json::json!({
-                "set": params.set.to_string(), "round": params.round.number(), "backend": engine.name(),
+                "set": params.set().to_string(), "round": params.round().number(), "backend": engine.name(),
                 "devices": used, "results": results,
             })
         );
     } else {
-        for (file, valid) in inputs.iter().zip(&answers) {
-            println!(
-                "{}: {}",
-                file.display(),
-                if *valid { "signature is valid" } else { "SIGNATURE REFUSED" }
-            );
+        for (file, verdict) in inputs.iter().zip(&verdicts) {
+            println!("{}: {verdict}", ui::shown(file));
         }
     }
-    Ok(Outcome::from_bool(answers.iter().all(|a| *a)))
+    Ok(Verdict::worst(&verdicts))
 }

@@ -5,6 +5,8 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::path::Path;
 
+use crate::ui::shown;
+
 /// What a command found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -12,6 +14,8 @@ pub(crate) enum Outcome {
     Yes,
     /// Well-formed but refused: exit code 1.
     No,
+    /// Said in full already, and some of the input was malformed: exit code 2.
+    Malformed,
     /// Said in full already, and the machine lacks what was asked for: exit code 3.
     Unavailable,
 }
@@ -25,6 +29,7 @@ impl Outcome {
         match self {
             Outcome::Yes => 0,
             Outcome::No => 1,
+            Outcome::Malformed => 2,
             Outcome::Unavailable => 3,
         }
     }
@@ -61,7 +66,7 @@ impl Failure {
 
     /// The same about a file.
     pub(crate) fn file(path: &Path, reason: impl Display) -> Failure {
-        Failure::input(format!("{}: {reason}", path.display()))
+        Failure::input(format!("{}: {reason}", shown(path)))
     }
 
     /// Keeps the JSON object out of standard output, which carries the result.

@@ -40,7 +40,7 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
         println!("{}", serde_json::json!({ "written": args.output, "bytes": page.len(), "records": paths }));
     } else if args.output.as_os_str() != "-" {
         let records = counted(paths.len() as u64, "record", "records");
-        println!("{}: {} bytes, {records}", args.output.display(), page.len());
+        println!("{}: {} bytes, {records}", crate::ui::shown(&args.output), page.len());
     }
     Ok(Outcome::Yes)
 }

@@ -100,7 +100,7 @@ impl Source {
 /// The program in a file, or in standard input.
 fn program_of(path: &Path) -> Result<Program, Failure> {
     let bytes = files::read(path)?;
-    let file = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
+    let file = if path.as_os_str() == "-" { "standard input".to_owned() } else { crate::ui::shown(path) };
     let text = String::from_utf8(bytes).map_err(|e| {
         let line = e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|&&b| b == b'\n').count() + 1;
         Failure::input(format!("{file}:{line}: this is no text: bytes that are not UTF-8"))

@@ -89,7 +89,7 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
         println!("spilled values of {function}: {}", spill.told());
     }
     match saved {
-        Some(path) => println!("profile: {}", path.display()),
+        Some(path) => println!("profile: {}", crate::ui::shown(&path)),
         None => println!("dry run: no profile was written"),
     }
     Ok(Outcome::Yes)

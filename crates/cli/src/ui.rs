@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::io::{IsTerminal, Write as _};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -159,6 +160,33 @@ impl Session {
     }
 }
 
+/// A file's name in a line of text, on which it cannot end the line, move the cursor or turn the direction of writing: such
+/// characters are escaped as in Rust's strings.
+pub(crate) fn shown(path: &Path) -> String {
+    let name = path.to_string_lossy();
+    // Beside the control characters: line and paragraph separators, and what changes the direction of text.
+    let moves =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    name.chars().fold(String::with_capacity(name.len()), |mut shown, c| {
+        if c.is_control() || moves(c) {
+            shown.extend(c.escape_default())
+        } else {
+            shown.push(c)
+        }
+        shown
+    })
+}
+
+/// Refuses to print bytes on a terminal, unless `-o -` asks for it.
+pub(crate) fn no_terminal(output: Option<&Path>) -> Result<(), Failure> {
+    if output.is_none() && std::io::stdout().is_terminal() {
+        return Err(Failure::input(
+            "the result is not text, and standard output is a terminal; name a file with -o FILE, or ask for it with -o -",
+        ));
+    }
+    Ok(())
+}
+
 /// The shell's status of a program that a closed pipe ended.
 pub(crate) const CLOSED_PIPE: i32 = 141;
 
@@ -197,6 +225,14 @@ pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_stays_on_its_line() {
+        let shown = |name: &str| shown(Path::new(name));
+        assert_eq!(shown("a b/ü.sig"), "a b/ü.sig");
+        assert_eq!(shown("a: signature is valid\nb"), "a: signature is valid\\nb");
+        assert_eq!(shown("\x1b[2K\r\u{9b}A\u{202e}\u{2028}"), "\\u{1b}[2K\\r\\u{9b}A\\u{202e}\\u{2028}");
+    }
 
     #[test]
     fn a_command_line_can_be_pasted() {

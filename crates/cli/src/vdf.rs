@@ -1,7 +1,6 @@
 //! `lanework vdf`: the delay function's jobs.
 #![forbid(unsafe_code)]
 
-use std::io::IsTerminal;
 use std::path::Path;
 
 use lanework_vdf::backend::Kernels;
@@ -79,10 +78,8 @@ impl<'a> Output<'a> {
                 "--json asks for an object and --format for something else; leave one out",
             ));
         }
-        if args.format == Format::Raw && args.output.is_none() && std::io::stdout().is_terminal() {
-            return Err(Failure::input(
-                "the result is no text, and standard output is a terminal; name a file with -o, or ask for it with -o -",
-            ));
+        if args.format == Format::Raw {
+            crate::ui::no_terminal(args.output.as_deref())?;
         }
         Ok(Output { args, path })
     }

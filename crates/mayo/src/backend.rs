@@ -10,7 +10,7 @@
 //!
 //! Kernels are `unsafe fn` pointers because they assume the instruction set that their row in [`BACKENDS`] names.
 //! They are reached only through `lanework_cpu::Backend::get`, which checks it; the safe methods here rest on that.
-//! Leak class: `keygen`, `sign`, `solve`, `finish`, `expand_secret`, `sign_expanded`, `shake256` and `shake256_xn` take
+//! Leak class: `keygen`, `sign`, `solve`, `finish`, `expand_secret`, `sign_expanded` and the three of SHAKE256 take
 //! secrets and run in constant time but for the one bit that `solve` returns; the others see public data only.
 
 #[cfg(target_arch = "x86_64")]
@@ -46,6 +46,7 @@ pub struct Expand {
     pub(crate) aes128_ctr: unsafe fn(&[u8; 16], u32, &mut [u8]),
     pub(crate) aes128_ctr_xor: unsafe fn(&[u8; 16], &[u8; 16], &mut [u8]),
     pub(crate) shake256: unsafe fn(&[&[u8]], &mut [u8]),
+    pub(crate) shake256_absorb: unsafe fn(&mut [u64; 25], &[u8]),
     /// How many messages `shake256_xn` hashes in the time of one, or little more.
     pub(crate) lanes: usize,
     pub(crate) shake256_xn: unsafe fn(&[&[u8]], &mut [&mut [u8]]),
@@ -68,6 +69,13 @@ impl Expand {
     pub fn shake256(&self, parts: &[&[u8]], out: &mut [u8]) {
         // SAFETY: as above.
         unsafe { (self.shake256)(parts, out) }
+    }
+
+    /// Absorbs whole blocks of SHAKE256 into `state`, with the permutation behind each; secret data, constant time for given
+    /// lengths.
+    pub(crate) fn shake256_absorb(&self, state: &mut [u64; 25], blocks: &[u8]) {
+        // SAFETY: as above.
+        unsafe { (self.shake256_absorb)(state, blocks) }
     }
 
     /// How many messages [`Expand::shake256_xn`] hashes side by side.

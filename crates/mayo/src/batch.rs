@@ -12,6 +12,7 @@ use lanework_cpu::Threads;
 use rand_core::TryCryptoRng;
 use zeroize::Zeroizing;
 
+use crate::digest::{Message, MessageDigest};
 use crate::error::Error;
 use crate::expanded::{SigningKey, VerifyingKey};
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer, emit, expect};
@@ -78,7 +79,7 @@ impl Signers<'_> {
     fn sign(
         &self,
         start: usize,
-        messages: &[&[u8]],
+        messages: &[Message<'_>],
         randomizers: &[Zeroizing<Vec<u8>>],
         options: SignOptions,
     ) -> Vec<Result<Signature, Error>> {
@@ -89,7 +90,7 @@ impl Signers<'_> {
         let inputs = messages.iter().zip(randomizers).zip(&mut signatures);
         let mut items: Vec<SignItem<'_>> = inputs
             .zip(start..)
-            .map(|(((message, randomizer), signature), i)| {
+            .map(|(((&message, randomizer), signature), i)| {
                 let (_, key, source) = self.key(i);
                 let seed_sk = key.expose_seed();
                 SignItem { seed_sk, source, message, randomizer, signature, made: false }
@@ -115,7 +116,7 @@ impl Signers<'_> {
         engine: Engine,
         params: &'static Params,
         start: usize,
-        messages: &[&[u8]],
+        messages: &[Message<'_>],
         signatures: &[Vec<u8>],
     ) -> Vec<bool> {
         let verifying: Vec<Option<&VerifyingKey>> =
@@ -131,7 +132,7 @@ impl Signers<'_> {
         };
         let inputs = messages.iter().zip(signatures).enumerate();
         let mut items: Vec<VerifyItem<'_>> = inputs
-            .map(|(at, (message, signature))| VerifyItem {
+            .map(|(at, (&message, signature))| VerifyItem {
                 source: source(at),
                 message,
                 signature,
@@ -182,7 +183,12 @@ impl Verifiers<'_> {
     }
 
     /// Verifies neighbouring items, all of one backend and one set, from item `start` on.
-    fn verify(&self, start: usize, messages: &[&[u8]], signatures: &[Signature]) -> Vec<Result<(), Error>> {
+    fn verify(
+        &self,
+        start: usize,
+        messages: &[Message<'_>],
+        signatures: &[Signature],
+    ) -> Vec<Result<(), Error>> {
         let (engine, params, _) = self.key(start);
         let mut verdicts: Vec<Result<(), Error>> =
             signatures.iter().map(|signature| expect(params, signature.params())).collect();
@@ -190,7 +196,7 @@ impl Verifiers<'_> {
         // A signature of another set is refused already, and has not the length that verification relies on.
         let mut items: Vec<VerifyItem<'_>> = inputs
             .filter(|((_, verdict), _)| verdict.is_ok())
-            .map(|(((message, signature), _), i)| VerifyItem {
+            .map(|(((&message, signature), _), i)| VerifyItem {
                 source: self.key(i).2,
                 message,
                 signature: signature.as_bytes(),
@@ -312,7 +318,32 @@ pub fn sign<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
     rng: &mut R,
     threads: Threads<'_>,
 ) -> Result<Vec<Result<Signature, Error>>, Error> {
+    sign_each(signers, &Message::whole(messages), options, rng, threads)
+}
+
+/// [`sign`] for messages that were hashed piece by piece, so that the batch holds none of them in memory.
+///
+/// # Errors
+/// As for [`sign`]; [`Error::WrongRound`] and [`Error::WrongSet`] if a digest does not belong to its key's set.
+pub fn sign_digests<R: TryCryptoRng + ?Sized>(
+    signers: Signers<'_>,
+    digests: &[MessageDigest],
+    options: SignOptions,
+    rng: &mut R,
+    threads: Threads<'_>,
+) -> Result<Vec<Result<Signature, Error>>, Error> {
+    sign_each(signers, &Message::hashed(digests), options, rng, threads)
+}
+
+fn sign_each<R: TryCryptoRng + ?Sized>(
+    signers: Signers<'_>,
+    messages: &[Message<'_>],
+    options: SignOptions,
+    rng: &mut R,
+    threads: Threads<'_>,
+) -> Result<Vec<Result<Signature, Error>>, Error> {
     signers.expect_count(messages.len())?;
+    messages.iter().enumerate().try_for_each(|(i, message)| message.expect(signers.params(i)))?;
     let randomizers: Vec<Zeroizing<Vec<u8>>> =
         (0..messages.len()).map(|i| draw_randomizer(signers.params(i), rng)).collect::<Result<_, _>>()?;
     if messages.is_empty() {
@@ -325,8 +356,7 @@ pub fn sign<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
     let lanes = signers.key(0).0.expand().lanes();
     collect(threads, messages.len(), lanes, alike, |start, size| {
         let (randomizers, messages) = (&randomizers[start..start + size], &messages[start..start + size]);
-        let messages: Vec<&[u8]> = messages.iter().map(AsRef::as_ref).collect();
-        signers.sign(start, &messages, randomizers, options)
+        signers.sign(start, messages, randomizers, options)
     })
 }
 
@@ -341,8 +371,31 @@ pub fn verify<M: AsRef<[u8]> + Sync>(
     signatures: &[Signature],
     threads: Threads<'_>,
 ) -> Result<Vec<Result<(), Error>>, Error> {
+    verify_each(verifiers, &Message::whole(messages), signatures, threads)
+}
+
+/// [`verify`] for messages that were hashed piece by piece.
+///
+/// # Errors
+/// As for [`verify`]; [`Error::WrongRound`] and [`Error::WrongSet`] if a digest does not belong to its key's set.
+pub fn verify_digests(
+    verifiers: Verifiers<'_>,
+    digests: &[MessageDigest],
+    signatures: &[Signature],
+    threads: Threads<'_>,
+) -> Result<Vec<Result<(), Error>>, Error> {
+    verify_each(verifiers, &Message::hashed(digests), signatures, threads)
+}
+
+fn verify_each(
+    verifiers: Verifiers<'_>,
+    messages: &[Message<'_>],
+    signatures: &[Signature],
+    threads: Threads<'_>,
+) -> Result<Vec<Result<(), Error>>, Error> {
     verifiers.expect_count(messages.len())?;
     expect_count("signatures", messages.len(), signatures.len())?;
+    messages.iter().enumerate().try_for_each(|(i, message)| message.expect(verifiers.key(i).1))?;
     if messages.is_empty() {
         return Ok(Vec::new());
     }
@@ -353,7 +406,6 @@ pub fn verify<M: AsRef<[u8]> + Sync>(
     let lanes = verifiers.key(0).0.expand().lanes();
     collect(threads, messages.len(), lanes, alike, |start, size| {
         let (signatures, messages) = (&signatures[start..start + size], &messages[start..start + size]);
-        let messages: Vec<&[u8]> = messages.iter().map(AsRef::as_ref).collect();
-        verifiers.verify(start, &messages, signatures)
+        verifiers.verify(start, messages, signatures)
     })
 }

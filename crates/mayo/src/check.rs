@@ -3,6 +3,7 @@
 //! Each gives a [`Row`]. Inputs come from a seeded generator, so that a failure can be had again.
 #![forbid(unsafe_code)]
 
+use crate::digest::{Message, MessageDigest, MessageHasher};
 use crate::error::Error;
 use crate::expanded::{SigningKey, VerifyingKey};
 use crate::hazmat::{self, sign_with_randomizer};
@@ -60,13 +61,24 @@ impl Case {
 /// NIST's response file by its published digest: record 0, or all 100 records.
 #[must_use]
 pub fn known_answers(engine: Engine, params: &Params, depth: Depth) -> Row {
-    let count = if depth == Depth::Full { 100 } else { 1 };
-    let mut row = new_row(if count == 1 { "known answer 0" } else { "known answers" }, engine, params);
+    answers(if depth == Depth::Full { 100 } else { 1 }, "", &engine, engine, params)
+}
+
+/// The same with messages that come in pieces.
+#[must_use]
+pub fn known_answers_in_pieces(engine: Engine, params: &Params, depth: Depth) -> Row {
+    answers(if depth == Depth::Full { 100 } else { 1 }, " in pieces", &Pieces(engine), engine, params)
+}
+
+/// The first `count` known answers by `maker`, whose name ends in `how`.
+fn answers(count: usize, how: &str, maker: &dyn Maker, engine: Engine, params: &Params) -> Row {
+    let what = if count == 1 { "known answer 0" } else { "known answers" };
+    let mut row = new_row(&format!("{what}{how}"), engine, params);
     let Some(digests) = known::digests(params) else {
         row.skip("no known answers are published for this round");
         return row;
     };
-    let Some(records) = known::records(&engine, params, count) else {
+    let Some(records) = known::records(maker, params, count) else {
         row.case(false, || "a record could not be signed, or did not verify".to_owned());
         return row;
     };
@@ -75,6 +87,41 @@ pub fn known_answers(engine: Engine, params: &Params, depth: Depth) -> Row {
     row.case(right, || format!("the digest is {digest}"));
     row.passed *= count;
     row
+}
+
+/// A backend that gets its messages in pieces of odd sizes: some within a block of SHAKE256 (136 bytes), some across several.
+struct Pieces(Engine);
+
+impl Pieces {
+    fn digest(&self, params: &Params, message: &[u8]) -> MessageDigest {
+        let mut hasher = MessageHasher::new(self.0, params);
+        let (mut rest, mut sizes) = (message, [1, 134, 2, 7, 136, 273, 0, 137].into_iter().cycle());
+        while !rest.is_empty() {
+            let (piece, later) = rest.split_at(rest.len().min(sizes.next().unwrap_or(1)));
+            hasher.update(piece);
+            rest = later;
+        }
+        hasher.finish()
+    }
+}
+
+impl Maker for Pieces {
+    fn public_key(&self, params: &Params, seed: &[u8]) -> Vec<u8> {
+        self.0.public_key(params, seed)
+    }
+    fn sign(&self, params: &Params, seed: &[u8], message: &[u8], randomizer: &[u8]) -> Option<Vec<u8>> {
+        let (key, digest) = (SecretKey::from_seed(params, seed).ok()?, self.digest(params, message));
+        let signed = key.randomized(self.0, Message::Hashed(&digest), randomizer, SignOptions::default());
+        signed.ok().map(Signature::into_bytes)
+    }
+    fn verify(&self, params: &Params, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
+        let (Ok(key), Ok(signature)) =
+            (PublicKey::from_bytes(params, public_key), Signature::from_bytes(params, signature))
+        else {
+            return false;
+        };
+        key.verify_digest(self.0, &self.digest(params, message), &signature).is_ok()
+    }
 }
 
 /// Key, signature and verdict against the specification's, on random inputs. The specification runs on the portable
@@ -302,6 +349,7 @@ pub fn strangers(engine: Engine, params: &Params) -> Row {
 /// Every check of one set on one backend, each row as it is done.
 pub fn run(engine: Engine, params: &Params, depth: Depth, each: &mut dyn FnMut(Row)) {
     each(known_answers(engine, params, depth));
+    each(known_answers_in_pieces(engine, params, depth));
     each(agreement(engine, params, depth));
     each(expanded(engine, params, depth));
     each(signature_flips(engine, params, depth));

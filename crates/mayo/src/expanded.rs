@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use getrandom::SysRng;
 use rand_core::TryCryptoRng;
 
+use crate::digest::Message;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer, emit, expect, sign_raw};
 use crate::params::Params;
@@ -104,6 +105,7 @@ impl SigningKey {
         randomizer: &[u8],
         options: SignOptions,
     ) -> Result<Signature, Error> {
+        let message = Message::Whole(message);
         let signature = sign_raw(self.engine, &self.secret, self.source(), message, randomizer)?;
         if !options.verify {
             return Ok(signature);
@@ -177,7 +179,7 @@ impl VerifyingKey {
     /// valid.
     pub fn verify(&self, message: &[u8], signature: &Signature) -> Result<(), Error> {
         expect(self.params(), signature.params())?;
-        if self.holds(message, signature.as_bytes()) { Ok(()) } else { Err(Error::Refused) }
+        if self.holds(Message::Whole(message), signature.as_bytes()) { Ok(()) } else { Err(Error::Refused) }
     }
 
     /// The message in NIST's signed message, if its signature is valid.
@@ -193,7 +195,7 @@ impl VerifyingKey {
         PublicSource::Expanded(&self.0.layout)
     }
 
-    pub(crate) fn holds(&self, message: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn holds(&self, message: Message<'_>, signature: &[u8]) -> bool {
         scheme::verify(self.engine(), self.params(), self.source(), message, signature)
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::backend::{Kernels, SetKernels, portable};
 use crate::check::{self, Depth, Row};
+use crate::digest::Message;
 use crate::error::Error;
 use crate::expanded::SigningKey;
 use crate::hazmat::{sign_deterministic, sign_deterministic_with, sign_with_randomizer};
@@ -66,8 +67,15 @@ fn exhausted_attempts_emit_nothing() {
     // The buffer that the signature would have been in holds neither s nor salt.
     let mut buffer = vec![0xff; params().signature_bytes()];
     let compact = SecretSource::Compact;
-    let signed =
-        scheme::sign(unsolvable(), params(), key.expose_seed(), compact, b"m", &[1; 24], &mut buffer);
+    let signed = scheme::sign(
+        unsolvable(),
+        params(),
+        key.expose_seed(),
+        compact,
+        Message::Whole(b"m"),
+        &[1; 24],
+        &mut buffer,
+    );
     assert_eq!(signed, Err(Error::Exhausted));
     assert!(buffer.iter().all(|&b| b == 0));
 }

@@ -12,6 +12,7 @@ use getrandom::SysRng;
 use rand_core::{CryptoRng, TryCryptoRng};
 use zeroize::Zeroizing;
 
+use crate::digest::{Message, MessageDigest};
 use crate::error::Error;
 use crate::params::Params;
 use crate::scheme::{self, Engine, PublicSource, SecretSource};
@@ -51,7 +52,7 @@ pub struct SignOptions {
     pub verify: bool,
 }
 
-/// The library's own copy of `params`: whatever the caller made up, a key has one of the sets of the tables.
+/// `params` for as long as a key lives: every `Params` is one of the tables'.
 pub(crate) const fn canonical(params: &Params) -> &'static Params {
     Params::of(params.round, params.set)
 }
@@ -86,7 +87,7 @@ pub(crate) fn sign_raw(
     engine: Engine,
     key: &SecretKey,
     source: SecretSource<'_>,
-    message: &[u8],
+    message: Message<'_>,
     randomizer: &[u8],
 ) -> Result<Signature, Error> {
     let params = key.params;
@@ -195,6 +196,22 @@ impl SecretKey {
         self.sign_randomized(engine, message, &randomizer, options)
     }
 
+    /// [`SecretKey::sign_with`] for a message that was hashed piece by piece.
+    ///
+    /// # Errors
+    /// As [`SecretKey::sign_with`]; [`Error::WrongRound`] and [`Error::WrongSet`] if the digest belongs elsewhere.
+    pub fn sign_digest_with<R: TryCryptoRng + ?Sized>(
+        &self,
+        engine: Engine,
+        digest: &MessageDigest,
+        options: SignOptions,
+        rng: &mut R,
+    ) -> Result<Signature, Error> {
+        expect(self.params, digest.params())?;
+        let randomizer = draw_randomizer(self.params, rng)?;
+        self.randomized(engine, Message::Hashed(digest), &randomizer, options)
+    }
+
     /// NIST's signed message: the signature, then the message. Hedged as [`SecretKey::sign`] is.
     ///
     /// # Errors
@@ -207,6 +224,17 @@ impl SecretKey {
         &self,
         engine: Engine,
         message: &[u8],
+        randomizer: &[u8],
+        options: SignOptions,
+    ) -> Result<Signature, Error> {
+        self.randomized(engine, Message::Whole(message), randomizer, options)
+    }
+
+    /// Signs with a given randomizer.
+    pub(crate) fn randomized(
+        &self,
+        engine: Engine,
+        message: Message<'_>,
         randomizer: &[u8],
         options: SignOptions,
     ) -> Result<Signature, Error> {
@@ -286,6 +314,30 @@ impl PublicKey {
     /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature belongs elsewhere; [`Error::Refused`] if it is not
     /// valid.
     pub fn verify(&self, engine: Engine, message: &[u8], signature: &Signature) -> Result<(), Error> {
+        self.judge(engine, Message::Whole(message), signature)
+    }
+
+    /// [`PublicKey::verify`] for a message that was hashed piece by piece.
+    ///
+    /// # Errors
+    /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature or the digest belongs elsewhere; [`Error::Refused`] if
+    /// the signature is not valid.
+    pub fn verify_digest(
+        &self,
+        engine: Engine,
+        digest: &MessageDigest,
+        signature: &Signature,
+    ) -> Result<(), Error> {
+        expect(self.params, digest.params())?;
+        self.judge(engine, Message::Hashed(digest), signature)
+    }
+
+    pub(crate) fn judge(
+        &self,
+        engine: Engine,
+        message: Message<'_>,
+        signature: &Signature,
+    ) -> Result<(), Error> {
         expect(self.params, signature.params)?;
         if self.holds(engine, message, &signature.bytes) { Ok(()) } else { Err(Error::Refused) }
     }
@@ -299,7 +351,7 @@ impl PublicKey {
         self.verify(engine, message, &signature).map(|()| message)
     }
 
-    pub(crate) fn holds(&self, engine: Engine, message: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn holds(&self, engine: Engine, message: Message<'_>, signature: &[u8]) -> bool {
         scheme::verify(engine, self.params, PublicSource::Compact(&self.bytes), message, signature)
     }
 }

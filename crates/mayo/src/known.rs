@@ -13,8 +13,9 @@ use aes::Aes256;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use sha2::{Digest, Sha256};
 
+use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 use crate::params::{Params, Round, Set};
-use crate::scheme::{self, Engine, PublicSource, SecretSource};
+use crate::scheme::Engine;
 
 /// NIST's AES-256-CTR-DRBG as the response files use it: no derivation function, no reseeding.
 #[derive(Debug)]
@@ -153,27 +154,27 @@ pub struct Record {
 
 /// What makes a key and a signature: a backend, the specification, or somebody else's library.
 pub trait Maker {
-    /// The compact public key of a secret seed.
+    /// The compact public key of a secret seed; empty for a seed of a wrong length.
     fn public_key(&self, params: &Params, seed: &[u8]) -> Vec<u8>;
-    /// The signature of a message under a secret seed and a randomizer.
+    /// The signature of a message under a secret seed and a randomizer; `None` if there is none, as for a wrong length.
     fn sign(&self, params: &Params, seed: &[u8], message: &[u8], randomizer: &[u8]) -> Option<Vec<u8>>;
-    /// Whether a signature is valid.
+    /// Whether a signature is valid. One of a wrong length is not, nor is any under a public key of a wrong length.
     fn verify(&self, params: &Params, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool;
 }
 
 impl Maker for Engine {
     fn public_key(&self, params: &Params, seed: &[u8]) -> Vec<u8> {
-        let mut pk = vec![0; params.public_key_bytes()];
-        scheme::keygen(*self, params, seed, &mut pk);
-        pk
+        let key = SecretKey::from_seed(params, seed);
+        key.map_or_else(|_| Vec::new(), |key| key.public_key(*self).as_bytes().to_vec())
     }
     fn sign(&self, params: &Params, seed: &[u8], message: &[u8], randomizer: &[u8]) -> Option<Vec<u8>> {
-        let mut signature = vec![0; params.signature_bytes()];
-        scheme::sign(*self, params, seed, SecretSource::Compact, message, randomizer, &mut signature).ok()?;
-        Some(signature)
+        let key = SecretKey::from_seed(params, seed).ok()?;
+        let signed = key.sign_randomized(*self, message, randomizer, SignOptions::default());
+        signed.ok().map(Signature::into_bytes)
     }
     fn verify(&self, params: &Params, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
-        scheme::verify(*self, params, PublicSource::Compact(public_key), message, signature)
+        let Ok(key) = PublicKey::from_bytes(params, public_key) else { return false };
+        Signature::from_bytes(params, signature).is_ok_and(|s| key.verify(*self, message, &s).is_ok())
     }
 }
 

@@ -7,6 +7,7 @@ pub mod batch;
 pub mod check;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod digest;
 mod documents;
 mod error;
 mod expanded;
@@ -18,6 +19,8 @@ mod keys;
 pub mod known;
 #[cfg(all(any(test, feature = "leaks"), target_os = "linux", target_arch = "x86_64"))]
 pub mod leaks;
+#[cfg(test)]
+mod leftovers;
 pub mod params;
 mod scheme;
 pub mod spec;
@@ -28,6 +31,7 @@ mod sys;
 pub mod typed;
 mod workspace;
 
+pub use digest::{MessageDigest, MessageHasher};
 pub use error::Error;
 pub use expanded::{SigningKey, VerifyingKey};
 pub use keys::{PublicKey, SecretKey, SignOptions, Signature};

@@ -70,31 +70,37 @@ impl fmt::Display for Set {
 pub type Schedule = &'static [(u8, u8)];
 
 /// Everything that tells one parameter set from another. Sizes are in field elements (nibbles) unless they say bytes.
+///
+/// The values are those of the specification's tables, and there are no others: [`Params::of`] finds a set, nothing outside
+/// this file makes one. So a length that was checked against any `Params` is the length that the kernels work with.
+///
+/// ```compile_fail,E0451
+/// # use lanework_mayo::{Params, Round, Set};
+/// let set = Params::of(Round::Three, Set::Mayo1);
+/// let shorter = Params { o: 0, ..*set };
+/// ```
+///
+/// Nor can one be changed:
+///
+/// ```compile_fail,E0616
+/// # use lanework_mayo::{Params, Round, Set};
+/// # fn change(set: &mut Params) {
+/// set.o = 0;
+/// # }
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 pub struct Params {
-    /// The edition.
-    pub round: Round,
-    /// The set.
-    pub set: Set,
-    /// Variables.
-    pub n: usize,
-    /// Equations.
-    pub m: usize,
-    /// Dimension of the oil space.
-    pub o: usize,
-    /// Copies of the oil-vinegar map that are whipped together.
-    pub k: usize,
-    /// The low coefficients of f(z), the constant one first: f(z) = z^m + … + t1 z + t0.
-    /// Only round 1's MAYO-5 reaches z^4.
-    pub tail: [u8; TAIL],
-    /// E_ij = z^l for the l-th pair.
-    pub schedule: Schedule,
-    /// Whether the equations carry the hash-derived linear term of round 3.
-    pub linear_term: bool,
-    /// Bytes of the salt; also of the secret key's seed and of the signer's randomizer.
-    pub salt_bytes: usize,
-    /// Bytes of the message digest.
-    pub digest_bytes: usize,
+    pub(crate) round: Round,
+    pub(crate) set: Set,
+    pub(crate) n: usize,
+    pub(crate) m: usize,
+    pub(crate) o: usize,
+    pub(crate) k: usize,
+    pub(crate) tail: [u8; TAIL],
+    pub(crate) schedule: Schedule,
+    pub(crate) linear_term: bool,
+    pub(crate) salt_bytes: usize,
+    pub(crate) digest_bytes: usize,
 }
 
 /// Low coefficients of f(z) that may differ from zero.
@@ -104,6 +110,73 @@ pub const TAIL: usize = 5;
 pub const SEED_PK_BYTES: usize = 16;
 
 impl Params {
+    /// The edition.
+    #[must_use]
+    #[inline]
+    pub const fn round(&self) -> Round {
+        self.round
+    }
+    /// The set.
+    #[must_use]
+    #[inline]
+    pub const fn set(&self) -> Set {
+        self.set
+    }
+    /// Variables.
+    #[must_use]
+    #[inline]
+    pub const fn n(&self) -> usize {
+        self.n
+    }
+    /// Equations.
+    #[must_use]
+    #[inline]
+    pub const fn m(&self) -> usize {
+        self.m
+    }
+    /// Dimension of the oil space.
+    #[must_use]
+    #[inline]
+    pub const fn o(&self) -> usize {
+        self.o
+    }
+    /// Copies of the oil-vinegar map that are whipped together.
+    #[must_use]
+    #[inline]
+    pub const fn k(&self) -> usize {
+        self.k
+    }
+    /// The low coefficients of f(z), the constant one first: f(z) = z^m + … + t1 z + t0.
+    /// Only round 1's MAYO-5 reaches z^4.
+    #[must_use]
+    #[inline]
+    pub const fn tail(&self) -> [u8; TAIL] {
+        self.tail
+    }
+    /// E_ij = z^l for the l-th pair.
+    #[must_use]
+    #[inline]
+    pub const fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+    /// Whether the equations carry the hash-derived linear term of round 3.
+    #[must_use]
+    #[inline]
+    pub const fn linear_term(&self) -> bool {
+        self.linear_term
+    }
+    /// Bytes of the salt; also of the secret key's seed and of the signer's randomizer.
+    #[must_use]
+    #[inline]
+    pub const fn salt_bytes(&self) -> usize {
+        self.salt_bytes
+    }
+    /// Bytes of the message digest.
+    #[must_use]
+    #[inline]
+    pub const fn digest_bytes(&self) -> usize {
+        self.digest_bytes
+    }
     /// Vinegar variables: n - o.
     #[must_use]
     pub const fn v(&self) -> usize {

@@ -4,7 +4,8 @@
 //! backend can hash them side by side; what it gives is a `Prepared` for each. From there on items go one by one.
 //! The memory that a group works in is wiped once, at its end.
 //!
-//! These functions take and give bytes of lengths that their callers have checked; `keys` puts types and errors around.
+//! These functions take and give bytes of lengths that their callers have checked; `keys` puts types and errors around. A
+//! length that slipped through ends in a panic: nothing is computed from what an earlier operation left in the workspace.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Backend, Cpu, Select, Unavailable};
@@ -12,6 +13,7 @@ use lanework_cpu::{Backend, Cpu, Select, Unavailable};
 use zeroize::Zeroizing;
 
 use crate::backend::{BACKENDS, Expand, Kernels, SLACK, SetKernels};
+use crate::digest::Message;
 use crate::error::Error;
 use crate::field::{pack, unpack};
 use crate::params::{Params, SEED_PK_BYTES};
@@ -130,6 +132,16 @@ fn expand_p(e: Engine, set: &Params, seed_pk: &[u8; SEED_PK_BYTES], public: &mut
     e.expand().aes128_ctr(seed_pk, 0, &mut public.p[..set.p12_bytes()]);
 }
 
+/// P1, P2 and P3 of a compact public key.
+fn expand_key(e: Engine, set: &Params, public_key: &[u8], public: &mut Public<'_>) {
+    let (head, p3) = public_key.split_at(SEED_PK_BYTES);
+    let mut seed_pk = [0; SEED_PK_BYTES];
+    seed_pk.copy_from_slice(head);
+    expand_p(e, set, &seed_pk, public);
+    // All of P3: the workspace still holds that of an earlier key.
+    public.p3[..set.p3_vecs() * set.m_bytes()].copy_from_slice(p3);
+}
+
 /// Bytes of the target t with what lambda is expanded from, where the set has a linear term.
 const fn target_bytes(set: &Params) -> usize {
     set.m_bytes() + if set.linear_term { 32 } else { 0 }
@@ -156,6 +168,7 @@ pub(crate) struct KeygenItem<'a> {
 /// The compact public keys of secret seeds. The seeds are hashed side by side, the rest goes one by one.
 pub(crate) fn keygen_group(e: Engine, set: &Params, items: &mut [KeygenItem<'_>]) {
     let kernels = e.set(set);
+    assert!(items.iter().all(|item| item.seed_sk.len() == set.secret_key_bytes()), "a seed of another set");
     workspace::with(kernels, Holds::KeygenSecrets, |w| {
         let (mut public, secret) = w.parts(kernels, true, items.len());
         let seeds = items.iter().map(|item| item.seed_sk);
@@ -189,7 +202,7 @@ pub(crate) enum SecretSource<'a> {
 pub(crate) struct SignItem<'a> {
     pub(crate) seed_sk: &'a [u8],
     pub(crate) source: SecretSource<'a>,
-    pub(crate) message: &'a [u8],
+    pub(crate) message: Message<'a>,
     pub(crate) randomizer: &'a [u8],
     /// Gets the signature, or zeros if there is none.
     pub(crate) signature: &'a mut [u8],
@@ -210,7 +223,7 @@ fn prepare_signing(e: Engine, set: &Params, items: &mut [SignItem<'_>], prepared
     let compact = both.filter(|(item, _)| matches!(item.source, SecretSource::Compact));
     hash_each(e, compact.map(|(item, p)| (item.seed_sk, &mut p.seed[..seed_hash_bytes(set)])));
     let both = items.iter().zip(&mut *prepared);
-    hash_each(e, both.map(|(item, p)| (item.message, &mut p.line[..set.digest_bytes])));
+    hash_each(e, both.filter_map(|(item, p)| item.message.to_hash(&mut p.line[..set.digest_bytes])));
     let both = items.iter_mut().zip(&*prepared);
     hash_each(e, both.map(|(item, p)| (&p.line[..seeded], salt_of(set, item.signature))));
     for (item, p) in items.iter_mut().zip(&mut *prepared) {
@@ -334,7 +347,7 @@ pub(crate) fn sign(
     set: &Params,
     seed_sk: &[u8],
     source: SecretSource<'_>,
-    message: &[u8],
+    message: Message<'_>,
     randomizer: &[u8],
     signature: &mut [u8],
 ) -> Result<(), Error> {
@@ -355,10 +368,16 @@ pub(crate) enum PublicSource<'a> {
 /// A signature, of the right length, to verify.
 pub(crate) struct VerifyItem<'a> {
     pub(crate) source: PublicSource<'a>,
-    pub(crate) message: &'a [u8],
+    pub(crate) message: Message<'a>,
     pub(crate) signature: &'a [u8],
     /// Gets the verdict.
     pub(crate) valid: bool,
+}
+
+/// The packed s and the salt of a signature.
+fn parts<'a>(set: &Params, signature: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+    assert_eq!(signature.len(), set.signature_bytes(), "a signature of another set");
+    signature.split_at(set.signature_bytes() - set.salt_bytes)
 }
 
 /// Verifies signatures. Hashes side by side, then goes on one by one.
@@ -370,10 +389,10 @@ pub(crate) fn verify_group(e: Engine, set: &Params, items: &mut [VerifyItem<'_>]
         let prepared = core::mem::take(&mut secret.prepared);
         let (d, salted) = (set.digest_bytes, set.digest_bytes + set.salt_bytes);
         for (item, p) in items.iter().zip(&mut *prepared) {
-            p.line[d..salted].copy_from_slice(&item.signature[item.signature.len() - set.salt_bytes..]);
+            p.line[d..salted].copy_from_slice(parts(set, item.signature).1);
         }
         let both = items.iter().zip(&mut *prepared);
-        hash_each(e, both.map(|(item, p)| (item.message, &mut p.line[..d])));
+        hash_each(e, both.filter_map(|(item, p)| item.message.to_hash(&mut p.line[..d])));
         hash_each(e, prepared.iter_mut().map(|p| (&p.line[..salted], &mut p.t[..target_bytes(set)])));
         for (item, prepared) in items.iter_mut().zip(prepared) {
             item.valid = verify_prepared(e, set, item, &prepared.t, &mut public, &mut secret);
@@ -392,15 +411,11 @@ fn verify_prepared(
 ) -> bool {
     let kernels = e.set(set);
     let s = &mut secret.elements.s[..set.k * set.n];
-    unpack(&item.signature[..item.signature.len() - set.salt_bytes], s);
+    unpack(parts(set, item.signature).0, s);
     expand_lambda(e, set, t, public.lambda);
     match item.source {
         PublicSource::Compact(key) => {
-            let (head, p3) = key.split_at(SEED_PK_BYTES);
-            let mut seed_pk = [0; SEED_PK_BYTES];
-            seed_pk.copy_from_slice(head);
-            expand_p(e, set, &seed_pk, public);
-            public.p3[..p3.len()].copy_from_slice(p3);
+            expand_key(e, set, key, public);
             kernels.verify(public.p, public.p3, s, public.lambda, secret.u, secret.scratch);
         }
         PublicSource::Expanded(layout) => {
@@ -418,7 +433,7 @@ pub(crate) fn verify(
     e: Engine,
     set: &Params,
     source: PublicSource<'_>,
-    message: &[u8],
+    message: Message<'_>,
     signature: &[u8],
 ) -> bool {
     let mut item = [VerifyItem { source, message, signature, valid: false }];
@@ -432,11 +447,7 @@ pub(crate) fn expand_public(e: Engine, set: &Params, public_key: &[u8]) -> Vec<B
     let mut layout = vec![Block::ZERO; kernels.public_blocks];
     workspace::with(kernels, Holds::Public, |w| {
         let (mut public, _) = w.parts(kernels, true, 0);
-        let (head, p3) = public_key.split_at(SEED_PK_BYTES);
-        let mut seed_pk = [0; SEED_PK_BYTES];
-        seed_pk.copy_from_slice(head);
-        expand_p(e, set, &seed_pk, &mut public);
-        public.p3[..p3.len()].copy_from_slice(p3);
+        expand_key(e, set, public_key, &mut public);
         kernels.expand_public(public.p, public.p3, &mut layout);
     });
     layout

@@ -200,6 +200,23 @@ thread_local! {
     static WORKSPACE: RefCell<Workspace> = const { RefCell::new(Workspace::new()) };
 }
 
+/// Fills this thread's workspace with a pattern, as if an earlier operation had left it there.
+#[cfg(test)]
+pub(crate) fn poison(pattern: u8) {
+    WORKSPACE.with_borrow_mut(|w| {
+        w.public.iter_mut().chain(&mut w.secret).for_each(|block| block.0.fill(pattern));
+        let e = &mut w.elements;
+        for buffer in [&mut e.o[..], &mut e.vinegar, &mut e.r, &mut e.x, &mut e.s] {
+            buffer.fill(pattern);
+        }
+        for p in &mut w.prepared {
+            for buffer in [&mut p.line[..], &mut p.seed, &mut p.drawn, &mut p.t] {
+                buffer.fill(pattern);
+            }
+        }
+    });
+}
+
 /// Runs `operation` in this thread's workspace and wipes afterwards what it holds.
 pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce(&mut Workspace) -> R) -> R {
     let set = kernels.params;

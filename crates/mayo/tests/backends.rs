@@ -52,6 +52,11 @@ fn all_known_answers() {
 }
 
 #[test]
+fn all_known_answers_from_messages_in_pieces() {
+    all_pass(|e, p| check::known_answers_in_pieces(e, p, Depth::Full));
+}
+
+#[test]
 fn agreement_with_the_specification() {
     all_pass(|e, p| check::agreement(e, p, Depth::Quick));
 }

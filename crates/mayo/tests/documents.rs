@@ -78,10 +78,10 @@ fn a_document_of_one_round_or_set_is_refused_by_the_others() {
         let secret = key(params);
         let (private, public) = (secret.to_pem(engine).unwrap(), secret.public_key(engine).to_pem().unwrap());
         for other in Params::all() {
-            let refusal = if other.round != params.round {
-                Some(Error::WrongRound { expected: other.round, got: params.round })
-            } else if other.set != params.set {
-                Some(Error::WrongSet { expected: other.set, got: params.set })
+            let refusal = if other.round() != params.round() {
+                Some(Error::WrongRound { expected: other.round(), got: params.round() })
+            } else if other.set() != params.set() {
+                Some(Error::WrongSet { expected: other.set(), got: params.set() })
             } else {
                 None
             };

@@ -11,9 +11,9 @@ use lanework_mayo::{Engine, Params, Round, SecretKey, Set, SignOptions, Signatur
 /// The k vectors of a signature, n elements each.
 fn vectors(signature: &Signature) -> Vec<Vec<u8>> {
     let p = signature.params();
-    let mut s = vec![0; p.n * p.k];
-    unpack(&signature.as_bytes()[..(p.n * p.k).div_ceil(2)], &mut s);
-    s.chunks(p.n).map(<[u8]>::to_vec).collect()
+    let mut s = vec![0; p.n() * p.k()];
+    unpack(&signature.as_bytes()[..(p.n() * p.k()).div_ceil(2)], &mut s);
+    s.chunks(p.n()).map(<[u8]>::to_vec).collect()
 }
 
 fn differences(a: &Signature, b: &Signature) -> Vec<Vec<u8>> {
@@ -55,7 +55,7 @@ impl Map {
         Engine::best().expand().aes128_ctr(seed.try_into().unwrap(), 0, &mut stream);
         let vecs = |bytes: &[u8]| -> Vec<Vec<u8>> {
             let unpacked = |chunk: &[u8]| {
-                let mut v = vec![0; p.m];
+                let mut v = vec![0; p.m()];
                 unpack(chunk, &mut v);
                 v
             };
@@ -65,8 +65,8 @@ impl Map {
         let p2 = all.split_off(p.p1_vecs());
         let (mut p1, mut p2, mut p3) = (all.into_iter(), p2.into_iter(), vecs(p3).into_iter());
         let (v, mut entries) = (p.v(), Vec::new());
-        for r in 0..p.n {
-            for c in r..p.n {
+        for r in 0..p.n() {
+            for c in r..p.n() {
                 let from = if c < v {
                     &mut p1
                 } else if r < v {
@@ -81,10 +81,10 @@ impl Map {
     }
 
     fn at(&self, x: &[u8]) -> Vec<u8> {
-        let mut sum = vec![0; self.p.m];
+        let mut sum = vec![0; self.p.m()];
         let mut entries = self.entries.iter();
-        for r in 0..self.p.n {
-            for c in r..self.p.n {
+        for r in 0..self.p.n() {
+            for c in r..self.p.n() {
                 let product = mul(x[r], x[c]);
                 sum.iter_mut().zip(entries.next().unwrap()).for_each(|(s, e)| *s ^= mul(product, *e));
             }
@@ -97,7 +97,7 @@ impl Map {
 fn oil_space(p: &Params, seed: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 16 + p.o_bytes()];
     Engine::best().expand().shake256(&[seed], &mut bytes);
-    let mut o = vec![0; p.v() * p.o];
+    let mut o = vec![0; p.v() * p.o()];
     unpack(&bytes[16..], &mut o);
     o
 }
@@ -110,8 +110,8 @@ fn assert_leaks(p: &'static Params, seed: &[u8], public_key: &[u8], differences:
     other[0] ^= 1;
     assert!(map.at(&other).iter().any(|&x| x != 0));
     let basis = reduce(differences);
-    assert_eq!(basis.len(), p.o, "the differences span the whole oil space and no more");
-    let mut sum = vec![0; p.n];
+    assert_eq!(basis.len(), p.o(), "the differences span the whole oil space and no more");
+    let mut sum = vec![0; p.n()];
     for row in &basis {
         assert!(map.at(row).iter().all(|&x| x == 0), "P vanishes on it");
         sum.iter_mut().zip(row).for_each(|(s, x)| *s ^= x);
@@ -120,8 +120,8 @@ fn assert_leaks(p: &'static Params, seed: &[u8], public_key: &[u8], differences:
     // Row j of the basis is (column of O, unit vector).
     let o = oil_space(p, seed);
     for row in &basis {
-        let column = (0..p.o).find(|&j| row[p.v() + j] == 1).unwrap();
-        assert!((0..p.v()).all(|r| row[r] == o[r * p.o + column]), "the column of O is recovered");
+        let column = (0..p.o()).find(|&j| row[p.v() + j] == 1).unwrap();
+        assert!((0..p.v()).all(|r| row[r] == o[r * p.o() + column]), "the column of O is recovered");
     }
 }
 

@@ -30,7 +30,7 @@ fn peers() -> Vec<Box<dyn SignaturePeer>> {
 /// What the next requests of 24 to 40 bytes give, first the seed, then the randomizer.
 fn drawn(set: &Params, entropy: &[u8; 48]) -> (Vec<u8>, Vec<u8>) {
     let mut drbg = NistDrbg::new(entropy);
-    let (mut seed, mut randomizer) = (vec![0; set.secret_key_bytes()], vec![0; set.salt_bytes]);
+    let (mut seed, mut randomizer) = (vec![0; set.secret_key_bytes()], vec![0; set.salt_bytes()]);
     drbg.fill(&mut seed);
     drbg.fill(&mut randomizer);
     (seed, randomizer)
@@ -39,7 +39,7 @@ fn drawn(set: &Params, entropy: &[u8; 48]) -> (Vec<u8>, Vec<u8>) {
 fn cross(peer: &dyn SignaturePeer) {
     let cpu = Cpu::detect();
     for set in Params::study_only() {
-        let theirs = peer.set(&format!("mayo{}", set.set.number())).expect("all sets are there");
+        let theirs = peer.set(&format!("mayo{}", set.set().number())).expect("all sets are there");
         for salt in 0..4u8 {
             let entropy = [salt; 48];
             let message = vec![salt ^ 0x5c; 33 * usize::from(salt)];

@@ -151,7 +151,7 @@ pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> 
                 )
             );
         } else {
-            println!("{}: {}", file.display(), if valid { "MAC is valid" } else { "MAC REFUSED" });
+            println!("{}: {}", crate::ui::shown(file), if valid { "MAC is valid" } else { "MAC REFUSED" });
         }
         return Ok(Outcome::from_bool(valid));
     }
@@ -172,7 +172,7 @@ pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> 
         if session.json {
             results.push(serde_json::json!({ "file": shown(path), "mac": text }));
         } else {
-            println!("{text}  {}", path.display());
+            println!("{text}  {}", crate::ui::shown(path));
         }
     }
     if session.json {

@@ -32,7 +32,7 @@ fn failure(path: &Path, e: &Error) -> Failure {
         Error::NonceLength { .. } => Failure::input(format!("--iv: {e}")),
         Error::Refused => Failure::refused(format!(
             "{}: refused: not what was wrapped with these keys and this IV; nothing was given out",
-            path.display()
+            crate::ui::shown(path)
         )),
         _ => Failure::file(path, e),
     }

@@ -7,14 +7,14 @@ use getrandom::SysRng;
 use lanework_mayo::cuda::{
     Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys, Options, Release, Tally, check,
 };
-use lanework_mayo::{Engine, Error, Params, PublicKey, SecretKey, Signature};
+use lanework_mayo::{Engine, Error, MessageDigest, Params, PublicKey, SecretKey, Signature};
 use lanework_subjects::mayo::{Operation, path};
 
 use crate::outcome::Failure;
 use crate::tune::{DeviceChoices, DevicePrint, DeviceUse};
 use crate::ui::Session;
 
-/// Files that are held in memory together.
+/// Files that go to the devices together, as digests.
 pub(super) const GROUP: usize = 4096;
 /// One public key in so many is computed on the CPU as well.
 const SPOT_CHECK: usize = 256;
@@ -90,7 +90,7 @@ impl Devices {
     pub(super) fn sign(
         &mut self,
         signers: FleetSigners<'_>,
-        messages: &[Vec<u8>],
+        digests: &[MessageDigest],
     ) -> Result<Vec<Result<Signature, Error>>, Error> {
         match signers {
             FleetSigners::Each(keys) => self.set(keys.first().map(SecretKey::params), Operation::Sign),
@@ -98,14 +98,14 @@ impl Devices {
                 self.set(held.public_keys().first().map(PublicKey::params), Operation::SignExpanded);
             }
         }
-        let made = self.fleet.sign(signers, messages, Release::Verified, &mut SysRng);
+        let made = self.fleet.sign_digests(signers, digests, Release::Verified, &mut SysRng);
         self.keep(made)
     }
 
     pub(super) fn verify(
         &mut self,
         verifiers: FleetVerifiers<'_>,
-        messages: &[Vec<u8>],
+        digests: &[MessageDigest],
         signatures: &[Signature],
     ) -> Result<Vec<Result<(), Error>>, Error> {
         let operation = match verifiers {
@@ -113,7 +113,7 @@ impl Devices {
             FleetVerifiers::One(_) | FleetVerifiers::Of(..) => Operation::VerifyExpanded,
         };
         self.set(signatures.first().map(Signature::params), operation);
-        let made = self.fleet.verify(verifiers, messages, signatures);
+        let made = self.fleet.verify_digests(verifiers, digests, signatures);
         self.keep(made)
     }
 

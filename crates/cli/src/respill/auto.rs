@@ -158,7 +158,7 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
     } else if path != Some(Path::new("-")) {
         print!("{}", told(&found, &homes));
         if let Some(path) = saved {
-            println!("profile: {}", path.display());
+            println!("profile: {}", crate::ui::shown(&path));
         }
     }
     Ok(Outcome::Yes)

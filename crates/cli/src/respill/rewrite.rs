@@ -69,11 +69,11 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
         }
         println!("{object}");
     } else if let Some(certificate) = certificate.filter(|_| !to_stdout) {
-        print!("{}: {certificate}", path.display());
+        print!("{}: {certificate}", crate::ui::shown(path));
     } else if !to_stdout {
         println!(
             "{}: {} slots moved, {} instructions changed; not proved by that: `lanework respill validate` does",
-            path.display(),
+            crate::ui::shown(path),
             plan.homes.len(),
             made.changed.len()
         );
@@ -92,7 +92,7 @@ fn stays(session: &Session, source: &Source, path: &Path, force: bool) -> Result
     if session.json {
         println!("{}", report(source, &Plan::default(), 0));
     } else if path != Path::new("-") {
-        println!("{}: all values stay on the stack, as the profile says", path.display());
+        println!("{}: all values stay on the stack, as the profile says", crate::ui::shown(path));
     }
     Ok(Outcome::Yes)
 }
@@ -210,7 +210,7 @@ fn proved(
         object["taken_back"] = dropped.collect::<Vec<_>>().into();
         println!("{object}");
     } else if !to_stdout {
-        print!("{}: {}", path.display(), settled.certificate);
+        print!("{}: {}", crate::ui::shown(path), settled.certificate);
         if !settled.dropped.is_empty() {
             println!("{} slots had to stay: something speaks against moving them", settled.dropped.len());
         }

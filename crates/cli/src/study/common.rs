@@ -61,7 +61,7 @@ pub(super) fn answer<T: DeserializeOwned>(program: &Program) -> Result<T, String
         .args(&program.args)
         .stdin(Stdio::null())
         .output()
-        .map_err(|e| format!("{}: {e}", program.program.display()))?;
+        .map_err(|e| format!("{}: {e}", crate::ui::shown(&program.program)))?;
     if !out.status.success() {
         let why = String::from_utf8_lossy(&out.stderr);
         return Err(format!("{}: {}: {}", program.name, out.status, why.trim()));

@@ -118,7 +118,7 @@ fn malformed(e: &VerifyError) -> Failure {
 
 fn asked(kernels: &'static Kernels, args: &VerifyArgs) -> Result<Asked, Failure> {
     let (written, name) = match &args.file {
-        Some(path) => (read(path)?, path.display().to_string()),
+        Some(path) => (read(path)?, crate::ui::shown(path)),
         None => (Written::default(), String::new()),
     };
     let from_file = |text: &Option<String>, what: &str| match text {

@@ -165,7 +165,7 @@ impl<'a> Work<'a> {
             (ProverError::Cancelled { after }, Some(signal)) => {
                 let kept = match &self.args.checkpoint {
                     Some(path) => {
-                        format!("{} keeps them; the same command goes on from there", path.display())
+                        format!("{} keeps them; the same command goes on from there", crate::ui::shown(path))
                     }
                     None => "they are lost; --checkpoint FILE would keep them".to_owned(),
                 };

@@ -8,7 +8,7 @@
 use zeroize::Zeroize;
 
 /// Bytes of a SHAKE256 block.
-const RATE: usize = 136;
+pub(crate) const RATE: usize = 136;
 
 /// The constants of iota (FIPS 202, section 3.2.5).
 pub(crate) const ROUND_CONSTANTS: [u64; 24] = round_constants();
@@ -139,6 +139,20 @@ pub(crate) fn sponge(parts: &[&[u8]], out: &mut [u8], mut permute: impl FnMut(&m
         }
     }
     state.zeroize();
+}
+
+/// Absorbs whole blocks into a state, with the permutation behind each. Wipes nothing: the state is the caller's.
+///
+/// # Panics
+/// If `blocks` is not whole blocks.
+#[inline(always)]
+pub(crate) fn absorb_blocks(state: &mut [u64; 25], blocks: &[u8], mut permute: impl FnMut(&mut [u64; 25])) {
+    let (blocks, rest) = blocks.as_chunks::<RATE>();
+    assert!(rest.is_empty(), "not whole blocks");
+    for block in blocks {
+        absorb(block, 0, |i, word| state[i] ^= word);
+        permute(state);
+    }
 }
 
 /// Calls `add(i, word)` for the words that `bytes`, laid down from byte `position` of the state on, add to its word `i`.

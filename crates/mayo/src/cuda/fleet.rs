@@ -11,6 +11,7 @@ use super::{
     Gpu, GpuSigners, GpuSigningKeys, GpuVerifiers, GpuVerifyingKeys, Options, Release, Tally, one_set,
 };
 use crate::batch::expect_count;
+use crate::digest::{Message, MessageDigest};
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, Signature, draw_randomizer, expect};
 use crate::params::Params;
@@ -236,6 +237,30 @@ impl Fleet {
         release: Release,
         rng: &mut R,
     ) -> Result<(Vec<Result<Signature, Error>>, Vec<Tally>), Error> {
+        self.sign_each(signers, &Message::whole(messages), release, rng)
+    }
+
+    /// [`Fleet::sign`] for messages that were hashed piece by piece.
+    ///
+    /// # Errors
+    /// As for [`Fleet::sign`]; [`Error::WrongRound`] and [`Error::WrongSet`] if a digest belongs elsewhere.
+    pub fn sign_digests<R: TryCryptoRng + ?Sized>(
+        &self,
+        signers: FleetSigners<'_>,
+        digests: &[MessageDigest],
+        release: Release,
+        rng: &mut R,
+    ) -> Result<(Vec<Result<Signature, Error>>, Vec<Tally>), Error> {
+        self.sign_each(signers, &Message::hashed(digests), release, rng)
+    }
+
+    fn sign_each<R: TryCryptoRng + ?Sized>(
+        &self,
+        signers: FleetSigners<'_>,
+        messages: &[Message<'_>],
+        release: Release,
+        rng: &mut R,
+    ) -> Result<(Vec<Result<Signature, Error>>, Vec<Tally>), Error> {
         let params = match signers {
             FleetSigners::Each(keys) => {
                 expect_count("keys", messages.len(), keys.len())?;
@@ -250,6 +275,7 @@ impl Fleet {
         let Some(params) = params.filter(|_| !messages.is_empty()) else {
             return Ok((Vec::new(), vec![Tally::default(); self.gpus.len()]));
         };
+        messages.iter().try_for_each(|message| message.expect(params))?;
         let randomizers: Vec<Zeroizing<Vec<u8>>> =
             messages.iter().map(|_| draw_randomizer(params, rng)).collect::<Result<_, _>>()?;
         self.spread(messages.len(), |gpu, n, range, cpu| {
@@ -277,6 +303,28 @@ impl Fleet {
         messages: &[M],
         signatures: &[Signature],
     ) -> Result<(Vec<Result<(), Error>>, Vec<Tally>), Error> {
+        self.verify_each(verifiers, &Message::whole(messages), signatures)
+    }
+
+    /// [`Fleet::verify`] for messages that were hashed piece by piece.
+    ///
+    /// # Errors
+    /// As for [`Fleet::verify`]; [`Error::WrongRound`] and [`Error::WrongSet`] if a digest belongs elsewhere.
+    pub fn verify_digests(
+        &self,
+        verifiers: FleetVerifiers<'_>,
+        digests: &[MessageDigest],
+        signatures: &[Signature],
+    ) -> Result<(Vec<Result<(), Error>>, Vec<Tally>), Error> {
+        self.verify_each(verifiers, &Message::hashed(digests), signatures)
+    }
+
+    fn verify_each(
+        &self,
+        verifiers: FleetVerifiers<'_>,
+        messages: &[Message<'_>],
+        signatures: &[Signature],
+    ) -> Result<(Vec<Result<(), Error>>, Vec<Tally>), Error> {
         expect_count("signatures", messages.len(), signatures.len())?;
         let params = match verifiers {
             FleetVerifiers::Each(keys) => {
@@ -292,6 +340,7 @@ impl Fleet {
         let Some(params) = params.filter(|_| !messages.is_empty()) else {
             return Ok((Vec::new(), vec![Tally::default(); self.gpus.len()]));
         };
+        messages.iter().try_for_each(|message| message.expect(params))?;
         signatures.iter().try_for_each(|s| expect(params, s.params()))?;
         self.spread(messages.len(), |gpu, n, range, cpu| {
             let verifiers = match verifiers {

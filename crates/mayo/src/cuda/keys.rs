@@ -12,6 +12,7 @@ use super::{Expand, Gpu, GpuSigners, GpuVerifiers, Multiply, Release, Tally, one
 use crate::backend::cuda::fuse::Plan;
 use crate::backend::cuda::lane::{Expanded, Job, Kernels, Lane};
 use crate::backend::cuda::shape;
+use crate::digest::Message;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions};
 use crate::params::Params;
@@ -226,12 +227,13 @@ impl Gpu {
             return Err(format!("the self-test's public keys of {} differ from the CPU's", params.name()));
         }
         for signers in [GpuSigners::Each(&keys), GpuSigners::Of(&held, &[0, 1])] {
-            let (messages, randomizers, release) = (&messages, &randomizers, Release::Verified);
+            let (messages, randomizers, release) =
+                (&Message::whole(&messages), &randomizers, Release::Verified);
             let work = Signing { device, cpu, params, signers, messages, randomizers, release };
             let made = self.alone(kernels, expand, &work)?;
             for (i, made) in made.into_iter().enumerate() {
                 let options = SignOptions::default();
-                let expected = keys[i].sign_randomized(cpu, messages[i], &randomizers[i], options);
+                let expected = keys[i].randomized(cpu, messages[i], &randomizers[i], options);
                 if made != Some(expected) {
                     return Err(format!(
                         "the self-test's signatures of {} differ from the CPU's",
@@ -248,7 +250,7 @@ impl Gpu {
         let mut spoilt = signatures[1].clone().into_bytes();
         spoilt[0] ^= 1;
         signatures[1] = crate::keys::Signature::made(params, spoilt);
-        let (messages, signatures) = (&messages, &signatures);
+        let (messages, signatures) = (&Message::whole(&messages), &signatures);
         let work = Verifying { cpu, params, verifiers: GpuVerifiers::Each(&public), messages, signatures };
         if self.alone(kernels, expand, &work)? != [Some(Ok(())), Some(Err(Error::Refused))] {
             return Err(format!("the self-test's verdicts of {} differ from the CPU's", params.name()));

@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 use super::work::Verifying;
 use super::{Expand, Gpu, GpuVerifiers, GpuVerifyingKeys};
 use crate::backend::cuda::lane::Kernels;
+use crate::digest::Message;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 
@@ -75,7 +76,13 @@ impl Gpu {
                 let mut given = signatures.clone();
                 given[spoilt] = Signature::made(params, bytes);
                 let verifiers = GpuVerifiers::Of(&held, &which);
-                let work = Verifying { cpu, params, verifiers, messages: &messages, signatures: &given };
+                let work = Verifying {
+                    cpu,
+                    params,
+                    verifiers,
+                    messages: &Message::whole(&messages),
+                    signatures: &given,
+                };
                 let expected = [0, 1].map(|i| Some(if i == spoilt { Err(Error::Refused) } else { Ok(()) }));
                 if self.alone(kernels, Expand::Alone, &work)? != expected {
                     return Err(format!(

@@ -16,6 +16,7 @@ use super::{Release, one_set};
 use crate::backend::cuda::THREAD;
 use crate::backend::cuda::threads::{Strings, bytes, run};
 use crate::batch::expect_count;
+use crate::digest::Message;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, Signature, draw_randomizer, expect};
 use crate::params::Params;
@@ -255,7 +256,8 @@ impl GpuThreads {
             if flags[i] != 1 {
                 return Err(Error::Exhausted);
             }
-            let held = || keys[i].public_key(self.cpu).holds(self.cpu, messages[i].as_ref(), bytes);
+            let message = Message::Whole(messages[i].as_ref());
+            let held = || keys[i].public_key(self.cpu).holds(self.cpu, message, bytes);
             if release == Release::Verified && !held() {
                 return Err(Error::Fault);
             }

@@ -12,6 +12,7 @@ use super::keys::{GpuSigningKeys, GpuVerifyingKeys};
 use super::{Gpu, Release, Tally, one_set};
 use crate::backend::cuda::lane::{Expanded, Job, Lane};
 use crate::batch::expect_count;
+use crate::digest::Message;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer, expect};
 use crate::params::Params;
@@ -44,9 +45,10 @@ fn pack<'a>(to: &mut [u8], each: usize, from: impl Iterator<Item = &'a [u8]>) {
     to.chunks_exact_mut(each).zip(from).for_each(|(to, from)| to.copy_from_slice(from));
 }
 
-fn digests<M: AsRef<[u8]>>(cpu: Engine, params: &Params, messages: &[M], to: &mut [u8]) {
+/// Digests, of messages that are not hashed yet; on the CPU.
+fn digests(cpu: Engine, params: &Params, messages: &[Message<'_>], to: &mut [u8]) {
     let to = to.chunks_exact_mut(params.digest_bytes);
-    scheme::hash_each(cpu, messages.iter().map(AsRef::as_ref).zip(to));
+    scheme::hash_each(cpu, messages.iter().zip(to).filter_map(|(message, to)| message.to_hash(to)));
 }
 
 pub(super) struct Keygen<'a> {
@@ -93,17 +95,17 @@ impl Work for Keygen<'_> {
     }
 }
 
-pub(super) struct Signing<'a, M> {
+pub(super) struct Signing<'a> {
     pub(super) device: &'a Device,
     pub(super) cpu: Engine,
     pub(super) params: &'static Params,
     pub(super) signers: GpuSigners<'a>,
-    pub(super) messages: &'a [M],
+    pub(super) messages: &'a [Message<'a>],
     pub(super) randomizers: &'a [Zeroizing<Vec<u8>>],
     pub(super) release: Release,
 }
 
-impl<M> Signing<'_, M> {
+impl Signing<'_> {
     fn key(&self, i: usize) -> &SecretKey {
         match self.signers {
             GpuSigners::Each(keys) => &keys[i],
@@ -120,7 +122,7 @@ impl<M> Signing<'_, M> {
     }
 }
 
-impl<M: AsRef<[u8]> + Sync> Work for Signing<'_, M> {
+impl Work for Signing<'_> {
     type Output = Result<Signature, Error>;
 
     fn job(&self) -> Job {
@@ -166,7 +168,7 @@ impl<M: AsRef<[u8]> + Sync> Work for Signing<'_, M> {
 
     fn on_cpu(&self, i: usize) -> Result<Signature, Error> {
         let options = SignOptions { verify: self.release == Release::Verified };
-        self.key(i).sign_randomized(self.cpu, self.messages[i].as_ref(), &self.randomizers[i], options)
+        self.key(i).randomized(self.cpu, self.messages[i], &self.randomizers[i], options)
     }
 }
 
@@ -175,15 +177,15 @@ fn number(to: &mut [u32], which: &[usize]) {
     to.iter_mut().zip(which).for_each(|(to, &from)| *to = from as u32);
 }
 
-pub(super) struct Verifying<'a, M> {
+pub(super) struct Verifying<'a> {
     pub(super) cpu: Engine,
     pub(super) params: &'static Params,
     pub(super) verifiers: GpuVerifiers<'a>,
-    pub(super) messages: &'a [M],
+    pub(super) messages: &'a [Message<'a>],
     pub(super) signatures: &'a [Signature],
 }
 
-impl<M> Verifying<'_, M> {
+impl Verifying<'_> {
     fn key(&self, i: usize) -> &PublicKey {
         match self.verifiers {
             GpuVerifiers::Each(keys) => &keys[i],
@@ -200,7 +202,7 @@ impl<M> Verifying<'_, M> {
     }
 }
 
-impl<M: AsRef<[u8]> + Sync> Work for Verifying<'_, M> {
+impl Work for Verifying<'_> {
     type Output = Result<(), Error>;
 
     fn job(&self) -> Job {
@@ -234,7 +236,7 @@ impl<M: AsRef<[u8]> + Sync> Work for Verifying<'_, M> {
     }
 
     fn on_cpu(&self, i: usize) -> Result<(), Error> {
-        self.key(i).verify(self.cpu, self.messages[i].as_ref(), &self.signatures[i])
+        self.key(i).judge(self.cpu, self.messages[i], &self.signatures[i])
     }
 }
 
@@ -292,6 +294,7 @@ impl Gpu {
         randomizers: &[Zeroizing<Vec<u8>>],
         release: Release,
     ) -> Result<(Vec<Result<Signature, Error>>, Tally), Error> {
+        let messages = &Message::whole(messages);
         let work =
             Signing { device: &self.device, cpu: self.cpu, params, signers, messages, randomizers, release };
         self.run(params, messages.len(), &work)
@@ -324,6 +327,7 @@ impl Gpu {
             return Ok((Vec::new(), Tally::default()));
         };
         signatures.iter().try_for_each(|s| expect(params, s.params()))?;
+        let messages = &Message::whole(messages);
         let work = Verifying { cpu: self.cpu, params, verifiers, messages, signatures };
         self.run(params, messages.len(), &work)
     }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::backend::{SLACK, SetKernels};
+use crate::digest::Message;
 use crate::params::{Params, SEED_PK_BYTES};
 use crate::scheme::{self, Engine, PublicSource, SecretSource};
 use crate::sys::{Block, bytes, bytes_mut};
@@ -152,12 +153,12 @@ impl Bench {
                 let randomizer = [0x33; 64];
                 let randomizer = &randomizer[..set.salt_bytes];
                 let source = SecretSource::Compact;
-                scheme::sign(e, set, &self.seed, source, &self.message, randomizer, &mut self.signature)
-                    .is_ok()
+                let message = Message::Whole(&self.message);
+                scheme::sign(e, set, &self.seed, source, message, randomizer, &mut self.signature).is_ok()
             }
             Operation::Verify => {
                 let source = PublicSource::Compact(&self.public_key);
-                scheme::verify(e, set, source, &self.message, &self.signature)
+                scheme::verify(e, set, source, Message::Whole(&self.message), &self.signature)
             }
         }
     }

@@ -59,10 +59,10 @@ impl Subject {
     fn new(engine: Engine, params: &Params, deterministic: bool) -> Subject {
         let seed: Vec<u8> = (0..params.secret_key_bytes()).map(|i| (i * 151 + 77) as u8).collect();
         let secret = SecretKey::from_seed(params, &seed).unwrap();
-        let randomizer = vec![if deterministic { 0 } else { 0x42 }; params.salt_bytes];
+        let randomizer = vec![if deterministic { 0 } else { 0x42 }; params.salt_bytes()];
         let options = SignOptions::default();
         let signature = sign_with_randomizer(&(engine, &secret), MESSAGE, &randomizer, options).unwrap();
-        let salt = &signature.as_bytes()[params.signature_bytes() - params.salt_bytes..];
+        let salt = &signature.as_bytes()[params.signature_bytes() - params.salt_bytes()..];
         let needles = needles(engine, params, &seed, MESSAGE, salt);
         Subject { engine, public: secret.public_key(engine), secret, randomizer, signature, needles }
     }
@@ -189,8 +189,8 @@ fn secrets(s: &Subject) -> Vec<(&'static str, Vec<u8>)> {
     };
     let elements = |packed: &[u8]| -> Vec<u8> { packed.iter().flat_map(|b| [b & 15, b >> 4]).collect() };
     let o = shake(&[seed], 16 + p.o_bytes()).split_off(16);
-    let digest = shake(&[MESSAGE], p.digest_bytes);
-    let salt = &s.signature.as_bytes()[p.signature_bytes() - p.salt_bytes..];
+    let digest = shake(&[MESSAGE], p.digest_bytes());
+    let salt = &s.signature.as_bytes()[p.signature_bytes() - p.salt_bytes()..];
     let vinegar = shake(&[&digest, salt, seed, &[0]], p.v_bytes());
     vec![
         ("the seed", seed[5..13].to_vec()),

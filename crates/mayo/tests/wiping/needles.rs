@@ -20,14 +20,14 @@ pub(crate) fn needles(engine: Engine, p: &Params, seed: &[u8], message: &[u8], s
     let o = shake(&[seed], 16 + p.o_bytes()).split_off(16);
     let mut secrets = vec![
         ("the seed", seed.to_vec(), 8),
-        ("O as elements", elements(&o, p.v() * p.o), 16),
+        ("O as elements", elements(&o, p.v() * p.o()), 16),
         ("O packed", o, 16),
     ];
-    let digest = shake(&[message], p.digest_bytes);
+    let digest = shake(&[message], p.digest_bytes());
     // A restart draws the vinegar anew; nobody needs a fifth.
     for attempt in 0..4 {
-        let drawn = shake(&[&digest, salt, seed, &[attempt]], p.k * p.v_bytes() + p.r_bytes());
-        for vinegar in drawn[..p.k * p.v_bytes()].chunks(p.v_bytes()) {
+        let drawn = shake(&[&digest, salt, seed, &[attempt]], p.k() * p.v_bytes() + p.r_bytes());
+        for vinegar in drawn[..p.k() * p.v_bytes()].chunks(p.v_bytes()) {
             secrets.push(("vinegar packed", vinegar.to_vec(), 16));
             secrets.push(("vinegar as elements", elements(vinegar, p.v()), 16));
         }

@@ -15,7 +15,7 @@ const AES: f64 = 8.0;
 
 /// Multiplications of an m-vector by a constant, and whether P1 and P2 are expanded on the way.
 fn counts(p: &Params, operation: &str) -> Option<(usize, bool)> {
-    let (n, o, k, v) = (p.n, p.o, p.k, p.v());
+    let (n, o, k, v) = (p.n(), p.o(), p.k(), p.v());
     let triangle = |n: usize| n * (n + 1) / 2;
     Some(match operation {
         "keygen" => (triangle(v) * o + v * o * o, true),
@@ -39,7 +39,7 @@ fn cycles(p: &Params, operation: &str, backend: &str, ports: &Ports) -> Option<f
         "avx512" => (256.0, 4.0, ports.shuffle512),
         _ => return None,
     };
-    let multiplying = (products * p.m) as f64 / elements / rate;
+    let multiplying = (products * p.m()) as f64 / elements / rate;
     let aes = if expanded { p.p12_bytes() as f64 / 16.0 * AES / blocks / rate } else { 0.0 };
     Some(multiplying.max(aes)).filter(|c| *c > 0.0)
 }
@@ -74,7 +74,7 @@ mod tests {
             for (set, ticks) in sets.into_iter().zip(ticks) {
                 let p = Params::of(Round::Two, set);
                 let (products, _) = counts(p, operation).expect("counted");
-                let ours = (products * p.m) as f64 / 256.0 / 1.42 / 1000.0;
+                let ours = (products * p.m()) as f64 / 256.0 / 1.42 / 1000.0;
                 assert!((ours / ticks - 1.0).abs() < 0.02, "{set} {operation}: {ours} against {ticks}");
             }
         }

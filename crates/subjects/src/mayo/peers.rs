@@ -15,11 +15,11 @@ use crate::Context;
 
 /// The name that peers give a parameter set.
 fn set_name(params: &Params) -> String {
-    format!("mayo{}", params.set.number())
+    format!("mayo{}", params.set().number())
 }
 
 fn round_name(params: &Params) -> String {
-    format!("round{}", params.round.number())
+    format!("round{}", params.round().number())
 }
 
 /// Compilers and flags of every peer that is there, for the machine card.
@@ -75,7 +75,7 @@ impl Ready {
         let set = peer
             .set(&set_name(params))
             .cloned()
-            .ok_or_else(|| Unavailable::because(format!("{name} has no {}", params.set)))?;
+            .ok_or_else(|| Unavailable::because(format!("{name} has no {}", params.set())))?;
         let (mut public, mut secret) = (vec![0; set.public_key], vec![0; set.secret_key]);
         seed_random(1);
         peer.keypair(set.id, &mut public, &mut secret).map_err(failed)?;
@@ -193,7 +193,7 @@ fn both_ways(ready: &Ready, params: &'static Params) -> Vec<(&'static str, bool)
     ));
     let damaged = theirs.as_ref().and_then(|s| {
         let mut bytes = s.as_bytes().to_vec();
-        bytes[params.n / 2] ^= 1;
+        bytes[params.n() / 2] ^= 1;
         Signature::from_bytes(params, &bytes).ok()
     });
     cases.push((
@@ -215,7 +215,7 @@ fn both_ways(ready: &Ready, params: &'static Params) -> Vec<(&'static str, bool)
         "our signature with a flipped bit is accepted there",
         ours.is_ok_and(|s| {
             let mut bytes = s.into_bytes();
-            bytes[params.n / 2] ^= 1;
+            bytes[params.n() / 2] ^= 1;
             they_say(&bytes) == Ok(false)
         }),
     ));

@@ -68,7 +68,7 @@ fn sources() -> Result<PathBuf, Why> {
 /// Where builds are kept: as asked for, else below cargo's own target folder, which repositories ignore.
 pub(super) fn folder(asked: Option<&Path>) -> Result<PathBuf, Why> {
     if let Some(folder) = asked {
-        return std::path::absolute(folder).map_err(|e| format!("{}: {e}", folder.display()));
+        return std::path::absolute(folder).map_err(|e| format!("{}: {e}", crate::ui::shown(folder)));
     }
     let root = sources()?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
@@ -190,7 +190,7 @@ impl Tree {
         }
         let tool = self.profdata()?;
         let folder = self.target.join("profiles").join(&flags.name);
-        fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", crate::ui::shown(&folder)))?;
         let instrumented = self.cargo(flags, &format!("{profile}-train"), &Profile::Made(&folder))?;
         // Cargo looks at flags and not into the files that they name: another profile needs another name.
         let stamp = fs::metadata(&instrumented)
@@ -235,7 +235,7 @@ fn train(
     tool: &Path,
     merged: &Path,
 ) -> Result<(), Why> {
-    let io = |e: std::io::Error| format!("{}: {e}", folder.display());
+    let io = |e: std::io::Error| format!("{}: {e}", crate::ui::shown(folder));
     let counted = || -> Result<Vec<PathBuf>, Why> {
         let files = fs::read_dir(folder).map_err(io)?.filter_map(|f| Some(f.ok()?.path()));
         Ok(files.filter(|p| p.extension().is_some_and(|e| e == "profraw")).collect())
@@ -266,7 +266,7 @@ fn train(
         .arg(merged)
         .args(&files)
         .output()
-        .map_err(|e| format!("{}: {e}", tool.display()))?;
+        .map_err(|e| format!("{}: {e}", crate::ui::shown(tool)))?;
     if out.status.success() {
         return Ok(());
     }

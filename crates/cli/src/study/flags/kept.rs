@@ -31,7 +31,7 @@ pub(super) fn keep(folder: &Path, name: &str, made: &Path) -> Result<PathBuf, Wh
     let copied = fs::create_dir_all(folder.join("bin"))
         .and_then(|()| fs::copy(made, &half))
         .and_then(|_| fs::rename(&half, &kept));
-    copied.map(|()| kept.clone()).map_err(|e| format!("{}: {e}", kept.display()))
+    copied.map(|()| kept.clone()).map_err(|e| format!("{}: {e}", crate::ui::shown(&kept)))
 }
 
 /// An executable that was kept.
@@ -54,10 +54,11 @@ pub(super) fn of_itself(program: &Path) -> Result<Build, Why> {
         .args(["--json", "doctor"])
         .stdin(Stdio::null())
         .output()
-        .map_err(|e| format!("{} cannot be run: {e}", program.display()))?;
+        .map_err(|e| format!("{} cannot be run: {e}", crate::ui::shown(program)))?;
     // A forced backend that is not here is for the races to refuse; the object is printed all the same.
-    let said: Doctor = serde_json::from_slice(&out.stdout)
-        .map_err(|e| format!("{} does not say how it was built: {}: {e}", program.display(), out.status))?;
+    let said: Doctor = serde_json::from_slice(&out.stdout).map_err(|e| {
+        format!("{} does not say how it was built: {}: {e}", crate::ui::shown(program), out.status)
+    })?;
     Ok(said.machine.build)
 }
 

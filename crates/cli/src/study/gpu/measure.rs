@@ -141,7 +141,7 @@ pub(super) fn measure(session: &Session, name: &str, plan: &Plan, full: bool) ->
     let device = if emulated { "emulated" } else { "cuda" };
     let mut checks = Vec::new();
     if missing.is_none() {
-        let round2 = Params::all().filter(|p| p.round == Round::Two && !emulated);
+        let round2 = Params::all().filter(|p| p.round() == Round::Two && !emulated);
         let sets: Vec<&'static Params> = params.iter().copied().chain(round2).collect();
         checks = device::check(&session.context, &sets, engine, !emulated);
         checks.extend(sanitizer::check(&session, &sweep.sanitized().map_err(Failure::input)?, emulated)?);

@@ -103,7 +103,7 @@ impl Sweep {
     pub(super) fn params(&self) -> Result<Vec<&'static Params>, String> {
         let of = |name: &String| {
             Params::all()
-                .find(|p| p.round == Round::DEFAULT && p.path().ends_with(&format!("/{name}")))
+                .find(|p| p.round() == Round::DEFAULT && p.path().ends_with(&format!("/{name}")))
                 .ok_or_else(|| format!("there is no set '{name}'"))
         };
         self.sets.iter().map(of).collect()

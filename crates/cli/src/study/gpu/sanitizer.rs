@@ -75,7 +75,7 @@ pub(super) fn check(session: &Session, sets: &[&Params], emulated: bool) -> Resu
                     let kept: String = words.chars().take(WORDS).collect();
                     format!("it ended with {}: {}", output.status, kept.trim())
                 }
-                Err(e) => format!("{}: {e}", program.display()),
+                Err(e) => format!("{}: {e}", crate::ui::shown(&program)),
             };
             let clean = why.is_empty();
             rows.push(GateRow {

@@ -98,7 +98,7 @@ fn fold(sum: u64, bytes: &[u8]) -> u64 {
 /// Key generation, signing and verification of item number `item`: the checksum, and whether the signature is valid.
 fn one(engine: Engine, set: &Params, item: usize) -> (u64, bool) {
     let seed = &filled::<40>(item, 1)[..set.secret_key_bytes()];
-    let randomizer = &filled::<40>(item, 2)[..set.salt_bytes];
+    let randomizer = &filled::<40>(item, 2)[..set.salt_bytes()];
     let message = filled::<32>(item, 3);
     let public_key = engine.public_key(set, seed);
     let Some(signature) = engine.sign(set, seed, &message, randomizer) else { return (0, false) };

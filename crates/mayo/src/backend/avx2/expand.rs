@@ -20,7 +20,7 @@
 //! frame of `shake256` itself are out of reach.
 
 use crate::backend::aesni;
-use crate::backend::sponge::{ROUND_CONSTANTS, keccak_round, sponge, sponges, wipe_stack};
+use crate::backend::sponge::{ROUND_CONSTANTS, absorb_blocks, keccak_round, sponge, sponges, wipe_stack};
 use core::arch::asm;
 use core::arch::x86_64::*;
 
@@ -45,6 +45,14 @@ pub(crate) fn aes128_ctr_xor(key: &[u8; 16], nonce: &[u8; 16], out: &mut [u8]) {
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(crate) fn shake256(parts: &[&[u8]], out: &mut [u8]) {
     sponge(parts, out, |state| keccak_f1600(state));
+    wipe();
+}
+
+/// Absorbs whole blocks into a state that SHAKE256 goes on with. Constant time but for the length; wipes as [`shake256`] does,
+/// but for the state.
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+pub(crate) fn shake256_absorb(state: &mut [u64; 25], blocks: &[u8]) {
+    absorb_blocks(state, blocks, |state| keccak_f1600(state));
     wipe();
 }
 

@@ -16,11 +16,12 @@
 //!
 //! Source: FIPS 197, SP 800-38A, FIPS 202. Leak class: AES inputs are public; SHAKE256's are secret; both are constant time
 //! in everything but lengths. State, the stack below the permutation, all 32 vector registers and the general
-//! registers that a function need not preserve are wiped before `shake256` and `shake256_xn` return.
+//! registers that a function need not preserve are wiped before `shake256`, `shake256_absorb` and `shake256_xn` return; `shake256_absorb` keeps its
+//! state, which is the caller's.
 
 use crate::backend::aesni::counter_mode;
 use crate::backend::avx2::expand::{keccak_f1600, keccak_lanes, wipe_general_registers};
-use crate::backend::sponge::{sponge, sponges, wipe_stack};
+use crate::backend::sponge::{absorb_blocks, sponge, sponges, wipe_stack};
 use core::arch::asm;
 use core::arch::x86_64::*;
 
@@ -47,6 +48,14 @@ counter_mode! {
 #[target_feature(enable = "avx512f,avx512vl,bmi1,bmi2")]
 pub(crate) fn shake256(parts: &[&[u8]], out: &mut [u8]) {
     sponge(parts, out, |state| keccak_f1600(state));
+    wipe();
+}
+
+/// Absorbs whole blocks into a state that SHAKE256 goes on with. Constant time but for the length; wipes as [`shake256`] does,
+/// but for the state.
+#[target_feature(enable = "avx512f,avx512vl,bmi1,bmi2")]
+pub(crate) fn shake256_absorb(state: &mut [u64; 25], blocks: &[u8]) {
+    absorb_blocks(state, blocks, |state| keccak_f1600(state));
     wipe();
 }
 

@@ -33,7 +33,7 @@
 //! below the permutation are wiped before returning. General registers are left to the next code that runs.
 #![forbid(unsafe_code)]
 
-use crate::backend::sponge::{ROUND_CONSTANTS, SPILLS, keccak_round, sponge, wipe_stack};
+use crate::backend::sponge::{ROUND_CONSTANTS, SPILLS, absorb_blocks, keccak_round, sponge, wipe_stack};
 use core::ops::{BitAnd, BitXor};
 
 /// Words in a plane of a full batch.
@@ -460,6 +460,13 @@ const COMPLEMENTED: [usize; 6] = [1, 2, 8, 12, 17, 20];
 /// copy of its state behind in memory.
 pub(crate) fn shake256(parts: &[&[u8]], out: &mut [u8]) {
     sponge(parts, out, keccak_f1600);
+    wipe_stack::<SPILLS>();
+}
+
+/// Absorbs whole blocks into a state that SHAKE256 goes on with. Constant time but for the length; wipes as [`shake256`] does,
+/// but for the state.
+pub(crate) fn shake256_absorb(state: &mut [u64; 25], blocks: &[u8]) {
+    absorb_blocks(state, blocks, keccak_f1600);
     wipe_stack::<SPILLS>();
 }
 

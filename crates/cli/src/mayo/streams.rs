@@ -1,0 +1,58 @@
+//! Messages and signatures as they are read: messages as streams that are hashed, signatures no further than their length.
+#![forbid(unsafe_code)]
+
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use lanework_cpu::Threads;
+use lanework_mayo::{Engine, MessageDigest, MessageHasher, Params, Signature};
+
+use crate::files::Source;
+use crate::outcome::Failure;
+
+/// Bytes that are read and hashed at a time.
+const PIECE: usize = 256 << 10;
+
+/// The digest of a file, or of standard input for `-`, of any size.
+pub(super) fn digest(engine: Engine, params: &Params, path: &Path) -> Result<MessageDigest, Failure> {
+    let mut source = Source::open(path)?;
+    let mut hasher = MessageHasher::new(engine, params);
+    let mut piece = vec![0; PIECE];
+    loop {
+        match source.file().read(&mut piece) {
+            Ok(0) => return Ok(hasher.finish()),
+            Ok(count) => hasher.update(&piece[..count]),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(Failure::input(format!("{}: {e}", source.name()))),
+        }
+    }
+}
+
+/// The digests of several files, each by one thread.
+pub(super) fn digests<P: AsRef<Path> + Sync>(
+    engine: Engine,
+    params: &Params,
+    paths: &[P],
+    threads: Threads<'_>,
+) -> Result<Vec<Result<MessageDigest, Failure>>, Failure> {
+    let mut made: Vec<Option<Result<MessageDigest, Failure>>> = paths.iter().map(|_| None).collect();
+    threads
+        .for_each(&mut made, |i, made| *made = Some(digest(engine, params, paths[i].as_ref())))
+        .map_err(Failure::unavailable)?;
+    // Every item was run.
+    Ok(made.into_iter().flatten().collect())
+}
+
+/// The signature in a file, of which no more is read than a signature has.
+pub(super) fn signature(params: &'static Params, path: &Path) -> Result<Signature, Failure> {
+    let mut source = Source::open(path)?;
+    let expected = params.signature_bytes();
+    let mut bytes = Vec::with_capacity(expected + 1);
+    let read = source.file().take(expected as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|e| Failure::input(format!("{}: {e}", source.name())))?;
+    if bytes.len() > expected {
+        let why = format!("a {} signature has {expected} bytes, this file has more", params.name());
+        return Err(Failure::input(format!("{}: {why}", source.name())));
+    }
+    Signature::from_bytes(params, &bytes).map_err(|e| Failure::input(format!("{}: {e}", source.name())))
+}

@@ -1,0 +1,66 @@
+//! What `verify` says of each file, in the order in which they were named.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::path::Path;
+
+use lanework_mayo::{Error, MessageDigest, Signature};
+
+use crate::outcome::{Failure, Outcome};
+
+/// Verifies signatures against digests of the same index.
+pub(super) type Judge<'a> =
+    dyn FnMut(&[MessageDigest], &[Signature]) -> Result<Vec<Result<(), Error>>, Error> + 'a;
+
+/// The verdict on one file and its signature.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Valid,
+    Refused,
+    /// The file or its signature cannot be read, or is not a signature: why.
+    Malformed(Failure),
+}
+
+impl Verdict {
+    /// One for each file that was read or not; `judged` holds those of the files that were.
+    pub(super) fn of<T>(
+        read: Vec<Result<T, Failure>>,
+        judged: Vec<Result<(), Error>>,
+    ) -> impl Iterator<Item = Verdict> {
+        let mut judged = judged.into_iter();
+        read.into_iter().map(move |read| match read {
+            Err(why) => Verdict::Malformed(why),
+            Ok(_) if judged.next() == Some(Ok(())) => Verdict::Valid,
+            Ok(_) => Verdict::Refused,
+        })
+    }
+
+    /// The outcome of all together: one that is malformed outweighs any that are refused.
+    pub(super) fn worst(all: &[Verdict]) -> Outcome {
+        if all.iter().any(|verdict| matches!(verdict, Verdict::Malformed(_))) {
+            Outcome::Malformed
+        } else {
+            Outcome::from_bool(all.iter().all(|verdict| matches!(verdict, Verdict::Valid)))
+        }
+    }
+
+    pub(super) fn json(&self, file: &Path) -> serde_json::Value {
+        let (name, why) = match self {
+            Verdict::Valid => ("valid", None),
+            Verdict::Refused => ("refused", None),
+            Verdict::Malformed(why) => ("malformed", Some(why.message())),
+        };
+        let valid = matches!(self, Verdict::Valid);
+        serde_json::json!({ "file": super::shown(file), "valid": valid, "verdict": name, "why": why })
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Valid => f.write_str("signature is valid"),
+            Verdict::Refused => f.write_str("SIGNATURE REFUSED"),
+            Verdict::Malformed(why) => write!(f, "MALFORMED: {}", why.message()),
+        }
+    }
+}
