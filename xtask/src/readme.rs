@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use clap::Args;
 use lanework_lab::history::{self, Entry};
 use lanework_lab::record::{Record, ResultRow};
-use lanework_lab::table::{amount, times, verdict};
+use lanework_lab::table::{amount, ends, times, verdict};
 
 const OPEN: &str = "<!-- figures ";
 const END: &str = " -->";
@@ -35,6 +35,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> ExitCode {
     let file = options.file.as_deref().unwrap_or("README.md");
     let mut all = vec![renewed(Path::new(file), options.check).map_err(|why| format!("{file}: {why}"))];
+    all.extend(unreadable(folder_of(Path::new(file))).into_iter().map(Err));
     if options.file.is_none() {
         all.extend(results::renew_all(Path::new("."), options.check));
     }
@@ -47,10 +48,24 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     if all.iter().all(Result::is_ok) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The newest record of every study on every machine, in the folder of the repository.
+/// The newest record of every study on every machine, in the folder of the repository. Files that cannot be read are passed over
+/// here and told by [`unreadable`].
 fn newest(root: &Path) -> Result<Vec<Entry>, String> {
     let all = history::load_all(&root.join("records")).map_err(|e| e.to_string())?;
-    Ok(history::newest_of_each(all))
+    Ok(history::newest_of_each(all.entries))
+}
+
+/// The records that cannot be read, and why.
+fn unreadable(root: &Path) -> Vec<String> {
+    match history::load_all(&root.join("records")) {
+        Ok(all) => all.skipped.iter().map(ToString::to_string).collect(),
+        Err(e) => vec![e.to_string()],
+    }
+}
+
+/// The folder that a file lies in.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A record's file as seen from the folder `root`, with slashes.
@@ -77,7 +92,7 @@ fn figures(root: &Path, what: &str) -> Result<String, String> {
 
 fn renewed(path: &Path, check: bool) -> Result<String, String> {
     let text = fs::read_to_string(path).map_err(|e| e.to_string())?;
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let mut tables = 0;
     let spliced = splice(&text, |what| {
         tables += 1;
@@ -173,16 +188,15 @@ fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, Strin
         "| job | baseline | fastest | ratio | interval | verdict | noise floor |\n|---|---:|---:|---:|---|---|---:|\n",
     );
     for r in best {
+        let [low, high] = ends(r);
         out += &format!(
-            "| `{}` | {} {} | {} {} | {} | {} … {} | {} | {:.2} % |\n",
+            "| `{}` | {} {} | {} {} | {} | {low} … {high} | {} | {:.2} % |\n",
             r.subject,
             r.baseline,
             amount(r, r.baseline_median),
             r.variant,
             amount(r, r.median),
             times(r.ratio),
-            times(r.low),
-            times(r.high),
             verdict(r),
             r.noise * 100.0
         );
@@ -273,6 +287,12 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("(records/") && text.contains("No record of `t` is kept here yet."), "{text}");
+        // A record that cannot be read is named, and holds nothing else up.
+        assert_eq!(unreadable(folder.path()), Vec::<String>::new());
+        let bad = folder.path().join("records").join(record.machine.slug()).join("bad.json");
+        fs::write(&bad, "{").expect("written");
+        assert!(renewed(&file, true).is_ok());
+        assert!(matches!(&unreadable(folder.path())[..], [why] if why.contains("bad.json: not a record")));
         fs::write(&file, "no marks").expect("written");
         assert!(renewed(&file, true).is_err_and(|e| e.contains("no mark")));
     }

@@ -7,13 +7,13 @@ mod plot;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use lanework_lab::history::{self, Change, Comparison, Entry, Step};
+use lanework_lab::history::{self, Change, Comparison, Entry, History, HistoryError, Step};
 use lanework_lab::table::{percent, time, times};
 use lanework_lab::verdict::Verdict;
 use serde_json::json;
 
 use crate::outcome::{Failure, Outcome};
-use crate::ui::Session;
+use crate::ui::{Session, counted};
 
 /// `history`.
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ enum Job {
         force: bool,
     },
     /// Look for regressions between the two newest records of each study on this machine. What looks like one is raced again,
-    /// in pairs, before it is called one. Exits 1 if one is, 3 if a race for it could not be run.
+    /// in pairs, before it is called one. Exits 1 if one is, 2 if a record could not be read, 3 if a race for it could not be run.
     Check(check::CheckArgs),
 }
 
@@ -66,8 +66,29 @@ pub(crate) fn run(session: &Session, args: &HistoryArgs) -> Result<Outcome, Fail
     }
 }
 
-fn load_all(root: &Path) -> Result<Vec<Entry>, Failure> {
+/// The records of a folder, and those files that cannot be used.
+pub(crate) fn load_all(root: &Path) -> Result<History, Failure> {
     history::load_all(root).map_err(Failure::input)
+}
+
+/// Files that were passed over, as data.
+pub(crate) fn skipped_json(skipped: &[HistoryError]) -> serde_json::Value {
+    skipped.iter().map(|e| json!({ "file": e.path(), "why": e.why() })).collect()
+}
+
+/// Files that were passed over, in words; nothing where there are none.
+pub(crate) fn skipped_told(skipped: &[HistoryError]) -> Option<String> {
+    let files: Vec<String> = skipped.iter().map(ToString::to_string).collect();
+    let number = counted(files.len() as u64, "file was", "files were");
+    (!files.is_empty()).then(|| format!("{number} skipped: {}", files.join("; ")))
+}
+
+/// How a command ends that has done what it could: files that it had to pass over are malformed input.
+pub(crate) fn ended(skipped: &[HistoryError]) -> Result<Outcome, Failure> {
+    match skipped_told(skipped) {
+        Some(why) => Err(Failure::input(why).beside_data()),
+        None => Ok(Outcome::Yes),
+    }
 }
 
 fn commit(entry: &Entry) -> &str {
@@ -76,7 +97,7 @@ fn commit(entry: &Entry) -> &str {
 }
 
 fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
-    let entries = load_all(root)?;
+    let History { entries, skipped } = load_all(root)?;
     if session.json {
         let rows: Vec<_> = entries
             .iter()
@@ -88,8 +109,8 @@ fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
                 })
             })
             .collect();
-        println!("{}", json!({ "records": rows }));
-    } else if entries.is_empty() {
+        println!("{}", json!({ "records": rows, "skipped": skipped_json(&skipped) }));
+    } else if entries.is_empty() && skipped.is_empty() {
         println!("{}: no records; `lanework bench --save` makes one", crate::ui::shown(root));
     } else {
         for e in &entries {
@@ -106,7 +127,7 @@ fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
             );
         }
     }
-    Ok(Outcome::Yes)
+    ended(&skipped)
 }
 
 /// A change in a line.

@@ -3,27 +3,28 @@
 
 use std::path::PathBuf;
 
-use lanework_lab::history::{self, Entry};
+use lanework_lab::history::{self, Entry, History};
 use lanework_lab::report::{self, Options};
 
 use crate::args::ReportArgs;
 use crate::files::{self, Access};
+use crate::history::{ended, load_all, skipped_json, skipped_told};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::{Session, counted};
 
 pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failure> {
     files::may_write(&args.output, args.force)?;
-    let entries: Vec<Entry> = if args.records.is_empty() {
-        let all = history::load_all(&args.folder).map_err(Failure::input)?;
-        history::newest_of_each(all)
+    let (entries, skipped): (Vec<Entry>, _) = if args.records.is_empty() {
+        let History { entries, skipped } = load_all(&args.folder)?;
+        (history::newest_of_each(entries), skipped)
     } else {
-        args.records
-            .iter()
-            .map(|path| history::load(path))
-            .collect::<Result<_, _>>()
-            .map_err(Failure::input)?
+        let named = args.records.iter().map(|path| history::load(path));
+        (named.collect::<Result<_, _>>().map_err(Failure::input)?, Vec::new())
     };
     if entries.is_empty() {
+        if let Some(why) = skipped_told(&skipped) {
+            return Err(Failure::file(&args.folder, format!("holds no record that can be read; {why}")));
+        }
         let why = if args.folder.is_dir() {
             "holds no records in folders of machines, such as records/MACHINE/DATE-NAME.json; `lanework bench --save` makes one"
         } else {
@@ -37,10 +38,15 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
     let page = report::html(&records, &options).map_err(Failure::input)?;
     files::write(&args.output, page.as_bytes(), Access::Public, args.force)?;
     if session.json && args.output.as_os_str() != "-" {
-        println!("{}", serde_json::json!({ "written": args.output, "bytes": page.len(), "records": paths }));
+        println!(
+            "{}",
+            serde_json::json!({
+                "written": args.output, "bytes": page.len(), "records": paths, "skipped": skipped_json(&skipped),
+            })
+        );
     } else if args.output.as_os_str() != "-" {
         let records = counted(paths.len() as u64, "record", "records");
         println!("{}: {} bytes, {records}", crate::ui::shown(&args.output), page.len());
     }
-    Ok(Outcome::Yes)
+    ended(&skipped)
 }

@@ -131,19 +131,24 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
 }
 
 fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
-    let studies = if args.studies.is_dir() {
+    let (studies, skipped) = if args.studies.is_dir() {
         Study::list(&args.studies).map_err(Failure::input)?
     } else {
-        STUDIES.iter().map(|entry| Ok(entry.built_in()?.0)).collect::<Result<_, Failure>>()?
+        let built_in = STUDIES.iter().map(|entry| Ok(entry.built_in()?.0));
+        (built_in.collect::<Result<_, Failure>>()?, Vec::new())
     };
+    let skipped: Vec<String> = skipped.iter().map(|e| e.to_string().trim_end().to_owned()).collect();
     if session.json {
         let rows: Vec<_> =
             studies.iter().map(|s| serde_json::json!({ "name": s.name, "question": s.question })).collect();
-        println!("{}", serde_json::json!({ "studies": rows }));
+        println!("{}", serde_json::json!({ "studies": rows, "skipped": skipped }));
     } else {
         for s in &studies {
             println!("{}: {}", s.name, s.question);
         }
+    }
+    if !skipped.is_empty() {
+        return Err(Failure::input(format!("skipped: {}", skipped.join("; "))).beside_data());
     }
     Ok(Outcome::Yes)
 }

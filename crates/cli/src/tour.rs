@@ -6,7 +6,7 @@ use std::time::Instant;
 use lanework_cpu::Threads;
 use lanework_lab::record::ResultRow;
 use lanework_lab::table;
-use lanework_lab::verdict::{Lane, Verdict};
+use lanework_lab::verdict::Lane;
 use lanework_subjects::Depth;
 use lanework_subjects::lanes::{Finding, LANES, LaneQuestion, summarise};
 
@@ -157,7 +157,7 @@ fn answer(question: &LaneQuestion, rows: &[ResultRow]) -> Finding {
 /// not.
 fn best_vector_rows(rows: &[ResultRow]) -> Vec<&ResultRow> {
     let mut best: Vec<&ResultRow> = Vec::new();
-    let rank = |r: &ResultRow| (r.verdict != Verdict::CannotTell, r.ratio);
+    let rank = |r: &ResultRow| (r.verdict.is_settled(), r.ratio);
     for row in
         rows.iter().filter(|r| r.baseline == "portable" && r.variant != NARROW && !r.variant.contains('+'))
     {

@@ -119,7 +119,7 @@ fn choose(baseline: &str, rows: &[&ResultRow]) -> Option<Choice> {
         .max_by(|a, b| a.ratio.total_cmp(&b.ratio));
     let (backend, ratio) = match best {
         Some(r) => (r.variant.clone(), r.ratio),
-        None if rows.iter().filter(single).any(|r| r.verdict == Verdict::CannotTell) => return None,
+        None if rows.iter().filter(single).any(|r| !r.verdict.is_settled()) => return None,
         None => (baseline.to_owned(), 1.0),
     };
     let is_one = |r: &&ResultRow| r.variant.ends_with("+batch") || r.variant.ends_with("+threads=1");

@@ -1,7 +1,7 @@
 //! Builds of one command, in pairs: what became faster or slower from one to another.
 //!
-//! Builds cannot share a process, so the unit is a short process: old, new, new, old, each timing the same variant of the same
-//! subject for a moment, each giving its median. Memory layout differs by process and is averaged out with everything else. The
+//! Builds cannot share a process, so the unit is a short process: old, new, new, old, or the other way round by turns, each timing
+//! the same variant of the same subject for a moment, each giving its median. Memory layout differs by process and is averaged out with everything else. The
 //! A/A control is the old build against itself.
 #![forbid(unsafe_code)]
 
@@ -14,7 +14,8 @@ use crate::launch::{LaunchError, Worker};
 use crate::pairing::{LaunchSamples, Pair, Plan, Series};
 use crate::race::{Outcome, analyse};
 use crate::record::ResultRow;
-use crate::stats::{Rng, least_pairs, median};
+use crate::schedule::{Schedule, Side};
+use crate::stats::{least_pairs, median};
 use crate::subject::Facts;
 
 /// One of the builds.
@@ -82,13 +83,13 @@ impl Admitted {
         Self { contender: Contender { name: name.into(), worker }, gate: self.gate.clone() }
     }
 
-    /// The median time of one process, and what ran in it.
-    fn time(&self, plan: &Plan, launch: u32) -> Result<(f64, Facts), LaunchError> {
+    /// The median time of one process, how finely it is known, and what ran in it.
+    fn time(&self, plan: &Plan, launch: u32) -> Result<(f64, f64, Facts), LaunchError> {
         let name = &self.contender.name;
         let samples = self.contender.sample(plan, launch, true).map_err(|e| named(name, e))?;
         let ns = time(&samples)
             .ok_or_else(|| LaunchError::Failed { launch, why: format!("{name} gave no times") })?;
-        Ok((ns, samples.baseline_facts))
+        Ok((ns, samples.control.resolution, samples.baseline_facts))
     }
 }
 
@@ -117,7 +118,8 @@ fn moment(plan: &Plan, processes: u64) -> Plan {
 }
 
 /// Races several builds against one for about `plan.budget_ns`, in `rounds` rounds, but at least as many as an interval takes. A
-/// round has a pair for each of `new` and one of `old` against itself, in an order shuffled anew. Above 1, the new one is faster.
+/// round has a pair for each of `new` and one of `old` against itself, in an order shuffled anew; both orders of a turn count
+/// alike. One process of each goes first and does not count. Above 1, the new one is faster.
 ///
 /// # Errors
 /// [`LaunchError`], naming the build, when one does not answer or gives no times.
@@ -128,35 +130,44 @@ pub fn race_all(
     rounds: usize,
     plan: &Plan,
 ) -> Result<Outcome, LaunchError> {
-    let rounds = rounds.max(least_pairs(plan.rules.alpha));
+    let rounds = rounds.max(least_pairs(plan.rules.alpha)).next_multiple_of(2);
     let moment = moment(plan, 4 * (new.len() as u64 + 1) * rounds as u64);
-    let mut rng = Rng::new(plan.seed);
+    let mut schedule = Schedule::new(plan.seed, new.len() + 1, 0);
     let mut launch = 0;
+    for who in new.iter().chain([old]) {
+        who.time(&moment, launch)?;
+    }
     let mut launches = Vec::with_capacity(rounds);
     for round in 0..rounds {
         let mut once = |who: &Admitted| {
             launch += 1;
             who.time(&moment, launch)
         };
-        let mut order: Vec<usize> = (0..=new.len()).collect();
-        for i in (1..order.len()).rev() {
-            order.swap(i, rng.below(i + 1));
-        }
         let mut found: Vec<Option<Series>> = vec![None; new.len() + 1];
         let mut old_facts = Facts::default();
-        for index in order {
+        for turn in schedule.round() {
             // The last one is the control.
-            let other = new.get(index).unwrap_or(old);
-            let [(a, _), (b, facts), (c, _), (d, of_old)] =
-                [once(old)?, once(other)?, once(other)?, once(old)?];
+            let other = new.get(turn.contestant).unwrap_or(old);
+            let four = turn.take(|side| match side {
+                Side::Baseline => once(old),
+                Side::Variant => once(other),
+            })?;
+            let known = four.baseline.iter().chain(&four.variant).map(|(_, known, _)| *known);
+            let resolution = known.fold(0.0, f64::max);
+            let pair = Pair {
+                baseline: four.baseline.each_ref().map(|(ns, ..)| *ns),
+                variant: four.variant.each_ref().map(|(ns, ..)| *ns),
+            };
+            let ([_, (.., of_old)], [_, (.., facts)]) = (four.baseline, four.variant);
             old_facts = of_old;
-            found[index] = Some(Series {
+            found[turn.contestant] = Some(Series {
                 variant: other.contender.name.clone(),
                 facts,
                 cores: 1,
                 iterations: [1, 1],
                 ticks: None,
-                pairs: vec![Pair { baseline: [a, d], variant: [b, c] }],
+                pairs: vec![pair],
+                resolution,
             });
         }
         let mut series: Vec<Series> = found.into_iter().flatten().collect();
@@ -175,6 +186,7 @@ pub fn race_all(
             not_here: Vec::new(),
             clock: String::new(),
             clock_step_ns: 0,
+            overrun: None,
             remarks: Vec::new(),
         });
     }
@@ -210,14 +222,20 @@ pub fn race(subject: &str, old: &Contender, new: &Contender, plan: &Plan) -> Res
         let samples = who.sample(&moment, launch, true)?;
         time(&samples).ok_or(LaunchError::Failed { launch, why: "it gave no times".into() })
     };
-    let mut control = Vec::new();
-    let mut pairs = Vec::new();
+    let contestants = [old, new];
+    let mut taken: [Vec<Pair>; 2] = Default::default();
+    let mut schedule = Schedule::new(plan.seed, contestants.len(), 0);
     for _ in 0..rounds {
-        for (other, into) in [(old, &mut control), (new, &mut pairs)] {
-            let [a, b, c, d] = [once(old)?, once(other)?, once(other)?, once(old)?];
-            into.push(Pair { baseline: [a, d], variant: [b, c] });
+        for turn in schedule.round() {
+            let four = turn.take(|side| match side {
+                Side::Baseline => once(old),
+                Side::Variant => once(contestants[turn.contestant]),
+            })?;
+            taken[turn.contestant].push(four.into());
         }
     }
+    let [control, pairs] = taken;
+    let resolution = first.control.resolution.max(gate.control.resolution);
     let series = |who: &Contender, pairs| Series {
         variant: who.name.clone(),
         facts: gate.baseline_facts.clone(),
@@ -225,6 +243,7 @@ pub fn race(subject: &str, old: &Contender, new: &Contender, plan: &Plan) -> Res
         iterations: [1, 1],
         ticks: None,
         pairs,
+        resolution,
     };
     let samples = LaunchSamples {
         launch: 0,

@@ -7,136 +7,22 @@
 //! that reading them takes long.
 #![forbid(unsafe_code)]
 
+mod load;
+
 use std::fmt;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+pub use load::{Entry, History, HistoryError, load, load_all, newest_of_each};
+
 use crate::machine::{Fact, Machine};
-use crate::record::{Record, RecordError, ResultRow, slug};
+use crate::record::{Record, ResultRow};
 use crate::stats::{Interval, interval};
 use crate::verdict::{Rules, Verdict, judge};
 
 /// How far medians that were not taken in pairs may err, as a fraction. Blocks of one function one after the other differed by up
 /// to 4.3 % on the machine where the method was chosen.
 pub const UNPAIRED: f64 = 0.05;
-
-/// A record and where it lies.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    /// Its file.
-    pub path: PathBuf,
-    /// What is in it.
-    pub record: Record,
-}
-
-/// A file of the history cannot be used.
-#[derive(Debug)]
-pub enum HistoryError {
-    /// A folder cannot be listed.
-    Folder {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file is no record.
-    Record {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: RecordError,
-    },
-}
-
-impl fmt::Display for HistoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Folder { path, source } => write!(f, "{}: {source}", path.display()),
-            // It names the file itself.
-            Self::Record { source: source @ RecordError::Io { .. }, .. } => source.fmt(f),
-            Self::Record { path, source } => write!(f, "{}: {source}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for HistoryError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Folder { source, .. } => Some(source),
-            Self::Record { source, .. } => Some(source),
-        }
-    }
-}
-
-/// Reads one record.
-///
-/// # Errors
-/// [`HistoryError::Record`], naming the file.
-pub fn load(path: &Path) -> Result<Entry, HistoryError> {
-    let record =
-        Record::load(path).map_err(|source| HistoryError::Record { path: path.to_owned(), source })?;
-    Ok(Entry { path: path.to_owned(), record })
-}
-
-/// Reads every `<root>/<machine>/*.json`, the oldest first. A root that does not exist holds none.
-///
-/// # Errors
-/// [`HistoryError`] for the first folder or file that cannot be used: a history with holes is none.
-pub fn load_all(root: &Path) -> Result<Vec<Entry>, HistoryError> {
-    let mut entries = Vec::new();
-    if !root.exists() {
-        return Ok(entries);
-    }
-    for machine in listed(root)?.into_iter().filter(|p| p.is_dir()) {
-        for path in listed(&machine)? {
-            if path.extension().is_some_and(|e| e == "json") {
-                entries.push(load(&path)?);
-            }
-        }
-    }
-    // Records of one second come in the order of their numbers: `x.json`, `x-2.json`, `x-10.json`.
-    entries.sort_by(|a, b| {
-        let place = |e: &Entry| {
-            let stem = e.path.file_stem().map_or(String::new(), |s| s.to_string_lossy().into_owned());
-            let number = stem.rsplit_once('-').and_then(|(_, n)| n.parse::<u32>().ok()).unwrap_or(1);
-            let plain = format!("{}-{}", e.record.date.get(..10).unwrap_or("undated"), slug(&e.record.study));
-            (e.path.parent().map(Path::to_owned), if stem == plain { 1 } else { number })
-        };
-        (&a.record.date, place(a)).cmp(&(&b.record.date, place(b)))
-    });
-    Ok(entries)
-}
-
-fn listed(folder: &Path) -> Result<Vec<PathBuf>, HistoryError> {
-    let failed = |source| HistoryError::Folder { path: folder.to_owned(), source };
-    let mut paths = fs::read_dir(folder)
-        .map_err(failed)?
-        .map(|e| Ok(e?.path()))
-        .collect::<io::Result<Vec<_>>>()
-        .map_err(failed)?;
-    paths.sort();
-    Ok(paths)
-}
-
-/// Of entries from the oldest on, the newest of every study on every machine, from the oldest on.
-#[must_use]
-pub fn newest_of_each(entries: Vec<Entry>) -> Vec<Entry> {
-    let mut kept: Vec<Entry> = Vec::new();
-    for entry in entries.into_iter().rev() {
-        let known = kept.iter().any(|k| {
-            k.record.study == entry.record.study
-                && differences(&k.record.machine, &entry.record.machine).is_empty()
-        });
-        if !known {
-            kept.push(entry);
-        }
-    }
-    kept.reverse();
-    kept
-}
 
 /// In what two machine cards differ that makes their times incomparable: the hardware, what the kernel shows of it, and the
 /// power settings. The kernel's version, the compiler and the commit may differ: those are what a history is about.
@@ -322,7 +208,7 @@ mod tests {
     use crate::clock::Monotonic;
     use crate::stats::Rng;
 
-    fn row(variant: &str, ns: f64, ratio: f64, seed: u64) -> ResultRow {
+    pub(super) fn row(variant: &str, ns: f64, ratio: f64, seed: u64) -> ResultRow {
         let mut rng = Rng::new(seed);
         let mut samples = || -> Vec<f64> { (0..80).map(|_| ns * (1.0 + 0.004 * rng.unit())).collect() };
         serde_json::from_value(serde_json::json!({
@@ -336,7 +222,7 @@ mod tests {
         .expect("a row")
     }
 
-    fn record(rows: Vec<ResultRow>) -> Record {
+    pub(super) fn record(rows: Vec<ResultRow>) -> Record {
         let mut record =
             Record::new("s", "lanework bench s", Machine::inspect(&Monotonic::new(), Vec::new()));
         record.results = rows;
@@ -399,40 +285,5 @@ mod tests {
         assert_eq!(found.changes[0].time.verdict, Verdict::CannotTell);
         assert_eq!(found.changes[1].time.verdict, Verdict::Faster);
         assert_eq!((found.new.len(), found.gone.len()), (1, 0));
-    }
-
-    #[test]
-    fn a_history_is_read_in_order_and_strictly() {
-        let folder = tempfile::tempdir().expect("a folder");
-        assert!(load_all(&folder.path().join("nowhere")).expect("empty").is_empty());
-        let mut first = record(vec![row("avx2", 100.0, 4.0, 1)]);
-        first.date = "2026-01-02T00:00:00Z".into();
-        let mut second = first.clone();
-        second.date = "2026-01-01T00:00:00Z".into();
-        let mut other = first.clone();
-        other.study = "other".into();
-        for r in [&first, &second, &other] {
-            r.save(folder.path()).expect("saved");
-        }
-        let all = load_all(folder.path()).expect("reads");
-        assert_eq!(all.iter().map(|e| e.record.date.as_str()).collect::<Vec<_>>()[0], second.date);
-        assert_eq!(all.len(), 3);
-        let newest = newest_of_each(all);
-        assert_eq!(newest.len(), 2);
-        assert!(newest.iter().all(|e| e.record.date == first.date));
-        // Of one second, in the order in which they were stored: the tenth is not before the second.
-        let many = tempfile::tempdir().expect("a folder");
-        for n in 0..11 {
-            let mut record = first.clone();
-            record.remarks = vec![n.to_string()];
-            record.save(many.path()).expect("saved");
-        }
-        let all = load_all(many.path()).expect("reads");
-        let order: Vec<usize> = all.iter().map(|e| e.record.remarks[0].parse().expect("a number")).collect();
-        assert!(order.iter().copied().eq(0..11), "{order:?}");
-        let bad = newest[0].path.with_file_name("zzz.json");
-        fs::write(&bad, "{}").expect("written");
-        let e = load_all(folder.path()).expect_err("refused").to_string();
-        assert!(e.contains("zzz.json") && e.contains("schema"), "{e}");
     }
 }

@@ -1,8 +1,7 @@
-//! The schedule and the sampler: who runs when, for how long, on which cores.
+//! The sampler: how long a sample lasts, what goes before it, on which cores.
 //!
-//! One *pair* is four samples in the order A B B A (or B A A B, by turns), so that a drift that is linear over the
-//! four cancels. One *round* is a pair of the baseline with each challenger and one with a second instance of
-//! itself, the A/A control, in an order shuffled anew for each round.
+//! One *pair* is the four samples of a turn ([`crate::schedule`]). One *round* is a pair of the baseline with each challenger and
+//! one with a second instance of itself, the A/A control.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -13,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::affinity::Pin;
 use crate::clock::Clock;
 use crate::gate::{GateError, GateRow, Passed};
-use crate::stats::Rng;
+use crate::overrun::Overrun;
+use crate::schedule::{Four, Schedule, Side, Turn};
 use crate::subject::{Facts, Runnable, Subject, Variant};
 use crate::verdict::Rules;
 
@@ -94,6 +94,18 @@ impl Pair {
     }
 }
 
+impl From<Four<f64>> for Pair {
+    fn from(four: Four<f64>) -> Self {
+        Self { baseline: four.baseline, variant: four.variant }
+    }
+}
+
+/// How finely ratios of such times are known that are counted in steps of `step`: one step in the shortest of them, as a
+/// logarithm. 0 where there are no times.
+pub fn resolution(step: f64, times: impl Iterator<Item = f64>) -> f64 {
+    (step / times.fold(f64::INFINITY, f64::min)).ln_1p()
+}
+
 /// All pairs of one comparison in one launch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
@@ -109,6 +121,9 @@ pub struct Series {
     pub ticks: Option<f64>,
     /// The pairs, in the order taken.
     pub pairs: Vec<Pair>,
+    /// How finely their ratios are known, by [`resolution`]; 0 where that is unknown.
+    #[serde(default)]
+    pub resolution: f64,
 }
 
 /// A variant that could not run, and why.
@@ -151,7 +166,10 @@ pub struct LaunchSamples {
     pub clock: String,
     /// The clock's step in nanoseconds.
     pub clock_step_ns: u64,
-    /// What went less well than planned.
+    /// Whether it took longer than it had.
+    #[serde(default)]
+    pub overrun: Option<Overrun>,
+    /// What else went less well than planned.
     pub remarks: Vec<String>,
 }
 
@@ -330,40 +348,40 @@ impl Sampler<'_> {
         if took == 0 {
             return Err(RaceError::BrokenClock { variant: c.name.clone() });
         }
-        let units = (c.iterations as f64) * (c.units as f64);
+        let units = c.units_per_sample();
         c.ticks.extend(ticks.map(|t| t as f64 / units));
         Ok(took as f64 / units)
     }
 
-    fn pair(
-        &mut self,
-        base: &mut Contestant,
-        other: &mut Contestant,
-        base_outside: bool,
-    ) -> Result<Pair, RaceError> {
-        if base_outside {
-            let a = self.sample(base)?;
-            let b = self.sample(other)?;
-            let c = self.sample(other)?;
-            let d = self.sample(base)?;
-            Ok(Pair { baseline: [a, d], variant: [b, c] })
-        } else {
-            let a = self.sample(other)?;
-            let b = self.sample(base)?;
-            let c = self.sample(base)?;
-            let d = self.sample(other)?;
-            Ok(Pair { baseline: [b, c], variant: [a, d] })
-        }
+    fn pair(&mut self, turn: Turn, base: &mut Contestant, other: &mut Contestant) -> Result<Pair, RaceError> {
+        let four = turn.take(|side| match side {
+            Side::Baseline => self.sample(base),
+            Side::Variant => self.sample(other),
+        })?;
+        Ok(four.into())
     }
 }
 
-fn series(c: &Contestant, base_iterations: u64, pairs: Vec<Pair>) -> Series {
+impl Contestant {
+    /// Units of work in a sample.
+    fn units_per_sample(&self) -> f64 {
+        self.iterations as f64 * self.units as f64
+    }
+}
+
+fn series(c: &Contestant, base: &Contestant, pairs: Vec<Pair>, step: u64) -> Series {
+    let lasted = |p: &Pair| {
+        let baseline = p.baseline.map(|ns| ns * base.units_per_sample());
+        let variant = p.variant.map(|ns| ns * c.units_per_sample());
+        baseline.into_iter().chain(variant)
+    };
     Series {
         variant: c.name.clone(),
         facts: c.work.facts(),
         cores: c.cores,
-        iterations: [base_iterations, c.iterations],
+        iterations: [base.iterations, c.iterations],
         ticks: crate::stats::median(&c.ticks),
+        resolution: resolution(step as f64, pairs.iter().flat_map(lasted)),
         pairs,
     }
 }
@@ -441,29 +459,25 @@ pub fn measure(
     // The control is the baseline in every respect but its place in memory.
     (others[0].iterations, others[0].lead_in) = (base.iterations, base.lead_in);
 
-    let mut rng = Rng::new(plan.seed ^ (u64::from(launch) << 32));
-    let mut order: Vec<usize> = (0..others.len()).collect();
+    let mut schedule = Schedule::new(plan.seed, others.len(), launch);
     let mut pairs: Vec<Vec<Pair>> = vec![Vec::new(); others.len()];
     for round in 0..plan.max_pairs {
         if round >= plan.min_pairs && clock.now_ns().saturating_sub(begin) >= budget {
             break;
         }
-        rng.shuffle(&mut order);
-        for &i in &order {
-            let pair = sampler.pair(&mut base, &mut others[i], (round + i) % 2 == 0)?;
-            pairs[i].push(pair);
+        for turn in schedule.round() {
+            let pair = sampler.pair(turn, &mut base, &mut others[turn.contestant])?;
+            pairs[turn.contestant].push(pair);
         }
     }
     let spent = clock.now_ns().saturating_sub(begin);
-    if spent > budget.saturating_mul(3) / 2 {
-        remarks.push(format!(
-            "launch {launch} took {:.1} s for the {} pairs it must have; its budget is {:.1} s",
-            spent as f64 / 1e9,
-            plan.min_pairs,
-            budget as f64 / 1e9
-        ));
-    }
-    let mut all = others.iter().zip(pairs).map(|(c, pairs)| series(c, base.iterations, pairs));
+    let overrun = (spent > budget.saturating_mul(3) / 2).then(|| Overrun {
+        subject: path.into(),
+        took_ns: spent,
+        budget_ns: budget,
+        pairs: plan.min_pairs,
+    });
+    let mut all = others.iter().zip(pairs).map(|(c, pairs)| series(c, &base, pairs, step));
     let control = all.next().ok_or(RaceError::BadPlan("no contestant"))?;
     let series = all.collect();
     Ok(LaunchSamples {
@@ -479,6 +493,7 @@ pub fn measure(
         not_here,
         clock: clock.name().into(),
         clock_step_ns: step,
+        overrun,
         remarks,
     })
 }

@@ -13,10 +13,11 @@ use sha2::{Digest as _, Sha256};
 
 use crate::clock::Clock;
 use crate::gate::Passed;
-use crate::pairing::{LaunchSamples, Pair, Plan, Series};
+use crate::pairing::{LaunchSamples, Pair, Plan, Series, resolution};
 use crate::race::{MergeError, Outcome, analyse};
 use crate::record::slug;
-use crate::stats::{Rng, median};
+use crate::schedule::{Four, Schedule, Side};
+use crate::stats::median;
 use crate::subject::Facts;
 use crate::sys;
 
@@ -231,32 +232,40 @@ pub struct ProcessOutcome {
     pub others: Vec<Outcome>,
 }
 
-/// A figure of a run.
+/// A figure of a run, and the steps that the kernel counts it in.
 struct Figure {
     name: &'static str,
     unit: &'static str,
+    step: f64,
     of: fn(&Run) -> u64,
 }
 
-/// What else than wall time two commands are compared by.
+/// What else than wall time two commands are compared by. A `timeval` counts microseconds, and memory comes in pages.
 const OTHERS: [Figure; 4] = [
-    Figure { name: "processor", unit: "ns", of: |r| r.user_ns + r.system_ns },
-    Figure { name: "user", unit: "ns", of: |r| r.user_ns },
-    Figure { name: "system", unit: "ns", of: |r| r.system_ns },
-    Figure { name: "peak", unit: "KiB", of: |r| r.peak_kib },
+    Figure { name: "processor", unit: "ns", step: 1e3, of: |r| r.user_ns + r.system_ns },
+    Figure { name: "user", unit: "ns", step: 1e3, of: |r| r.user_ns },
+    Figure { name: "system", unit: "ns", step: 1e3, of: |r| r.system_ns },
+    Figure { name: "peak", unit: "KiB", step: 4.0, of: |r| r.peak_kib },
 ];
 
-/// The pair of one figure out of four runs in the order A B B A.
-fn pair_of(four: &[Run; 4], of: fn(&Run) -> u64) -> Pair {
-    let [a, b, c, d] = four.map(|r| of(&r) as f64);
-    Pair { baseline: [a, d], variant: [b, c] }
+/// All runs of a turn.
+fn all(four: &Four<Run>) -> impl Iterator<Item = &Run> {
+    four.baseline.iter().chain(&four.variant)
+}
+
+/// The pairs of one figure, and how finely their ratios are known.
+fn pairs_of(fours: &[Four<Run>], step: f64, of: fn(&Run) -> u64) -> (Vec<Pair>, f64) {
+    let figure = |r: Run| of(&r) as f64;
+    let pair = |f: &Four<Run>| Pair { baseline: f.baseline.map(figure), variant: f.variant.map(figure) };
+    let known = resolution(step, fours.iter().flat_map(all).map(|r| figure(*r)));
+    (fours.iter().map(pair).collect(), known)
 }
 
 /// The comparisons by a figure other than wall time.
 fn by_figure(
     figure: &Figure,
     programs: &[&Program],
-    fours: &[Vec<[Run; 4]>],
+    fours: &[Vec<Four<Run>>],
     like: &LaunchSamples,
     plan: &Plan,
 ) -> Result<Outcome, MergeError> {
@@ -264,14 +273,16 @@ fn by_figure(
     samples.subject = format!("{}/{}", like.subject, figure.name);
     samples.gate.clear();
     let mut remarks = Vec::new();
-    let series = |i: usize| Series {
-        pairs: fours[i].iter().map(|four| pair_of(four, figure.of)).collect(),
-        ..if i == 0 { like.control.clone() } else { like.series[i - 1].clone() }
+    let series = |i: usize| {
+        let (pairs, resolution) = pairs_of(&fours[i], figure.step, figure.of);
+        let like = if i == 0 { &like.control } else { &like.series[i - 1] };
+        Series { pairs, resolution, ..like.clone() }
     };
     // Linux starts a child's peak at its parent's: where neither of two needed more than we do, the figure is ours.
     let ours = own_peak_kib().filter(|_| figure.name == "peak");
-    let theirs = |i: usize| fours[i].iter().flatten().any(|run| ours.is_none_or(|own| run.peak_kib > own));
-    let countable = |i: usize| fours[i].iter().flatten().all(|run| (figure.of)(run) > 0);
+    let theirs =
+        |i: usize| fours[i].iter().flat_map(all).any(|run| ours.is_none_or(|own| run.peak_kib > own));
+    let countable = |i: usize| fours[i].iter().flat_map(all).all(|run| (figure.of)(run) > 0);
     if !countable(0) {
         remarks.push(format!(
             "{}: no {} was counted in some runs: it is not compared",
@@ -304,9 +315,10 @@ fn by_figure(
     Ok(outcome)
 }
 
-/// Races commands against a baseline by wall time, A B B A, with an A/A control beside, for `pairs` rounds (in each,
-/// two runs of every variant). Every run is a process of its own, so this needs no further launches; `plan`
-/// gives the rules and the seed. An interval takes [`crate::stats::least_pairs`] rounds. Commands are not pinned.
+/// Races commands against a baseline by wall time, with an A/A control beside, for `pairs` rounds (in each, two runs of every
+/// variant), or one more where that is odd: both orders of a turn ([`crate::schedule`]) count alike. Every run is a process of
+/// its own, so this needs no further launches; `plan` gives the rules and the seed. An interval takes
+/// [`crate::stats::least_pairs`] rounds. Commands are not pinned. The first run of each, after whatever idled before, does not count.
 ///
 /// # Errors
 /// [`ProcessError`].
@@ -329,31 +341,32 @@ pub fn race(
         run(program, clock)?;
     }
     let mut runs: Vec<Vec<Run>> = vec![Vec::new(); programs.len()];
-    let mut fours: Vec<Vec<[Run; 4]>> = vec![Vec::new(); programs.len()];
-    let mut order: Vec<usize> = (0..programs.len()).collect();
-    let mut rng = Rng::new(plan.seed);
-    for _ in 0..pairs {
-        rng.shuffle(&mut order);
-        for &i in &order {
-            let four = [
-                run(baseline, clock)?,
-                run(programs[i], clock)?,
-                run(programs[i], clock)?,
-                run(baseline, clock)?,
-            ];
-            base_runs.extend([four[0], four[3]]);
-            runs[i].extend([four[1], four[2]]);
+    let mut fours: Vec<Vec<Four<Run>>> = vec![Vec::new(); programs.len()];
+    let mut schedule = Schedule::new(plan.seed, programs.len(), 0);
+    for _ in 0..pairs.next_multiple_of(2) {
+        for turn in schedule.round() {
+            let i = turn.contestant;
+            let four = turn.take(|side| match side {
+                Side::Baseline => run(baseline, clock),
+                Side::Variant => run(programs[i], clock),
+            })?;
+            base_runs.extend(four.baseline);
+            runs[i].extend(four.variant);
             fours[i].push(four);
         }
     }
     let facts = |p: &Program| Facts { backend: p.name.clone(), notes: Vec::new() };
-    let mut all = programs.iter().zip(&fours).map(|(p, fours)| Series {
-        variant: p.name.clone(),
-        facts: facts(p),
-        cores: p.cores,
-        iterations: [1, 1],
-        ticks: None,
-        pairs: fours.iter().map(|four| pair_of(four, |r| r.wall_ns)).collect(),
+    let mut all = programs.iter().zip(&fours).map(|(p, fours)| {
+        let (pairs, resolution) = pairs_of(fours, clock.step_ns() as f64, |r| r.wall_ns);
+        Series {
+            variant: p.name.clone(),
+            facts: facts(p),
+            cores: p.cores,
+            iterations: [1, 1],
+            ticks: None,
+            pairs,
+            resolution,
+        }
     });
     let control = all.next().ok_or(ProcessError::NoRuns)?;
     let samples = LaunchSamples {
@@ -369,6 +382,7 @@ pub fn race(
         not_here: Vec::new(),
         clock: clock.name().into(),
         clock_step_ns: clock.step_ns(),
+        overrun: None,
         remarks: Vec::new(),
     };
     let others = OTHERS

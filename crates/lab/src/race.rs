@@ -5,11 +5,12 @@ use std::fmt;
 
 use crate::clock::Clock;
 use crate::gate::GateRow;
+use crate::overrun::Overruns;
 use crate::pairing::{LaunchSamples, NotHere, Pair, Plan, RaceError, Series, measure};
 use crate::record::{Control, ResultRow, round};
 use crate::stats::{Interval, Summary, interval, least_pairs, median};
 use crate::subject::Subject;
-use crate::verdict::{Verdict, judge, noise_floor};
+use crate::verdict::{Verdict, fails, judge, noise_floor};
 
 /// What a race found.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -22,7 +23,9 @@ pub struct Outcome {
     pub not_here: Vec<NotHere>,
     /// What the gate checked.
     pub gate: Vec<GateRow>,
-    /// What went less well than planned.
+    /// Launches that took longer than they had.
+    pub overruns: Overruns,
+    /// What else went less well than planned.
     pub remarks: Vec<String>,
 }
 
@@ -73,16 +76,34 @@ impl<'a> Gathered<'a> {
         self.launches.iter().map(|s| s.pairs.iter().map(Pair::log_ratio).collect()).collect()
     }
 
-    /// The ratio with its interval; when pairs are too few, their range, and `false`.
-    fn ratio(&self, plan: &Plan, seed: u64) -> Option<(Interval, bool)> {
+    /// The ratio with its interval; when pairs are too few, their range.
+    fn ratio(&self, plan: &Plan, seed: u64) -> Option<Ratio> {
         let logs = self.log_ratios();
-        if let Ok(found) = interval(&logs, plan.rules.alpha, plan.resamples, seed) {
-            return Some((found.exp(), true));
-        }
-        let all = logs.concat();
-        let s = Summary::of(&all)?;
-        Some((Interval { estimate: s.median, low: s.min, high: s.max }.exp(), false))
+        let Ok(found) = interval(&logs, plan.rules.alpha, plan.resamples, seed) else {
+            let all = logs.concat();
+            let s = Summary::of(&all)?;
+            let why = format!(
+                "{} pairs are too few for an interval, which takes {}; low and high are the range of the pairs",
+                all.len(),
+                least_pairs(plan.rules.alpha)
+            );
+            let range = Interval { estimate: s.median, low: s.min, high: s.max };
+            return Some(Ratio { interval: range.exp(), lacks: Some(why) });
+        };
+        let resolution = self.launches.iter().map(|s| s.resolution).fold(0.0, f64::max);
+        let interval = found.no_finer_than(resolution).exp();
+        let lacks = (!interval.is_wide()).then(|| {
+            "all pairs have one ratio and the clock's step is not known: low and high are no interval"
+                .to_owned()
+        });
+        Some(Ratio { interval, lacks })
     }
+}
+
+/// A ratio with its interval, or with what keeps that from being one.
+struct Ratio {
+    interval: Interval,
+    lacks: Option<String>,
 }
 
 fn check(series: &Series) -> Result<(), MergeError> {
@@ -122,6 +143,7 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
         control: None,
         not_here: Vec::new(),
         gate: launches.iter().find(|l| !l.gate.is_empty()).map_or_else(Vec::new, |l| l.gate.clone()),
+        overruns: Overruns::of(launches.iter().map(|l| l.overrun.as_ref())),
         remarks: distinct(launches.iter().flat_map(|l| l.remarks.iter().cloned())),
     };
     for n in launches.iter().flat_map(|l| &l.not_here) {
@@ -131,7 +153,7 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
     }
 
     let control = Gathered { launches: launches.iter().map(|l| &l.control).collect() };
-    let Some((control_ratio, control_enough)) = control.ratio(plan, plan.seed) else {
+    let Some(Ratio { interval: control_ratio, lacks: control_lacks }) = control.ratio(plan, plan.seed) else {
         out.remarks.push("no pairs were taken".into());
         return Ok(out);
     };
@@ -157,7 +179,7 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
         };
         let samples: Vec<f64> = got.pairs().flat_map(|p| p.variant).collect();
         let baseline_samples: Vec<f64> = got.pairs().flat_map(|p| p.baseline).collect();
-        let (Some((ratio, enough)), Some(own), Some(base), Some(s)) = (
+        let (Some(Ratio { interval: ratio, lacks }), Some(own), Some(base), Some(s)) = (
             got.ratio(plan, plan.seed.wrapping_add(index as u64 + 1)),
             Summary::of(&samples),
             Summary::of(&baseline_samples),
@@ -168,13 +190,12 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
         };
         let mut judged = judge(ratio, noise, &plan.rules);
         let mut notes = distinct(got.launches.iter().flat_map(|s| s.facts.notes.iter().cloned()));
-        if !(enough && control_enough) {
+        if let Some(why) = lacks.as_ref().or(control_lacks.as_ref()) {
             judged.verdict = Verdict::CannotTell;
-            notes.push(format!(
-                "{} pairs are too few for an interval, which takes {}; low and high are the range of the pairs",
-                samples.len() / 2,
-                least_pairs(plan.rules.alpha)
-            ));
+            notes.push(why.clone());
+        } else if fails(control_ratio) {
+            judged.verdict = Verdict::Void;
+            notes.push("void: the interval of the race's A/A control excludes 1; race again".to_owned());
         }
         let backends = distinct(got.launches.iter().map(|s| s.facts.backend.clone()));
         if backends.len() > 1 {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::GateRow;
 use crate::machine::Machine;
+use crate::overrun::Overruns;
 use crate::pairing::{NotHere, Plan};
 use crate::verdict::{Lane, Rules, Verdict};
 
@@ -240,6 +241,9 @@ pub struct Record {
     /// The same as data, in a shape of the study's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub findings: Option<serde_json::Value>,
+    /// Of all races so far, while the record is made; the remark about them is renewed with each. Not stored.
+    #[serde(skip)]
+    pub overruns: Overruns,
 }
 
 /// Why a record could not be read or written.
@@ -353,6 +357,7 @@ impl Record {
             remarks: Vec::new(),
             page: None,
             findings: None,
+            overruns: Overruns::default(),
         }
     }
 
@@ -362,7 +367,27 @@ impl Record {
         self.controls.extend(outcome.control);
         self.not_here.extend(outcome.not_here);
         self.gate.extend(outcome.gate);
-        for remark in outcome.remarks {
+        self.remark(outcome.remarks, &outcome.overruns);
+    }
+
+    /// Takes in the results of another record of the same study and machine, made after this one. What the gates checked is the
+    /// same.
+    pub fn append(&mut self, more: Self) {
+        self.results.extend(more.results);
+        self.controls.extend(more.controls);
+        self.not_here.extend(more.not_here);
+        let own = more.overruns.told();
+        let remarks = more.remarks.into_iter().filter(|r| own.as_ref() != Some(r)).collect();
+        self.remark(remarks, &more.overruns);
+        self.machine.calibration_after = more.machine.calibration_after;
+    }
+
+    /// Each remark once, and one for all overruns.
+    fn remark(&mut self, remarks: Vec<String>, overruns: &Overruns) {
+        let before = self.overruns.told();
+        self.overruns.add(overruns);
+        self.remarks.retain(|r| before.as_ref() != Some(r));
+        for remark in remarks.into_iter().chain(self.overruns.told()) {
             if !self.remarks.contains(&remark) {
                 self.remarks.push(remark);
             }

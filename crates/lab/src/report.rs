@@ -29,6 +29,7 @@ use crate::machine::{Calibration, Fact, Machine};
 use crate::record::{Record, RecordError, ResultRow, slug};
 use crate::study::StudyError;
 use crate::table;
+use crate::verdict::Verdict;
 use chart::ChartError;
 use figures::Figures;
 
@@ -331,9 +332,11 @@ fn chapter(index: usize, original: &Record, options: &Options<'_>) -> Result<Cha
         })
         .collect();
     let mut verdicts: Vec<(String, usize)> = Vec::new();
-    for word in ["faster", "slower", "same", "cannot tell"] {
-        let count = record.results.iter().filter(|r| r.verdict.word() == word).count();
-        verdicts.push((word.to_owned(), count));
+    for verdict in [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::CannotTell, Verdict::Void] {
+        let count = record.results.iter().filter(|r| r.verdict == verdict).count();
+        if count > 0 || verdict != Verdict::Void {
+            verdicts.push((verdict.word().to_owned(), count));
+        }
     }
     Ok(Chapter {
         title: record.study.clone(),

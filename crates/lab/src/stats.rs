@@ -133,6 +133,26 @@ impl Interval {
     pub fn exp(self) -> Self {
         Self { estimate: self.estimate.exp(), low: self.low.exp(), high: self.high.exp() }
     }
+
+    /// With both ends at least `resolution` away from the figure. Times are counted in whole steps of a clock: where samples agree
+    /// to less than a step their ratios repeat, and resamples of values that repeat have no width.
+    #[must_use]
+    pub fn no_finer_than(self, resolution: f64) -> Self {
+        let (low, high) = (self.estimate - resolution, self.estimate + resolution);
+        Self { low: self.low.min(low), high: self.high.max(high), ..self }
+    }
+
+    /// Whether it has a width at all.
+    #[must_use]
+    pub fn is_wide(self) -> bool {
+        self.low < self.high
+    }
+
+    /// Whether `x` lies outside.
+    #[must_use]
+    pub fn excludes(self, x: f64) -> bool {
+        x < self.low || self.high < x
+    }
 }
 
 /// There are not enough pairs for an interval at this error rate.
@@ -292,6 +312,22 @@ mod tests {
         let mut rng = Rng::new(1_234_567);
         assert_eq!(rng.next_u64(), 6_457_827_717_110_365_317);
         assert_eq!(rng.next_u64(), 3_203_168_211_198_807_973);
+    }
+
+    /// Samples that agree to less than a step of the clock: every pair has one of few ratios, and most have the same.
+    #[test]
+    fn an_interval_is_no_finer_than_the_clock() {
+        let equal = vec![vec![0.041; 20]; 5];
+        let found = interval(&equal, 0.01, 400, 3).expect("enough pairs");
+        assert!(!found.is_wide());
+        let step = crate::pairing::resolution(30.0, [220_000.0, 218_500.0].into_iter());
+        assert!((step - 30.0 / 218_500.0).abs() < 1e-8, "{step}");
+        let known = found.no_finer_than(step);
+        assert!(known.is_wide() && !known.excludes(0.041) && known.excludes(0.0));
+        assert!((known.high - 0.041 - step).abs() < 1e-12 && (0.041 - known.low - step).abs() < 1e-12);
+        // What is wider already stays as it is.
+        let wide = Interval { estimate: 0.0, low: -0.1, high: 0.2 };
+        assert_eq!(wide.no_finer_than(step), wide);
     }
 
     #[test]

@@ -92,21 +92,24 @@ impl Study {
         Ok((study, read(&folder.join("study.md"))?))
     }
 
-    /// The studies under `root`, by name. Folders without a `study.toml` are passed over.
+    /// The studies under `root`, by name, and why others cannot be read. Folders without a `study.toml` are passed over.
     ///
     /// # Errors
-    /// [`StudyError`] for the first study that cannot be read.
-    pub fn list(root: &Path) -> Result<Vec<Self>, StudyError> {
+    /// [`StudyError`] when `root` cannot be listed.
+    pub fn list(root: &Path) -> Result<(Vec<Self>, Vec<StudyError>), StudyError> {
         let failed = |source| StudyError::Io { path: root.to_owned(), source };
-        let mut studies = Vec::new();
+        let (mut studies, mut skipped) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(root).map_err(failed)? {
             let folder = entry.map_err(failed)?.path();
             if folder.join("study.toml").is_file() {
-                studies.push(Self::load(&folder)?.0);
+                match Self::load(&folder) {
+                    Ok((study, _)) => studies.push(study),
+                    Err(e) => skipped.push(e),
+                }
             }
         }
         studies.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(studies)
+        Ok((studies, skipped))
     }
 }
 
@@ -210,6 +213,12 @@ mod tests {
         );
         fs::write(folder.join("study.md"), "page").expect("written");
         assert_eq!(Study::load(&folder).expect("loads").1, "page");
-        assert_eq!(Study::list(root.path()).expect("lists").len(), 1);
+        // One that cannot be read hides none of the others.
+        let broken = root.path().join("another");
+        fs::create_dir(&broken).expect("created");
+        fs::write(broken.join("study.toml"), "question = ").expect("written");
+        let (studies, skipped) = Study::list(root.path()).expect("lists");
+        assert_eq!(studies.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["one"]);
+        assert!(matches!(&skipped[..], [StudyError::Malformed { path, .. }] if path.starts_with(&broken)));
     }
 }

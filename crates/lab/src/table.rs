@@ -71,9 +71,21 @@ pub fn times(ratio: f64) -> String {
 /// A ratio with its interval. Ends that are a thousandfold off say only that there was no measuring; the record keeps
 /// their figures.
 pub(crate) fn interval(r: &ResultRow) -> String {
-    let low = if r.low < r.ratio / 1e3 { "?".to_owned() } else { times(r.low) };
-    let high = if r.high > r.ratio * 1e3 { "?".to_owned() } else { times(r.high) };
+    let [low, high] = ends(r);
+    let low = if r.low < r.ratio / 1e3 { "?" } else { &low };
+    let high = if r.high > r.ratio * 1e3 { "?" } else { &high };
     format!("{low} … {high}")
+}
+
+/// The ends of a ratio's interval, with as many more digits as keep them apart.
+#[must_use]
+pub fn ends(r: &ResultRow) -> [String; 2] {
+    let usual = [r.low, r.high].map(times);
+    if usual[0] != usual[1] {
+        return usual;
+    }
+    let finer = (4..=7).map(|digits| [r.low, r.high].map(|x| format!("×{x:.digits$}")));
+    finer.into_iter().find(|[low, high]| low != high).unwrap_or(usual)
 }
 
 /// A rate given in bytes a second, in the unit that suits it; decimal, as memory's and disks' rates are.
@@ -148,7 +160,7 @@ fn word(row: &ResultRow, style: Style) -> Cell {
         (_, Verdict::Faster) => cell.fg(Color::Green).add_attribute(Attribute::Bold),
         (_, Verdict::Slower) => cell.fg(Color::Red),
         (_, Verdict::Same) => cell,
-        (_, Verdict::CannotTell) => cell.fg(Color::Yellow),
+        (_, Verdict::CannotTell | Verdict::Void) => cell.fg(Color::Yellow),
     }
 }
 

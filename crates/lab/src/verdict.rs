@@ -22,6 +22,9 @@ pub enum Verdict {
     /// The measurement does not settle it.
     #[serde(rename = "cannot tell")]
     CannotTell,
+    /// The race's A/A control failed, so nothing in the race counts.
+    #[serde(rename = "void")]
+    Void,
 }
 
 impl Verdict {
@@ -33,7 +36,17 @@ impl Verdict {
             Self::Slower => "slower",
             Self::Same => "same",
             Self::CannotTell => "cannot tell",
+            Self::Void => "void",
         }
+    }
+
+    /// Every verdict, those that settle nothing first.
+    pub const ALL: [Self; 5] = [Self::Void, Self::CannotTell, Self::Same, Self::Faster, Self::Slower];
+
+    /// Whether it answers the question: neither *cannot tell* nor *void*.
+    #[must_use]
+    pub fn is_settled(self) -> bool {
+        !matches!(self, Self::CannotTell | Self::Void)
     }
 }
 
@@ -77,6 +90,13 @@ pub fn noise_floor(control: Interval) -> f64 {
     control.low.ln().abs().max(control.high.ln().abs()).exp_m1()
 }
 
+/// Whether an A/A control fails: its interval excludes 1, the ratio of a thing to itself. Whatever the laboratory did to one of two
+/// equals it may have done to the others, so that every comparison of that race is [`Verdict::Void`], however large.
+#[must_use]
+pub fn fails(control: Interval) -> bool {
+    control.excludes(1.0)
+}
+
 /// Judges the interval of a ratio (baseline's time / variant's time) against the noise floor.
 #[must_use]
 pub fn judge(ratio: Interval, noise: f64, rules: &Rules) -> Judgement {
@@ -115,6 +135,8 @@ pub enum Lane {
         /// The smallest effect that could have been seen, as a fraction.
         detectable: f64,
     },
+    /// The race's A/A control failed.
+    Void,
     /// It cannot run on this machine.
     NotHere {
         /// Why not.
@@ -130,6 +152,7 @@ impl Lane {
             Verdict::Faster => Self::Pays { ratio },
             Verdict::Slower | Verdict::Same => Self::DoesNotPay { ratio },
             Verdict::CannotTell => Self::CannotTell { detectable },
+            Verdict::Void => Self::Void,
         }
     }
 }
@@ -146,6 +169,7 @@ impl fmt::Display for Lane {
             Self::CannotTell { detectable } => {
                 write!(f, "CANNOT TELL (effects below {:.2} % drown here)", detectable * 100.0)
             }
+            Self::Void => f.write_str("VOID (the A/A control differs from itself; race again)"),
             Self::NotHere { why } => write!(f, "NOT HERE: {why}"),
         }
     }
@@ -186,6 +210,12 @@ mod tests {
     fn noise_floor_is_the_far_end() {
         let n = noise_floor(at(0.99, 1.0, 1.002));
         assert!((n - (1.0 / 0.99 - 1.0)).abs() < 1e-12, "{n}");
+    }
+
+    #[test]
+    fn a_control_fails_when_its_interval_excludes_one() {
+        assert!(!fails(at(0.99, 1.0, 1.002)) && !fails(at(1.0, 1.0, 1.002)) && !fails(at(0.998, 0.999, 1.0)));
+        assert!(fails(at(1.0029, 1.0036, 1.0043)) && fails(at(0.9963, 0.997, 0.9978)));
     }
 
     #[test]

@@ -8,8 +8,9 @@ use std::rc::Rc;
 use common::{World, open_gate, plan, row};
 use lanework_lab::gate::{Gate, GateError, GateRow};
 use lanework_lab::machine::{Fact, Machine};
-use lanework_lab::pairing::{Plan, RaceError};
-use lanework_lab::race::{Error, in_process};
+use lanework_lab::overrun::Overruns;
+use lanework_lab::pairing::{LaunchSamples, Pair, Plan, RaceError, Series};
+use lanework_lab::race::{Error, analyse, in_process};
 use lanework_lab::record::{Record, RecordError, ResultRow};
 use lanework_lab::subject::{Facts, Subject, Variant, work};
 use lanework_lab::table::{Style, csv, render};
@@ -120,7 +121,92 @@ fn samples_are_paired_abba_and_long_enough() {
     assert_eq!(seen.get("AAAA"), Some(&50), "{seen:?}");
     assert_eq!(seen.get("ABBA"), Some(&25), "{seen:?}");
     assert_eq!(seen.get("BAAB"), Some(&25), "{seen:?}");
-    assert_eq!((r.ratio, r.low, r.high, r.noise), (4.0, 4.0, 4.0, 0.0));
+    // Nothing varies, so that all that is unknown is one step of the clock in a sample, and the interval is that wide.
+    let step = 40.0 / (r.iterations[1] as f64 * 250.0).min(r.iterations[0] as f64 * 1000.0);
+    assert_eq!(r.ratio, 4.0);
+    for wide in [r.high / r.ratio, r.ratio / r.low, 1.0 + r.noise] {
+        assert!((wide - 1.0 - step).abs() < 1e-6, "{wide} {step}");
+    }
+}
+
+/// Samples of a launch in which the baseline's second instance, and the challenger, take so many times as long as the baseline.
+fn planted(control: f64, challenger: f64, resolution: f64) -> LaunchSamples {
+    let facts = Facts { backend: "b".into(), notes: vec![] };
+    let series = |name: &str, times: f64| Series {
+        variant: name.into(),
+        facts: facts.clone(),
+        cores: 1,
+        iterations: [1, 1],
+        ticks: None,
+        pairs: vec![Pair { baseline: [1000.0; 2], variant: [1000.0 * times; 2] }; 20],
+        resolution,
+    };
+    LaunchSamples {
+        launch: 0,
+        subject: "s".into(),
+        baseline: "A".into(),
+        baseline_facts: facts.clone(),
+        bytes: None,
+        counted: None,
+        gate: vec![],
+        control: series("A", control),
+        series: vec![series("B", challenger)],
+        not_here: vec![],
+        clock: "planted".into(),
+        clock_step_ns: 1,
+        overrun: None,
+        remarks: vec![],
+    }
+}
+
+#[test]
+fn a_control_that_differs_from_itself_voids_its_race() {
+    let row = |control, challenger, resolution| {
+        let samples = planted(control, challenger, resolution);
+        analyse(&[samples], &plan()).expect("one launch").results.remove(0)
+    };
+    // The control is off by 0.36 %, and known to 0.07 %: the challenger's 1.5 % and its factor of two are no evidence.
+    for challenger in [0.985, 0.5] {
+        let r = row(1.0036, challenger, 0.0007);
+        assert_eq!(r.verdict, Verdict::Void);
+        assert!(r.notes.iter().any(|n| n.starts_with("void: ")), "{:?}", r.notes);
+        assert!((r.noise - 0.0043).abs() < 1e-4, "{}", r.noise);
+        assert_eq!(r.lane(), Lane::Void);
+    }
+    // Within what the clock can tell it is equal to itself.
+    assert_eq!(row(1.0005, 0.985, 0.0007).verdict, Verdict::Faster);
+}
+
+#[test]
+fn an_interval_without_a_width_is_none() {
+    // The clock's step is not known, and all ratios are the same.
+    for (control, challenger) in [(1.0, 0.96), (1.0, 1.0)] {
+        let outcome = analyse(&[planted(control, challenger, 0.0)], &plan()).expect("one launch");
+        let r = &outcome.results[0];
+        assert_eq!((r.verdict, r.low), (Verdict::CannotTell, r.high));
+        assert!(r.notes.iter().any(|n| n.contains("no interval")), "{:?}", r.notes);
+    }
+}
+
+#[test]
+fn launches_that_outrun_their_budget_are_one_remark() {
+    let world = World::new(5);
+    let mut record =
+        Record::new("planted", "lanework bench planted", Machine::inspect(&world.ticking(), vec![]));
+    for name in ["one", "two", "three"] {
+        let subject =
+            Subject::new(name, open_gate(), world.variant("A", 1000.0)).with(world.variant("B", 900.0));
+        let short = Plan { budget_ns: 1_000_000, ..plan() };
+        record.add(in_process(&subject, &short, &world.clock).expect("races"));
+    }
+    let told: Vec<&String> = record.remarks.iter().filter(|r| r.contains("outran")).collect();
+    assert_eq!(told.len(), 1, "{:?}", record.remarks);
+    assert!(told[0].starts_with("3 of 3 launches "), "{told:?}");
+    // So it is after another record was taken in.
+    let more = record.clone();
+    record.append(more);
+    let told: Vec<&String> = record.remarks.iter().filter(|r| r.contains("outran")).collect();
+    assert!(told.len() == 1 && told[0].starts_with("6 of 6 launches "), "{told:?}");
 }
 
 /// Contestants in planted time that are the same in all but when they had their last turn: the first calls after others had
@@ -308,7 +394,9 @@ fn records_are_saved_whole_and_read_back() {
     assert_ne!(first, second);
     assert!(first.ends_with(format!("{}/{}-planted-study.json", record.machine.slug(), &record.date[..10])));
     assert!(second.to_string_lossy().ends_with("-2.json"));
-    assert_eq!(Record::load(&first).expect("reads back"), record);
+    // What only counts along is not stored.
+    let stored = Record { overruns: Overruns::default(), ..record };
+    assert_eq!(Record::load(&first).expect("reads back"), stored);
     let left: Vec<_> = std::fs::read_dir(first.parent().expect("folder")).expect("lists").collect();
     assert_eq!(left.len(), 2, "temporary files were left behind");
 }

@@ -56,8 +56,8 @@ pub struct Finding {
 }
 
 /// One line for a lane from all races that asked about it: the word that more than half of them gave and none
-/// contradicts, with the geometric mean of their ratios. A race that cannot tell contradicts nothing, but it does not
-/// count as agreeing either.
+/// contradicts, with the geometric mean of their ratios. A race that cannot tell, or is void, contradicts nothing, but it
+/// does not count as agreeing either.
 #[must_use]
 pub fn summarise<'a>(rows: impl Iterator<Item = &'a ResultRow>) -> Option<Finding> {
     let rows: Vec<&ResultRow> = rows.collect();
@@ -65,7 +65,7 @@ pub fn summarise<'a>(rows: impl Iterator<Item = &'a ResultRow>) -> Option<Findin
     if races == 0 {
         return None;
     }
-    let told: Vec<&ResultRow> = rows.iter().copied().filter(|r| r.verdict != Verdict::CannotTell).collect();
+    let told: Vec<&ResultRow> = rows.iter().copied().filter(|r| r.verdict.is_settled()).collect();
     let ratio = (told.iter().map(|r| r.ratio.ln()).sum::<f64>() / told.len().max(1) as f64).exp();
     let faster = told.iter().filter(|r| r.verdict == Verdict::Faster).count();
     let lane = if 2 * told.len() <= races || (faster > 0 && faster < told.len()) {
@@ -123,6 +123,9 @@ mod tests {
             let f = found(&[row("faster", 2.0, 0.1), row("faster", 2.0, 0.1), row(verdict, 0.9, 0.1)]);
             assert!(matches!(f.lane, Lane::CannotTell { .. }), "{f:?}");
         }
+        let f = found(&[row("faster", 2.0, 0.1), row("void", 90.0, 0.3), row("faster", 8.0, 0.1)]);
+        assert!(matches!(f.lane, Lane::Pays { ratio } if (ratio - 4.0).abs() < 1e-9), "{f:?}");
+        assert_eq!((f.agree, f.races), (2, 3));
         let f = found(&[row("faster", 2.0, 0.1), row("cannot tell", 2.0, 0.3)]);
         assert_eq!(f.lane, Lane::CannotTell { detectable: 0.3 });
         let f = found(&[row("slower", 0.5, 0.1), row("same", 1.0, 0.1)]);

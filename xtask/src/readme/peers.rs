@@ -34,6 +34,7 @@ pub(super) fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<St
             Verdict::Slower => "ours faster",
             Verdict::Same => "same",
             Verdict::CannotTell => "cannot tell",
+            Verdict::Void => "void",
         };
         out += &format!(
             "| `{}` | {} {} | {} {} | {} | {} … {} | {verdict} | {:.2} % |\n",

@@ -62,14 +62,16 @@ fn renew(root: &Path, name: &str, entries: &[Entry], check: bool) -> Result<Stri
 /// All studies of the repository at `root`.
 pub(super) fn renew_all(root: &Path, check: bool) -> Vec<Result<String, String>> {
     let folder: PathBuf = root.join("studies");
-    let studies = match Study::list(&folder) {
-        Ok(studies) => studies,
+    let (studies, skipped) = match Study::list(&folder) {
+        Ok(found) => found,
         Err(e) => return vec![Err(e.to_string())],
     };
+    let mut all: Vec<Result<String, String>> = skipped.iter().map(|e| Err(e.to_string())).collect();
     match newest(root) {
-        Ok(entries) => studies.iter().map(|s| renew(root, &s.name, &entries, check)).collect(),
-        Err(why) => vec![Err(why)],
+        Ok(entries) => all.extend(studies.iter().map(|s| renew(root, &s.name, &entries, check))),
+        Err(why) => all.push(Err(why)),
     }
+    all
 }
 
 #[cfg(test)]
@@ -111,6 +113,13 @@ mod tests {
         for part in ["# Which?", "×4.00", "2998-01-01", "Remark: made under load.", link.as_str()] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
+        // What cannot be read holds nothing else up.
+        fs::write(saved.with_file_name("bad.json"), "{").expect("written");
+        fs::create_dir(root.join("studies/broken")).expect("created");
+        fs::write(root.join("studies/broken/study.toml"), "question = ").expect("written");
+        let found = renew_all(root, true);
+        assert!(matches!(&found[..], [Err(why), Ok(_)] if why.contains("broken/study.toml")), "{found:?}");
+        fs::remove_dir_all(root.join("studies/broken")).expect("removed");
         fs::write(&file, text.replace("×4.00", "×5.00")).expect("written");
         assert!(all(true).is_err());
         assert!(all(false).is_ok() && fs::read_to_string(&file).expect("read").contains("×4.00"));

@@ -125,10 +125,10 @@ pub(super) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
     let (gate, [once_a, once_b]) = gate(&programs, args.same_output)?;
     let passed = gate.pass().map_err(|e| Failure::refused(format!("nothing was timed: {e}")))?;
     let rules = Rules::default();
-    // A round is A B B A, and A A A A for the control.
+    // A round is four runs of A and B, and four of A for the control.
     let round = (6.0 * once_a + 2.0 * once_b).max(1e-4);
     let (wished, least) = ((args.effort.seconds / round) as usize, least_pairs(rules.alpha));
-    let rounds = wished.clamp(least, 1000);
+    let rounds = wished.clamp(least, 1000).next_multiple_of(2);
     let clock = Monotonic::new();
     let name = process::study([a, b]);
     let mut record = Record::new(&name, &session.command, Machine::inspect(&clock, Vec::new()));

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use clap::Args;
 use lanework_lab::binaries::{self, Contender};
 use lanework_lab::clock::Monotonic;
-use lanework_lab::history::{self, Change, Entry, Step};
+use lanework_lab::history::{self, Change, Entry, History, Step};
 use lanework_lab::machine::Machine;
 use lanework_lab::pairing::Plan;
 use lanework_lab::record::ResultRow;
@@ -15,7 +15,7 @@ use lanework_lab::table::times;
 use lanework_lab::verdict::{Rules, Verdict};
 use serde_json::json;
 
-use super::{line, load_all};
+use super::{ended, line, load_all, skipped_json, skipped_told};
 use crate::args::Effort;
 use crate::bench::{Race, race_all};
 use crate::outcome::{Failure, Outcome};
@@ -96,12 +96,16 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
         is_lanework(old)?;
     }
     let here = Machine::inspect(&Monotonic::new(), Vec::new());
-    let all = load_all(root)?;
+    let History { entries: all, skipped } = load_all(root)?;
     if let Some(study) = args.study.as_ref().filter(|s| !all.iter().any(|e| e.record.study == **s)) {
         let mut names: Vec<&str> = all.iter().map(|e| e.record.study.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        return Err(Failure::input(format!("no record is of '{study}'; there are: {}", names.join(", "))));
+        let also = skipped_told(&skipped).map_or_else(String::new, |why| format!("; {why}"));
+        return Err(Failure::input(format!(
+            "no record is of '{study}'; there are: {}{also}",
+            names.join(", ")
+        )));
     }
     let entries: Vec<Entry> = all
         .into_iter()
@@ -152,7 +156,7 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
             .collect();
         let answer = json!({
             "studies": pairs.len(), "compared": compared, "suspects": rows, "regressions": regressions,
-            "unjudged": unjudged,
+            "unjudged": unjudged, "skipped": skipped_json(&skipped),
         });
         println!("{answer}");
     } else {
@@ -168,14 +172,14 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
             counted(regressions as u64, "regression", "regressions")
         );
     }
-    // A suspicion that could not be looked into is no clean bill.
-    Ok(if regressions > 0 {
-        Outcome::No
-    } else if failed {
-        Outcome::Unavailable
-    } else {
-        Outcome::Yes
-    })
+    if regressions > 0 {
+        if let Some(why) = skipped_told(&skipped) {
+            eprintln!("lanework: {why}");
+        }
+        return Ok(Outcome::No);
+    }
+    // Neither a record that could not be read nor a suspicion that could not be looked into is a clean bill.
+    ended(&skipped).map(|yes| if failed { Outcome::Unavailable } else { yes })
 }
 
 /// Refuses early what is no `lanework`: every suspicion would fail by it.
@@ -223,13 +227,25 @@ fn again(
         baseline: change.baseline.clone(),
         challengers: vec![change.variant.clone()],
     };
-    let record = race_all(session, "history-check", &[race], effort)
-        .map_err(|e| Unjudged::Failed(e.message().to_owned()))?;
-    let row = record.results.first().ok_or_else(|| {
-        let why = record.not_here.first().map_or("the race gave no result".to_owned(), |n| n.why.clone());
-        Unjudged::Failed(why)
-    })?;
-    Ok(("raced again against its baseline", Change::borne_out_by(old, row, &Rules::default())))
+    let row = unless_void(|| {
+        let race = std::slice::from_ref(&race);
+        let record = race_all(session, "history-check", race, effort).map_err(|e| e.message().to_owned())?;
+        let why = || record.not_here.first().map_or("the race gave no result".to_owned(), |n| n.why.clone());
+        record.results.first().cloned().ok_or_else(why)
+    });
+    let row = row.map_err(Unjudged::Failed)?;
+    Ok(("raced again against its baseline", Change::borne_out_by(old, &row, &Rules::default())))
+}
+
+/// A race for a suspicion is run again while it is void, twice at most.
+fn unless_void(mut race: impl FnMut() -> Result<ResultRow, String>) -> Result<ResultRow, String> {
+    for _ in 0..3 {
+        let row = race()?;
+        if row.verdict != Verdict::Void {
+            return Ok(row);
+        }
+    }
+    Err("three races in a row were void: their A/A controls exclude 1; a quieter machine may tell".to_owned())
 }
 
 fn against_old(session: &Session, old: &Path, effort: &Effort, change: &Change) -> Result<Step, String> {
@@ -242,7 +258,7 @@ fn against_old(session: &Session, old: &Path, effort: &Effort, change: &Change) 
     let new = Contender::current("this executable", arguments.clone()).map_err(|e| e.to_string())?;
     let old = Contender::new("the old executable", old, arguments);
     let plan = Plan { budget_ns: (effort.seconds * 1e9) as u64, ..Plan::default() };
-    let row = binaries::race(&change.subject, &old, &new, &plan).map_err(|e| e.to_string())?;
+    let row = unless_void(|| binaries::race(&change.subject, &old, &new, &plan).map_err(|e| e.to_string()))?;
     Ok(Step { factor: row.ratio, low: row.low, high: row.high, noise: row.noise, verdict: row.verdict })
 }
 

@@ -8,7 +8,7 @@ use lanework_lab::report::chart::{self, Ratio};
 use lanework_lab::table::{time, times};
 use serde_json::json;
 
-use super::{Entry, commit, load_all};
+use super::{Entry, History, commit, ended, load_all, skipped_json, skipped_told};
 use crate::files::{self, Access};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
@@ -27,7 +27,9 @@ pub(super) fn run(
     if let Some(path) = output {
         files::may_write(path, force)?;
     }
-    let entries = load_all(root)?;
+    let History { entries, skipped } = load_all(root)?;
+    // Where a figure is missing, a file that could not be read may be why.
+    let also = skipped_told(&skipped).map_or_else(String::new, |why| format!("; {why}"));
     let points: Vec<(&Entry, &ResultRow)> = entries
         .iter()
         .flat_map(|e| e.record.results.iter().map(move |r| (e, r)))
@@ -35,7 +37,10 @@ pub(super) fn run(
         .collect();
     if points.is_empty() {
         if entries.is_empty() {
-            return Err(Failure::file(root, "holds no records; `lanework bench --save` makes one"));
+            return Err(Failure::file(
+                root,
+                format!("holds no records; `lanework bench --save` makes one{also}"),
+            ));
         }
         let rows = || entries.iter().flat_map(|e| &e.record.results);
         let list = |mut known: Vec<&str>| {
@@ -46,10 +51,12 @@ pub(super) fn run(
         let variants: Vec<&str> =
             rows().filter(|r| r.subject == subject).map(|r| r.variant.as_str()).collect();
         return Err(Failure::input(match variant.filter(|_| !variants.is_empty()) {
-            Some(v) => format!("no record of '{subject}' has a variant '{v}'; there are: {}", list(variants)),
+            Some(v) => {
+                format!("no record of '{subject}' has a variant '{v}'; there are: {}{also}", list(variants))
+            }
             None => {
                 let known = list(rows().map(|r| r.subject.as_str()).collect());
-                format!("no record has a subject '{subject}'; there are: {known}")
+                format!("no record has a subject '{subject}'; there are: {known}{also}")
             }
         }));
     }
@@ -68,7 +75,7 @@ pub(super) fn run(
         let svg = chart::ratios(&rows, &format!("{subject} over time")).map_err(Failure::input)?;
         files::write(path, svg.as_bytes(), Access::Public, force)?;
         if path.as_os_str() == "-" {
-            return Ok(Outcome::Yes);
+            return ended(&skipped);
         }
     }
     if session.json {
@@ -82,11 +89,11 @@ pub(super) fn run(
                 })
             })
             .collect();
-        println!("{}", json!({ "subject": subject, "points": rows }));
+        println!("{}", json!({ "subject": subject, "points": rows, "skipped": skipped_json(&skipped) }));
     } else {
         print!("{}", drawn(subject, &points));
     }
-    Ok(Outcome::Yes)
+    ended(&skipped)
 }
 
 fn date(entry: &Entry) -> &str {

@@ -7,7 +7,7 @@ use lanework_lab::machine::Machine;
 use lanework_lab::record::{Record, ResultRow};
 use lanework_lab::stats::Interval;
 use lanework_lab::table;
-use lanework_lab::verdict::{Rules, Verdict, judge};
+use lanework_lab::verdict::{Verdict, fails};
 use lanework_respill::Analysis;
 use lanework_respill::case::Case;
 use lanework_respill::counts::{CountError, Counts, counts};
@@ -162,7 +162,7 @@ pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Fail
         variants: raced,
     };
     let mut record = record(session, &job, args)?;
-    let findings = findings(&job, &record.results, &Rules::default());
+    let findings = findings(&job, &record.results);
     record.findings = Some(json!(findings));
     bench::save_and_show(session, &mut record, &args.output, |record| {
         if session.json {
@@ -235,24 +235,29 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// From a ratio of the baseline's time to the variant's.
-    fn of(ratio: Interval, noise: f64, rules: &Rules) -> Part {
+    /// From a row's ratio of the baseline's time to the variant's.
+    fn of(row: &ResultRow) -> Part {
         let more = |ratio: f64| 1.0 / ratio - 1.0;
-        Part {
-            more: more(ratio.estimate),
-            low: more(ratio.high),
-            high: more(ratio.low),
-            verdict: judge(ratio, noise, rules).verdict,
-        }
+        Part { more: more(row.ratio), low: more(row.high), high: more(row.low), verdict: row.verdict }
     }
 }
 
+/// Whether the copy of the same bytes differs from what it is a copy of. It is an A/A control like any other, so that nothing told of
+/// this function counts.
+fn copy_fails(job: &Job, rows: &[ResultRow]) -> bool {
+    let name = job.variants.iter().find(|v| v.role == Role::Copy).map(|v| &v.name);
+    let copy = rows.iter().find(|row| Some(&row.variant) == name);
+    copy.is_some_and(|row| fails(Interval { estimate: row.ratio, low: row.low, high: row.high }))
+}
+
 /// What the rows of a race say of each home.
-pub(crate) fn findings(job: &Job, rows: &[ResultRow], rules: &Rules) -> Vec<Finding> {
+pub(crate) fn findings(job: &Job, rows: &[ResultRow]) -> Vec<Finding> {
     let Some((stack, _)) = job.variants.split_first() else { return Vec::new() };
+    let void = copy_fails(job, rows);
     let part = |baseline: &str, variant: &str| {
         let row = rows.iter().find(|row| row.variant == variant && row.baseline == baseline)?;
-        Some(Part::of(Interval { estimate: row.ratio, low: row.low, high: row.high }, row.noise, rules))
+        let part = Part::of(row);
+        Some(if void { Part { verdict: Verdict::Void, ..part } } else { part })
     };
     let finding = |v: &Variant| -> Option<Finding> {
         let with = |suffix: &str| format!("{}{suffix}", v.name);
@@ -313,6 +318,9 @@ pub(super) fn shown(findings: &[Finding]) -> String {
             ),
             _ => format!("{} is faster by {} %\n", f.home, percent(-f.whole.more)),
         },
+        None if findings.iter().any(|f| f.whole.verdict == Verdict::Void) => {
+            "void: an A/A control differs from itself; measure again\n".to_owned()
+        }
         None if findings.iter().any(|f| f.whole.verdict == Verdict::CannotTell) => {
             "no home is faster beyond doubt: leave the values on the stack\n".to_owned()
         }

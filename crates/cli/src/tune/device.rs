@@ -3,7 +3,6 @@
 
 use lanework_cuda::Card;
 use lanework_lab::record::ResultRow;
-use lanework_lab::verdict::Verdict;
 use lanework_mayo::cuda::{Expand, Multiply, Options, Pace, Ring};
 use lanework_subjects::mayo::cuda::{How, forms};
 use serde::{Deserialize, Serialize};
@@ -192,7 +191,7 @@ pub(super) fn choose(
     let cpu = rows.iter().filter(on_cpu).map(|r| r.median).min_by(f64::total_cmp)?;
     let (first, base) = (row(&small)?, row(&usual)?);
     // All raced against one baseline, so that intervals that do not meet tell which is faster.
-    let wins = |r: &ResultRow| r.verdict != Verdict::CannotTell && r.low > base.high;
+    let wins = |r: &ResultRow| r.verdict.is_settled() && r.low > base.high;
     let (how, best) = others
         .iter()
         .filter_map(|how| Some((how, row(how)?)))

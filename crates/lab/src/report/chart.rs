@@ -87,7 +87,7 @@ pub fn ratios(rows: &[Ratio], words: &str) -> Result<String, ChartError> {
             .map(|i| PathElement::new(vec![(1.0, beside(i).0), (1.0, beside(i).1)], QUIET.stroke_width(1)));
         plane.draw_series(ones).map_err(failed)?;
         // A verdict at a time, so that marks of one colour follow each other and are one path on the page.
-        for verdict in [Verdict::Same, Verdict::CannotTell, Verdict::Faster, Verdict::Slower] {
+        for verdict in Verdict::ALL {
             let colour = verdict_colour(verdict);
             let of = || {
                 let all = rows.iter().enumerate().filter(move |(_, r)| r.verdict == verdict);

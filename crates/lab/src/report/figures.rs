@@ -54,7 +54,7 @@ pub(super) fn class(verdict: Verdict) -> &'static str {
         Verdict::Faster => "faster",
         Verdict::Slower => "slower",
         Verdict::Same => "same",
-        Verdict::CannotTell => "untold",
+        Verdict::CannotTell | Verdict::Void => "untold",
     }
 }
 

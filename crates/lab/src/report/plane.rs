@@ -93,7 +93,7 @@ pub(super) fn verdict_colour(verdict: Verdict) -> RGBColor {
         Verdict::Faster => FASTER,
         Verdict::Slower => SLOWER,
         Verdict::Same => SAME,
-        Verdict::CannotTell => UNTOLD,
+        Verdict::CannotTell | Verdict::Void => UNTOLD,
     }
 }
 

@@ -29,7 +29,7 @@ const STRIP: (u32, u32) = (72, 118);
 
 /// In words: `197 same, 3 faster`.
 pub(super) fn counted(races: &[Ratio]) -> String {
-    let words = [Verdict::Same, Verdict::Faster, Verdict::Slower, Verdict::CannotTell];
+    let words = [Verdict::Same, Verdict::Faster, Verdict::Slower, Verdict::CannotTell, Verdict::Void];
     let parts: Vec<String> = words
         .into_iter()
         .map(|word| (word, races.iter().filter(|r| r.verdict == word).count()))
@@ -48,7 +48,7 @@ fn columns(axis: &Axis, strip: &Strip) -> Vec<Vec<Verdict>> {
         columns[(at.max(0.0) as usize).min(COLUMNS - 1)].push(race.verdict);
     }
     for column in &mut columns {
-        column.sort_by_key(|v| matches!(v, Verdict::Same | Verdict::CannotTell));
+        column.sort_by_key(|v| !matches!(v, Verdict::Faster | Verdict::Slower));
     }
     columns
 }
@@ -87,7 +87,7 @@ pub(super) fn strips(strips: &[Strip], each: &str, words: &str) -> Result<String
     chart.drawn(words, |plane| {
         let (start, end) = (axis.range().start.ln(), axis.range().end.ln());
         // A verdict at a time, so that dots of one colour follow each other and are one path on the page.
-        for verdict in [Verdict::Same, Verdict::CannotTell, Verdict::Faster, Verdict::Slower] {
+        for verdict in Verdict::ALL {
             for (i, columns) in stacked.iter().enumerate() {
                 for (at, column) in columns.iter().enumerate() {
                     let x = (start + (end - start) * (at as f64 + 0.5) / COLUMNS as f64).exp();

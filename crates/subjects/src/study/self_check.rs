@@ -38,6 +38,18 @@ fn chain(mut x: u64, rounds: u64) -> u64 {
     x
 }
 
+/// Where so many units of work end, walked.
+#[must_use]
+pub fn walked(units: u64) -> u64 {
+    chain(black_box(1), black_box(ROUNDS * units))
+}
+
+/// The same, found in another way.
+#[must_use]
+pub fn jumped(units: u64) -> u64 {
+    jump(1, ROUNDS * units)
+}
+
 /// Where the chain ends, by squaring the step instead of walking: the gate's other way.
 fn jump(x: u64, mut rounds: u64) -> u64 {
     let (mut factor, mut term) = (FACTOR, TERM);
@@ -109,6 +121,7 @@ mod tests {
             assert_eq!(chain(42, rounds), jump(42, rounds), "{rounds}");
         }
         assert_ne!(jump(42, ROUNDS), jump(42, ROUNDS + 1));
+        assert_eq!(walked(3), jumped(3));
     }
 
     #[test]

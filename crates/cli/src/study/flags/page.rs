@@ -52,6 +52,8 @@ fn decide(build: &str, rows: &[&ResultRow], worth: f64) -> Option<Flag> {
     let count = |verdict| rows.iter().filter(|r| r.verdict == verdict).count();
     let [faster, slower, same, cannot_tell] =
         [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::CannotTell].map(count);
+    // A void race settles as little as one that cannot tell.
+    let cannot_tell = cannot_tell + count(Verdict::Void);
     let extreme = |verdict: Verdict| {
         let of = rows.iter().filter(|r| r.verdict == verdict);
         let far = of.max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()))?;
@@ -99,7 +101,7 @@ fn cell(row: &ResultRow) -> String {
     let mark = match row.verdict {
         Verdict::Faster | Verdict::Slower => "",
         Verdict::Same => " =",
-        Verdict::CannotTell => " ?",
+        Verdict::CannotTell | Verdict::Void => " ?",
     };
     format!("{}{mark}", times(row.ratio))
 }

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use lanework_lab::clock::{Clock, Monotonic};
 use lanework_lab::gate::Passed;
 use lanework_lab::machine::Machine;
-use lanework_lab::pairing::{LaunchSamples, NotHere, Pair, Plan as Rules, Series};
+use lanework_lab::pairing::{LaunchSamples, NotHere, Pair, Plan as Rules, Series, resolution};
 use lanework_lab::process::Program;
 use lanework_lab::race::analyse;
 use lanework_lab::record::{Record, ResultRow};
-use lanework_lab::stats::{Rng, median};
+use lanework_lab::schedule::{Schedule, Side};
+use lanework_lab::stats::median;
 use lanework_lab::study::Study;
 use lanework_lab::subject::Facts;
 use serde::{Deserialize, Serialize};
@@ -290,8 +291,7 @@ fn contestant(name: &str) -> (&'static str, Kind, usize) {
     CONTESTANTS.into_iter().find(|(n, ..)| *n == name).unwrap_or(CONTESTANTS[0])
 }
 
-/// A B B A for every variant and for the baseline against itself, in an order shuffled anew for each round; times are what
-/// the processes say of themselves.
+/// A turn for every variant and for the baseline against itself in each round; times are what the processes say of themselves.
 #[allow(clippy::too_many_arguments)]
 fn race(
     runner: &Runner<'_>,
@@ -314,17 +314,20 @@ fn race(
     // Contestant 0 is the control.
     let names: Vec<&str> = std::iter::once(baseline).chain(variants.iter().copied()).collect();
     let mut taken: Vec<Vec<Pair>> = vec![Vec::new(); names.len()];
-    let mut order: Vec<usize> = (0..names.len()).collect();
-    let mut rng = Rng::new(rules.seed);
+    let mut schedule = Schedule::new(rules.seed, names.len(), 0);
     for _ in 0..runner.effort.of(baseline) {
-        rng.shuffle(&mut order);
-        for &i in &order {
-            let [a, b, c, d] = [run(baseline)?, run(names[i])?, run(names[i])?, run(baseline)?];
-            taken[i].push(Pair { baseline: [a, d], variant: [b, c] });
+        for turn in schedule.round() {
+            let four = turn.take(|side| match side {
+                Side::Baseline => run(baseline),
+                Side::Variant => run(names[turn.contestant]),
+            })?;
+            taken[turn.contestant].push(four.into());
         }
         tick();
     }
     let base = runs.get(baseline).map_or(1, |r| r.iterations);
+    let of = |name: &str| runs.get(name).map(|r| r.ns.as_slice()).unwrap_or_default();
+    let step = clock.step_ns() as f64;
     let mut all = names.iter().zip(taken).map(|(name, pairs)| Series {
         variant: (*name).to_owned(),
         facts: Facts { backend: (*name).to_owned(), notes: Vec::new() },
@@ -332,6 +335,7 @@ fn race(
         iterations: [base, runs.get(*name).map_or(1, |r| r.iterations)],
         ticks: None,
         pairs,
+        resolution: resolution(step, of(baseline).iter().chain(of(name)).map(|ns| *ns as f64)),
     });
     let control = all.next().ok_or_else(|| Failure::refused("there is nothing to race"))?;
     Ok(LaunchSamples {
@@ -347,6 +351,7 @@ fn race(
         not_here: Vec::new(),
         clock: clock.name().into(),
         clock_step_ns: clock.step_ns(),
+        overrun: None,
         remarks: Vec::new(),
     })
 }

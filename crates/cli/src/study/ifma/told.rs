@@ -16,6 +16,7 @@ fn said(row: &ResultRow) -> String {
         Verdict::Slower => format!("{ratio}: slower"),
         Verdict::Same => format!("{ratio}: the same"),
         Verdict::CannotTell => format!("cannot tell (seen would be {} or more)", percent(row.detectable)),
+        Verdict::Void => format!("{ratio}, but void: the A/A control failed"),
     }
 }
 
@@ -72,7 +73,7 @@ fn cause(verdict: Verdict) -> &'static str {
         Verdict::Faster => {
             "So its loss does not show on this machine; what caused it there cannot be told from here."
         }
-        Verdict::Same | Verdict::CannotTell => {
+        Verdict::Same | Verdict::CannotTell | Verdict::Void => {
             "So its loss was not seen here: multiplications are about 5 % of chiavdf's squaring, and neither a loss nor a gain in them need be \
              seen in the whole. What caused it there cannot be told from here."
         }

@@ -51,6 +51,7 @@ fn speedup(plan: &Plan, found: &Measured) -> Answer {
         Verdict::Faster if off > 1.0 => "HOLDS, AND MORE",
         Verdict::Faster => "HOLDS, BUT LESS",
         Verdict::CannotTell => "CANNOT TELL",
+        Verdict::Void => "VOID",
         Verdict::Same | Verdict::Slower => "DOES NOT HOLD",
     };
     let real = found.row(BUFFERS, ALL, SCALAR).map_or_else(
@@ -96,6 +97,7 @@ fn measures(plan: &Plan, found: &Measured) -> Vec<Answer> {
                 |row| match row.verdict {
                     Verdict::Slower => format!("PAYS {}", times(1.0 / row.ratio)),
                     Verdict::Same | Verdict::Faster => format!("DOES NOT PAY ({})", times(1.0 / row.ratio)),
+                    Verdict::Void => row.lane().to_string(),
                     Verdict::CannotTell => {
                         format!("CANNOT TELL (effects below {} drown here)", percent(row.detectable))
                     }

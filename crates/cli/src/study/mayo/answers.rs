@@ -27,7 +27,8 @@ impl Says {
         let low = rows.iter().map(|r| r.ratio).fold(f64::INFINITY, f64::min);
         let high = rows.iter().map(|r| r.ratio).fold(0.0, f64::max);
         let count = |verdict| rows.iter().filter(|r| r.verdict == verdict).count();
-        let (faster, unsettled) = (count(Verdict::Faster), count(Verdict::CannotTell));
+        let faster = count(Verdict::Faster);
+        let unsettled = rows.iter().filter(|r| !r.verdict.is_settled()).count();
         match rows.len() {
             0 => Says::NotHere,
             n if faster == n => Says::Yes(low, high),

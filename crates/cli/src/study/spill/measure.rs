@@ -345,7 +345,7 @@ fn row(session: &Session, effort: &Effort, asked: &Asked, record: &mut Record) -
             results.extend(outcome.results.iter().cloned());
             record.add(outcome);
         }
-        for said in findings(&job, &results, &Rules::default().rules) {
+        for said in findings(&job, &results) {
             if let Some(Column::Proved { finding, .. }) = homes.get_mut(&said.home) {
                 *finding = Some(said);
             }

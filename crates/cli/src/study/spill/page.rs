@@ -50,9 +50,20 @@ fn percent(x: f64) -> String {
     format!("{:+.2}", 100.0 * x + 0.0)
 }
 
+/// An interval in per cent, with as many more digits as keep its ends apart.
+fn between(low: f64, high: f64) -> String {
+    let ends = |digits: usize| [low, high].map(|x| format!("{:+.digits$}", 100.0 * x + 0.0));
+    let apart = (2..=5).map(ends).find(|[low, high]| low != high);
+    apart.unwrap_or_else(|| ends(2)).join(", ")
+}
+
 fn part(part: &Part) -> String {
-    let star = if matches!(part.verdict, Verdict::Faster | Verdict::Slower) { "*" } else { "" };
-    format!("{}{star} [{}, {}]", percent(part.more), percent(part.low), percent(part.high))
+    let mark = match part.verdict {
+        Verdict::Faster | Verdict::Slower => "*",
+        Verdict::Void => " void",
+        Verdict::Same | Verdict::CannotTell => "",
+    };
+    format!("{}{mark} [{}]", percent(part.more), between(part.low, part.high))
 }
 
 fn finding<'a>(row: &'a Row, column: &str) -> Option<&'a Finding> {
@@ -97,7 +108,7 @@ fn report_table(rows: &[&Row], homes: &[String], theirs: bool) -> String {
             line.push(row.stack_ns.map_or_else(|| NONE.to_owned(), |ns| format!("{ns:.0}")));
             line.push(row.copy.map_or_else(
                 || NONE.to_owned(),
-                |c| format!("{} [{}, {}]", percent(c.more), percent(c.low), percent(c.high)),
+                |c| format!("{} [{}]", percent(c.more), between(c.low, c.high)),
             ));
             line.push(cell(row, column, |f| Some(f.whole)));
             line.push(cell(row, column, |f| f.layout_alone));
@@ -277,4 +288,17 @@ fn remarks(measured: &Measured) -> Vec<String> {
         out.extend(whys.iter().map(|(why, names)| format!("{} ({}): {why}", row.name, names.join(", "))));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_has_two_ends_and_a_void_figure_no_star() {
+        let of = |verdict, low, high| part(&Part { more: 0.0425, low, high, verdict });
+        assert_eq!(of(Verdict::Slower, 0.0424, 0.0426), "+4.25* [+4.24, +4.26]");
+        assert_eq!(of(Verdict::Slower, 0.042_495, 0.042_504), "+4.25* [+4.249, +4.250]");
+        assert_eq!(of(Verdict::Void, 0.04, 0.05), "+4.25 void [+4.00, +5.00]");
+    }
 }

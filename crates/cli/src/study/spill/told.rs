@@ -48,8 +48,10 @@ fn overview(rows: &[Row]) -> Vec<String> {
         return vec!["No rewrite was raced: nothing is told.".to_owned()];
     }
     let with = |verdict: Verdict| all.iter().filter(move |(_, _, f)| f.whole.verdict == verdict);
+    let void = with(Verdict::Void).count();
     let mut out = vec![format!(
-        "Overview: of {} rewrites of {} functions, {} are slower than the stack, {} the same, {} faster, and of {} it cannot be told.",
+        "Overview: of {} rewrites of {} functions, {} are slower than the stack, {} the same, {} faster, of {} it cannot be told, and {void} \
+         are void.",
         all.len(),
         rows.len(),
         with(Verdict::Slower).count(),
@@ -57,7 +59,16 @@ fn overview(rows: &[Row]) -> Vec<String> {
         with(Verdict::Faster).count(),
         with(Verdict::CannotTell).count()
     )];
-    if let Some((low, high)) = range(all.iter().map(|(_, _, f)| f.whole.more)) {
+    if void > 0 {
+        let mut names: Vec<&str> = with(Verdict::Void).map(|(row, ..)| row.name.as_str()).collect();
+        names.dedup();
+        out.push(format!(
+            "Void: {}. An A/A control of theirs differs from itself, so that nothing is told of them; they are to be raced again.",
+            names.join(", ")
+        ));
+    }
+    let valid = || all.iter().filter(|(_, _, f)| f.whole.verdict != Verdict::Void);
+    if let Some((low, high)) = range(valid().map(|(_, _, f)| f.whole.more)) {
         out.push(format!("Their times lie between {} and {} of the stack's.", percent(low), percent(high)));
     }
     for (row, name, finding) in with(Verdict::Faster) {
@@ -70,7 +81,7 @@ fn overview(rows: &[Row]) -> Vec<String> {
         };
         out.push(format!("{} in {name} is faster ({}), {alone}.", row.name, percent(finding.whole.more)));
     }
-    for (row, name, finding) in all.iter().filter(|(_, _, f)| f.whole.verdict != Verdict::Faster) {
+    for (row, name, finding) in valid().filter(|(_, _, f)| f.whole.verdict != Verdict::Faster) {
         if let Some(part) = finding.home_alone.filter(|part| part.verdict == Verdict::Faster) {
             out.push(format!(
                 "{} in {name} is faster than its placebo in one layout ({}), and not shown to be so against the function where it was ({}).",
@@ -81,7 +92,7 @@ fn overview(rows: &[Row]) -> Vec<String> {
         }
     }
     if with(Verdict::Faster).next().is_none() {
-        let open = with(Verdict::CannotTell).count();
+        let open = with(Verdict::CannotTell).count() + void;
         out.push(if open == 0 {
             "Leaving the values on the stack is the answer for every function here.".to_owned()
         } else {
@@ -132,6 +143,7 @@ fn small(rows: &[Row]) -> Vec<String> {
     let copies: Vec<[f64; 3]> =
         rows.iter().filter_map(|row| row.copy).map(|copy| [copy.more, copy.low, copy.high]).collect();
     let parts = rows.iter().flat_map(raced).filter_map(|(_, f)| f.layout_alone.as_ref());
+    let parts = parts.filter(|part| part.verdict != Verdict::Void);
     let layouts: Vec<[f64; 3]> = parts.map(|part| [part.more, part.low, part.high]).collect();
     let sharp = |all: &[[f64; 3]]| {
         range(all.iter().filter(|[_, low, high]| high - low <= SHARP).map(|[more, ..]| *more))
@@ -187,6 +199,9 @@ fn own(rows: &[Row]) -> Vec<String> {
         else {
             continue;
         };
+        if finding.whole.verdict == Verdict::Void {
+            continue;
+        }
         all += 1;
         let there = mmx / stack - 1.0;
         same += usize::from(match finding.whole.verdict {
@@ -204,6 +219,11 @@ fn own(rows: &[Row]) -> Vec<String> {
     )]
 }
 
+/// Whether a kernel of Lanework's own was raced, and not in vain.
+fn own_and_told(row: &Row) -> bool {
+    row.table == "own" && raced(row).any(|(_, f)| f.whole.verdict != Verdict::Void)
+}
+
 /// Whether a function is faster with its values in this home, and by the home's doing.
 fn wins(f: &Finding) -> bool {
     f.whole.verdict == Verdict::Faster
@@ -211,10 +231,10 @@ fn wins(f: &Finding) -> bool {
 }
 
 /// What the profile is to keep of Lanework's own kernels: the homes that make one fastest, if any does beyond doubt; else that all stay
-/// on the stack. Of kernels that were not raced it keeps nothing.
+/// on the stack. Of kernels that were not raced, or only in void races, it keeps nothing.
 pub(super) fn kept(rows: &[Row]) -> BTreeMap<String, Spill> {
     let mut out = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.table == "own" && raced(row).next().is_some()) {
+    for row in rows.iter().filter(|row| own_and_told(row)) {
         let best = row
             .homes
             .iter()
@@ -236,8 +256,7 @@ pub(super) fn kept(rows: &[Row]) -> BTreeMap<String, Spill> {
 
 /// Lanework's own kernels: whether there is a home to be chosen for any.
 fn ours(rows: &[Row]) -> Vec<String> {
-    let own: Vec<&Row> =
-        rows.iter().filter(|row| row.table == "own" && raced(row).next().is_some()).collect();
+    let own: Vec<&Row> = rows.iter().filter(|row| own_and_told(row)).collect();
     if own.is_empty() {
         return Vec::new();
     }
@@ -326,6 +345,15 @@ mod tests {
         assert!(own(&[row(-0.05, Verdict::Faster, Verdict::Faster)])[0].contains("1 of 1"));
         assert!(own(&[row(0.05, Verdict::Slower, Verdict::Slower)])[0].contains("0 of 1"));
         assert!(overview(&[])[0].starts_with("No rewrite was raced"));
+        // What failed its control is no winner, and is counted apart.
+        let void = row(-0.05, Verdict::Void, Verdict::Void);
+        let said = overview(std::slice::from_ref(&void)).join("\n");
+        assert!(
+            said.contains("0 faster, of 0 it cannot be told, and 1 are void") && said.contains("Void: f."),
+            "{said}"
+        );
+        assert!(!said.contains("is faster") && !said.contains("times lie"), "{said}");
+        assert!(own(&[void]).is_empty());
         let kernel = |row: Row| Row { table: "own".to_owned(), ..row };
         let said = ours(&[kernel(row(-0.05, Verdict::Faster, Verdict::Faster))]);
         assert!(said[0].contains("faster: f in own"), "{said:?}");
@@ -359,6 +387,7 @@ mod tests {
         }
         // Others' functions and kernels that were not raced are none of the profile's business.
         assert!(kept(&[row(-0.05, Verdict::Faster, Verdict::Faster)]).is_empty());
+        assert!(kept(&[kernel(row(-0.05, Verdict::Void, Verdict::Void))]).is_empty());
         let mut unraced = kernel(row(-0.05, Verdict::Faster, Verdict::Faster));
         unraced.homes.clear();
         assert!(kept(&[unraced]).is_empty());
