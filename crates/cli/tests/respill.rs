@@ -76,7 +76,7 @@ fn texts_are_rewritten_and_otherwise_kept() {
     let object = json(&yes(&place, &[&ask[..], &["--force", "--json", "--slots", "L_g:-8"]].concat()));
     assert_eq!(object["moved"].as_array().map(Vec::len), Some(1));
     assert_eq!(
-        (object["moved"][0]["slot"].as_str(), object["validated"].as_bool()),
+        (object["moved"][0]["slot"].as_str(), object["checked"].as_bool()),
         (Some("L_g:-8"), Some(false))
     );
     // The policy chooses: of one register, pointers alone.
