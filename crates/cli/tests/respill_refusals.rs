@@ -44,7 +44,7 @@ fn accepted(text: &str, home: &str) -> String {
 /// A spilled value in an exported function, and what follows before it returns.
 fn then(rest: &str) -> String {
     format!(
-        "\t.globl g\ng:\tsubq $24, %rsp\n\tmovq %rdi, 8(%rsp)\n\tleaq (%rsi,%rsi,2), %rdi\n\taddq 8(%rsp), %rdi\n{rest}\taddq $24, %rsp\n\tret\n"
+        "\t.globl g\ng:\tsubq $24, %rsp\n\tmovq %rdi, 8(%rsp)\n\tleaq (%rsi,%rsi,2), %rdi\n\tmovq 8(%rsp), %rax\n{rest}\taddq $24, %rsp\n\tret\n"
     )
 }
 
@@ -59,14 +59,14 @@ fn a_register_that_a_caller_or_callee_uses_is_no_home() {
     refused(&callee, "k", "k1 is used in line 11 by L_h, a callee");
     let below = format!("{}L_h:\tcall L_i\n\tret\nL_i:\n{all}\tret\n", then("\tcall L_h\n"));
     refused(&below, "k", "k1 is used in line 13 by L_i, a callee");
-    let jump = format!("\t.globl f\nf:\n{all}\tjmp L_g\n{}", spill("L_g"));
+    let jump = format!("\t.globl f\nf:\n{all}\tjmp L_g\n\t.type L_g, @function\n{}", spill("L_g"));
     refused(&jump, "k", "k1 is used in line 4 by f, a caller");
     let beside = format!("\t.globl f\nf:\tcall L_g\n\tcall L_h\n\tret\n{}L_h:\n{all}\tret\n", spill("L_g"));
     refused(&beside, "k", "by L_h, reached through a caller or a pointer");
     let pointer = format!("\t.globl f\nf:\n{all}\tcall *%rdi\n\tret\n\t.globl g\n{}", spill("g"));
     refused(&pointer, "k", "k1 is used in line 4 by f, reached through a caller or a pointer");
     let taken = format!(
-        "\t.globl f\nf:\n{all}\tmovq table(%rip), %rax\n\tcall *%rax\n\tret\n{}\t.data\ntable:\t.quad L_g\n",
+        "\t.globl f\nf:\n{all}\tmovq table(%rip), %rax\n\tcall *%rax\n\tret\n\t.type L_g, @function\n{}\t.data\ntable:\t.quad L_g\n",
         spill("L_g")
     );
     refused(&taken, "k", "k1 is used in line 4 by f, reached through a caller or a pointer");
@@ -107,13 +107,13 @@ fn what_calls_leave_in_registers_is_no_home() {
     );
     // Results and arguments pass through a function that does not name them.
     let many = |call: &str| {
-        let at = |n: usize| 8 * n;
+        let at = |n: usize| 8 * n + 16;
         let store: String =
             (0..15).map(|n| format!("\tleaq {n}(%rdi,%rsi), %rax\n\tmovq %rax, {}(%rsp)\n", at(n))).collect();
         let load: String =
             (0..15).map(|n| format!("\tmovq {}(%rsp), %rcx\n\taddq %rcx, %rax\n", at(n))).collect();
         format!(
-            "\t.globl g\ng:\tsubq $136, %rsp\n{store}\txorl %eax, %eax\n{load}{call}\taddq $136, %rsp\n\tret\n"
+            "\t.globl g\ng:\tsubq $152, %rsp\n{store}\txorl %eax, %eax\n{load}{call}\taddq $152, %rsp\n\tret\n"
         )
     };
     let text = accepted(&many(""), "xmm");
@@ -126,7 +126,7 @@ fn what_calls_leave_in_registers_is_no_home() {
 fn what_is_entered_from_outside_clears_its_own_homes() {
     // Foreign code calls it by its address; its caller in the file jumps to it.
     for begin in ["\t.globl f\nf:\tleaq L_g(%rip), %rdx\n\tjmp driver\n", "\t.globl f\nf:\tjmp L_g\n"] {
-        let text = format!("{begin}{}", spill("L_g"));
+        let text = format!("{begin}\t.type L_g, @function\n{}", spill("L_g"));
         assert!(accepted(&text, "mm").ends_with("\tpxor\t%mm0, %mm0\n\temms\n\tret\n"), "{begin}");
         assert!(accepted(&text, "zmm-lane").contains("L_g:\tkxnorb\t%k1, %k1, %k1\n"), "{begin}");
     }

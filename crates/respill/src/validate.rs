@@ -37,7 +37,7 @@ use crate::homes::Home;
 pub const UNDECIDED: [&str; 5] = [
     "who touches a slot on ways that no case takes, where the text cannot tell",
     "that an address handed to a callee stays inside its object",
-    "that code outside the file keeps to the System V ABI",
+    "that code outside the file keeps to the System V ABI, and that x87 is empty at calls",
     "signal handlers, longjmp, debuggers and what the kernel writes",
     "inputs that were not run",
 ];

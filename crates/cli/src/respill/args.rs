@@ -21,7 +21,7 @@ pub(crate) struct RespillArgs {
 pub(crate) enum RespillJob {
     /// Show functions, frames and stack slots: what each slot is for, who may touch it, and which homes could take it.
     Analyse(AnalyseArgs),
-    /// Move slots into registers that are free: assembly in, assembly out. With a case to run, only what validate accepts.
+    /// Move slots into registers that are free: assembly in, assembly out. Only what validate accepts, by the text or with a case to run.
     #[command(after_help = limits())]
     Rewrite(RewriteArgs),
     /// Check a rewrite: by the text where that suffices, else by following every access of runs and comparing both versions
@@ -47,7 +47,7 @@ fn limits() -> String {
     let checked = Obligation::ALL.map(|obligation| format!("  {}: {}", obligation.name(), obligation.says()));
     let not = UNDECIDED.map(|what| format!("  {what}"));
     format!(
-        "Checked by validate, and by rewrite where it has a case:\n{}\nThen results are tested on N inputs.\n\nNot decided:\n{}",
+        "Checked, unless --naive asks for what no check has passed:\n{}\nWith a case, results are tested on N inputs.\n\nNot decided:\n{}",
         checked.join("\n"),
         not.join("\n")
     )

@@ -70,15 +70,16 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
             object["report"] = serde_json::to_value(&checked).map_err(Failure::input)?;
         }
         println!("{object}");
-    } else if let Some(checked) = checked.filter(|_| !to_stdout) {
-        print!("{}: {checked}", path.display());
     } else if !to_stdout {
-        println!(
-            "{}: {} slots moved, {} instructions changed; nothing checked or tested yet: `lanework respill validate` does both",
-            path.display(),
-            plan.homes.len(),
-            made.changed.len()
-        );
+        match checked {
+            Some(checked) => print!("{}: {checked}", path.display()),
+            None => println!(
+                "{}: {} slots moved, {} instructions changed; nothing checked or tested: `lanework respill validate` does both",
+                path.display(),
+                plan.homes.len(),
+                made.changed.len()
+            ),
+        }
         if !plan.stays.is_empty() {
             let stay = plan.stays.keys().filter(|(n, _)| source.units.contains(n)).count();
             println!("{stay} stay: {}", reasons(&source, &plan));
@@ -99,7 +100,7 @@ fn stays(session: &Session, source: &Source, path: &Path, force: bool) -> Result
     Ok(Outcome::Yes)
 }
 
-/// What is checked of kept homes, where there are cases to run.
+/// What is checked: by the text, and by runs where there are cases.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn judged(
     session: &Session,
@@ -111,12 +112,16 @@ fn judged(
 ) -> Result<Option<Report>, Failure> {
     use super::checked::{of_judge, options, runs_here};
     if cases.is_empty() {
-        return Ok(None);
+        // What only a run can judge is not given out as judged: it was asked for by name, or judged when it was kept.
+        if args.wish.naive || args.wish.policy == PolicyName::Auto {
+            return Ok(None);
+        }
+    } else {
+        if args.no_wipe {
+            return Err(checked_is_wiped());
+        }
+        runs_here(session.context.cpu.features(), plan)?;
     }
-    if args.no_wipe {
-        return Err(checked_is_wiped());
-    }
-    runs_here(session.context.cpu.features(), plan)?;
     let analysis = &source.analysis;
     lanework_respill::validate::validate(analysis, program, cases, &options(&args.runs))
         .map(Some)
