@@ -70,7 +70,7 @@ pub(crate) enum Command {
     Mayo(MayoArgs),
     /// The delay function: squaring, proving, verifying, and working for a timelord.
     Vdf(crate::vdf::args::VdfArgs),
-    /// Spilled values of assembly: found, moved into registers that are free, proved and measured.
+    /// Spilled values of assembly: found, moved into registers that are free, checked and measured.
     Respill(crate::respill::args::RespillArgs),
     /// Print a completion script for a shell.
     Completions {
@@ -413,7 +413,7 @@ pub(crate) struct StudyArgs {
     /// For spill-homes: these rows and no others.
     #[arg(long, value_name = "ROW", value_delimiter = ',')]
     pub(crate) rows: Vec<String>,
-    /// For spill-homes: every rewrite is proved, and nothing is timed.
+    /// For spill-homes: every rewrite is checked, and nothing is timed.
     #[arg(long)]
     pub(crate) validate_only: bool,
     /// For spill-homes: what is found of Lanework's own kernels goes into this machine's profile, "all on the stack" included.

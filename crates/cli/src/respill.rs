@@ -17,6 +17,8 @@ pub(crate) mod args;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod auto;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub(crate) mod checked;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod cpu;
 mod dynamic;
 pub(crate) mod kept;
@@ -24,12 +26,10 @@ pub(crate) mod kept;
 mod lint;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(crate) mod measure;
-pub(crate) mod proof_args;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(crate) mod proved;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(crate) mod race;
 mod rewrite;
+pub(crate) mod run_args;
 pub(crate) mod timing_args;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod validate;

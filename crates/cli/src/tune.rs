@@ -84,7 +84,7 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
             println!("{} on {}: {}", race.subject, context.device, choice.told());
         }
     }
-    // Found by `respill auto --keep` and `study spill-homes --keep`, which prove before they race; kept beside the rest.
+    // Found by `respill auto --keep` and `study spill-homes --keep`, which check before they race; kept beside the rest.
     for (function, spill) in &profile.spills {
         println!("spilled values of {function}: {}", spill.told());
     }

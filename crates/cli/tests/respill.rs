@@ -76,14 +76,30 @@ fn texts_are_rewritten_and_otherwise_kept() {
     let object = json(&yes(&place, &[&ask[..], &["--force", "--json", "--slots", "L_g:-8"]].concat()));
     assert_eq!(object["moved"].as_array().map(Vec::len), Some(1));
     assert_eq!(
-        (object["moved"][0]["slot"].as_str(), object["validated"].as_bool()),
+        (object["moved"][0]["slot"].as_str(), object["checked"].as_bool()),
         (Some("L_g:-8"), Some(false))
     );
+    // What is checked has names, and so has what is not decided; nothing is checked of what was moved without asking.
+    let said = yes(&place, &["respill", "rewrite", "f.s", "--home", "mm", "-o", "said.s"]);
+    let said = String::from_utf8(said).expect("text");
+    for part in [
+        "said.s: 1 slots moved",
+        "checked: uses of the slot, separation of the slot",
+        "tested on no input",
+        "not decided: who touches a slot on ways that no case takes",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(told.contains("nothing checked or tested"), "{told}");
+    for ask in [&["respill", "validate", "--help"][..], &["respill", "rewrite", "--help"]] {
+        let help = String::from_utf8(yes(&place, ask)).expect("text");
+        assert!(help.contains("liveness of the home: ") && help.contains("Not decided:"), "{help}");
+    }
     // The policy chooses: of one register, pointers alone.
     let only = ["respill", "rewrite", "f.s", "--naive", "--policy", "pointers", "--json", "-o", "p.s"];
     assert_eq!(json(&yes(&place, &only))["moved"][0]["slot"], "f:-24");
     // Nothing but what was asked for is in the directory.
-    assert_eq!(place.names(), ["f.s", "out.s", "p.s"]);
+    assert_eq!(place.names(), ["f.s", "out.s", "p.s", "said.s"]);
 }
 
 #[test]

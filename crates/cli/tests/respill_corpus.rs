@@ -1,5 +1,5 @@
 //! Rewrites of other people's assembly: what was moved without asking who else touches it passes random testing and is refused, and what
-//! is proved does the same.
+//! is accepted does the same.
 
 mod common;
 
@@ -76,7 +76,7 @@ fn loaded(text: &str) -> Loaded {
     Loaded::new(&program, &Externals::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The naive rewrite is refused, by the name of what is wrong, and what is proved instead passes what the naive one does not.
+/// The naive rewrite is refused, by the name of what is wrong, and what is accepted instead passes what the naive one does not.
 fn refused_and_mended(place: &Place, file: &str, case: &str, function: &str) -> Loaded {
     place.put("the.case", case.as_bytes());
     let ask =
@@ -86,7 +86,7 @@ fn refused_and_mended(place: &Place, file: &str, case: &str, function: &str) -> 
     let said = json(&output.stdout);
     let aliased =
         said["reasons"].as_array().expect("reasons").iter().filter(|r| r["reason"] == "aliased").count();
-    assert!(said["valid"] == false && aliased > 0, "{said}");
+    assert!(said["accepted"] == false && aliased > 0, "{said}");
     println!("{function}: {aliased} slots refused since something else touches them");
     let mend = [
         "respill",
@@ -105,13 +105,13 @@ fn refused_and_mended(place: &Place, file: &str, case: &str, function: &str) -> 
         "1",
         "--json",
         "-o",
-        "proved.s",
+        "checked.s",
     ];
     let output = place.run(&mend);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let said = json(&output.stdout);
-    assert!(said["validated"] == true && !said["taken_back"].as_array().expect("slots").is_empty());
-    loaded(&String::from_utf8(place.get("proved.s")).expect("text"))
+    assert!(said["checked"] == true && !said["taken_back"].as_array().expect("slots").is_empty());
+    loaded(&String::from_utf8(place.get("checked.s")).expect("text"))
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn a_naive_rewrite_of_kyber_decapsulation_passes_random_tests_and_is_refused() {
     println!("kyber: valid ciphertexts that differ: {}", differing(&original, &other, DEC, 20, false));
     assert_eq!(differing(&original, &other, RANDOM_DEC, 20, false), 0, "random inputs say nothing");
     assert_eq!(differing(&original, &other, DEC, 20, true), 20, "and yet all is wrong");
-    let proved = refused_and_mended(&place, "kem.S", DEC, function);
-    assert_eq!(differing(&original, &proved, DEC, 20, true), 0);
+    let checked = refused_and_mended(&place, "kem.S", DEC, function);
+    assert_eq!(differing(&original, &checked, DEC, 20, true), 0);
 }
 
 #[test]
@@ -147,13 +147,13 @@ fn a_naive_rewrite_of_x25519_passes_random_tests_and_is_refused() {
     let (original, other) = (loaded(&text), loaded(&naive));
     assert_eq!(differing(&original, &other, MULX, 20, false), 0, "random inputs say nothing");
     assert_eq!(differing(&original, &other, MULX, 20, true), 20, "and yet all is wrong");
-    let proved = refused_and_mended(&place, "x.s", MULX, function);
-    assert_eq!(differing(&original, &proved, MULX, 20, true), 0);
+    let checked = refused_and_mended(&place, "x.s", MULX, function);
+    assert_eq!(differing(&original, &checked, MULX, 20, true), 0);
 }
 
 /// A file that nobody here wrote: as a stranger would.
 #[test]
-fn a_fresh_file_of_a_compiler_is_rewritten_and_proved() {
+fn a_fresh_file_of_a_compiler_is_rewritten_and_checked() {
     let place = Place::new();
     let Ok(gcc) = lanework_subjects::spill::compile::Compiler::gcc() else {
         println!("SKIPPED: no gcc on this machine");
@@ -203,7 +203,7 @@ fn a_fresh_file_of_a_compiler_is_rewritten_and_proved() {
     let output = place.run(&["respill", "validate", "mix.s", "bad.s", "--call", call, "--json"]);
     assert_eq!(code(&output), 1);
     assert!(json(&output.stdout)["reasons"].to_string().contains("missing-emms"), "{}", json(&output.stdout));
-    // The text alone proves what nobody else can touch, and refuses what it cannot.
+    // The text alone decides what nobody else can touch, and refuses what it cannot.
     assert_eq!(code(&place.run(&["respill", "validate", "mix.s", "xmm.s"])), 0);
     let programs = Analysis::new(Program::new("mix.s", made.text).expect("a program"));
     assert!(programs.units[0].slots.len() > 3);

@@ -136,7 +136,7 @@ fn what_the_profile_keeps_is_taken_and_nothing_for_another_function_of_the_name(
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let object = json(&output.stdout);
     assert_eq!(
-        (object["validated"].as_bool(), object["moved"][0]["slot"].as_str()),
+        (object["checked"].as_bool(), object["moved"][0]["slot"].as_str()),
         (Some(true), Some("sum:-16"))
     );
     let text = String::from_utf8(place.get("out.s")).expect("a text");

@@ -62,7 +62,7 @@ fn bad_input_is_named() {
 /// Whether runs could be followed, and the row made: a machine that must says so.
 fn here(findings: &serde_json::Value) -> bool {
     let column = &findings["rows"][0]["homes"]["mm"];
-    let why = if column["proof"].is_object() { "" } else { column["why"].as_str().unwrap_or("no row") };
+    let why = if column["checks"].is_object() { "" } else { column["why"].as_str().unwrap_or("no row") };
     if why.contains("trace") {
         assert!(std::env::var("LANEWORK_REQUIRE_TRACE").as_deref() != Ok("1"), "{why}");
         println!("SKIPPED: {why}");
@@ -85,15 +85,15 @@ fn a_users_own_file_is_judged_and_what_is_read_under_another_name_stays() {
     assert_eq!((row["name"].as_str(), row["original"].as_bool()), (Some("sha512"), Some(true)), "{row}");
     // The report's policy for this row moves pointers alone, and the pointer cannot move.
     assert!(row["homes"]["own"]["why"].as_str().is_some_and(|why| why.contains("no slot is left")), "{row}");
-    let proof = &row["homes"]["mm"]["proof"];
-    let moved = proof["by_text"].as_u64().zip(proof["by_runs"].as_u64()).map(|(a, b)| a + b);
-    assert_eq!((moved, proof["inputs"].as_u64()), (Some(1), Some(50)), "{row}");
-    assert_eq!(proof["taken_back"].as_u64(), Some(1), "{row}");
+    let checks = &row["homes"]["mm"]["checks"];
+    let moved = checks["by_text"].as_u64().zip(checks["by_runs"].as_u64()).map(|(a, b)| a + b);
+    assert_eq!((moved, checks["inputs"].as_u64()), (Some(1), Some(50)), "{row}");
+    assert_eq!(checks["taken_back"].as_u64(), Some(1), "{row}");
     assert!(row["stack_ns"].is_null() && row["homes"]["mm"]["finding"].is_null(), "{row}");
 }
 
 #[test]
-fn a_kernel_of_our_own_is_proved() {
+fn a_kernel_of_our_own_is_checked() {
     let place = Place::new();
     if lanework_subjects::spill::kernels::Rustc::find().is_err() {
         println!("SKIPPED: no rustc on this machine");
@@ -105,10 +105,10 @@ fn a_kernel_of_our_own_is_proved() {
         return;
     }
     let row = &said["findings"]["rows"][0];
-    let proof = &row["homes"]["mm"]["proof"];
-    assert!(proof["by_text"].as_u64() > Some(2) && proof["compared"].as_u64() > Some(10_000), "{row}");
-    assert_eq!(proof["inputs"].as_u64(), Some(50), "{row}");
+    let checks = &row["homes"]["mm"]["checks"];
+    assert!(checks["by_text"].as_u64() > Some(2) && checks["compared"].as_u64() > Some(10_000), "{row}");
+    assert_eq!(checks["inputs"].as_u64(), Some(50), "{row}");
     let page = String::from_utf8(yes(&place, &ask[..ask.len() - 1])).expect("text");
-    assert!(page.contains("## What was proved") && page.contains("none of them different"), "{page}");
+    assert!(page.contains("## What was checked") && page.contains("inputs: no difference"), "{page}");
     assert!(page.contains("Nothing was timed") && !page.contains("home alone"), "{page}");
 }

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let judged = validate(&analysis, &other, &cases, &Options::default());
         println!("{} homes, {:.2} s", plan.homes.len(), begun.elapsed().as_secs_f64());
         let runs = match &judged {
-            Ok(certificate) => &certificate.runs,
+            Ok(report) => &report.runs,
             Err(Failure::Refused(refused)) => &refused.runs,
             Err(_) => &Vec::new(),
         };
@@ -47,8 +47,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             );
         }
         match judged {
-            Ok(certificate) => {
-                print!("{certificate}");
+            Ok(report) => {
+                print!("{report}");
                 return Ok(());
             }
             Err(Failure::Refused(refused)) => {

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use iced_x86::{EncodingKind, InstructionInfoFactory, Register};
+use iced_x86::{EncodingKind, InstructionInfoFactory, Mnemonic, Register};
 
 use crate::flow::{self, Callee, Exit, Function};
 use crate::frame::{self, Frame, Keeps};
+use crate::homes::{Bank, Home};
 use crate::program::{Program, Target};
 use crate::registers::{self, Registers};
 use crate::slots::{self, Live, Slot};
@@ -25,16 +26,23 @@ pub struct Unit {
     pub live: Live,
     /// Which general registers are free where.
     pub registers: Registers,
-    /// MMX, vector (as zmm) and mask registers that its own instructions name.
-    pub named: BTreeSet<Register>,
+    /// MMX, vector (as zmm) and mask registers that its own instructions use, each with the first that does.
+    pub uses: BTreeMap<Register, usize>,
     /// Whether any instruction is VEX- or EVEX-encoded.
     pub vex: bool,
-    /// Whether any is an x87 instruction.
-    pub x87: bool,
+    /// Its first x87 instruction.
+    pub x87: Option<usize>,
     /// The units that it calls, by number.
     pub callees: BTreeSet<usize>,
-    /// Whether it calls, or jumps to, something that is not in this file.
-    pub leaves: bool,
+    /// Its first call of, or jump to, something that is not in this file, or nobody knows what.
+    pub leaves: Option<usize>,
+    /// Whether it calls or jumps through a pointer: then it may call whatever can be entered from outside.
+    pub indirect: bool,
+    /// Whether code that the text does not show as its caller can call it, or it returns to the caller of a function that jumps to it:
+    /// it is exported, its address is put somewhere, a jump leads to it, or nothing in this file calls it.
+    pub entered: bool,
+    /// The first place, as (unit, instruction), where it or what it calls leaves this file.
+    pub outward: Option<(usize, usize)>,
     /// Why nothing can be said of its slots.
     pub opaque: Option<Opaque>,
 }
@@ -67,6 +75,79 @@ pub struct Analysis {
     pub program: Program,
     /// Its functions in the order of their entries.
     pub units: Vec<Unit>,
+    /// Registers that code uses to which no jump of this file leads, each with the first instruction that does.
+    pub stray: Uses,
+}
+
+/// The home registers (vectors as zmm) that some instructions use and their first x87 instruction.
+#[derive(Clone, Debug, Default)]
+pub struct Uses {
+    /// Each register with the first instruction that uses it.
+    pub registers: BTreeMap<Register, usize>,
+    /// The first x87 instruction.
+    pub x87: Option<usize>,
+}
+
+impl Uses {
+    fn of(program: &Program, ops: impl Iterator<Item = usize>) -> Uses {
+        let mut info = InstructionInfoFactory::new();
+        let mut out = Uses::default();
+        for op in ops {
+            let instruction = &program.ops[op].instruction;
+            let used = info.info(instruction).used_registers();
+            if instruction.fpu_stack_increment_info().increment() != 0
+                || used.iter().any(|used| used.register().is_st())
+                || saves_x87(instruction.mnemonic())
+            {
+                out.x87.get_or_insert(op);
+            }
+            for register in used.iter().map(|used| used.register()) {
+                if register.is_vector_register() {
+                    out.registers.entry(register.full_register()).or_insert(op);
+                } else if register.is_mm() || register.is_k() {
+                    out.registers.entry(register).or_insert(op);
+                }
+            }
+            if saves_all(instruction.mnemonic()) {
+                let homes = Bank::ALL.into_iter().flat_map(Bank::homes);
+                for register in homes.flat_map(Home::registers) {
+                    out.registers.entry(register).or_insert(op);
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Instructions that read or write the whole x87 state without naming a register of it.
+const fn saves_x87(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::{Fldenv, Fninit, Fnsave, Fnstenv, Frstor};
+    matches!(mnemonic, Fninit | Fnsave | Frstor | Fldenv | Fnstenv) || saves_all(mnemonic)
+}
+
+/// Instructions that read or write registers of every kind without naming any.
+const fn saves_all(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::{Fxrstor, Fxrstor64, Fxsave, Fxsave64, Xrstor, Xrstor64, Xrstors, Xrstors64};
+    use Mnemonic::{Xsave, Xsave64, Xsavec, Xsavec64, Xsaveopt, Xsaveopt64, Xsaves, Xsaves64};
+    matches!(
+        mnemonic,
+        Fxrstor
+            | Fxrstor64
+            | Fxsave
+            | Fxsave64
+            | Xrstor
+            | Xrstor64
+            | Xrstors
+            | Xrstors64
+            | Xsave
+            | Xsave64
+            | Xsavec
+            | Xsavec64
+            | Xsaveopt
+            | Xsaveopt64
+            | Xsaves
+            | Xsaves64
+    )
 }
 
 impl Analysis {
@@ -108,11 +189,23 @@ impl Analysis {
             .zip(frames)
             .map(|(function, frame)| unit(&program, function, frame, &by_entry, &owners, &local, &landing))
             .collect();
-        let recursive: Vec<usize> = (0..units.len()).filter(|&n| reach(&units, n).contains(&n)).collect();
-        for n in recursive {
-            units[n].opaque.get_or_insert(Opaque::Recursive);
+        enter(&program, &mut units);
+        for n in 0..units.len() {
+            let below = reach(&units, n);
+            if below.contains(&n) {
+                units[n].opaque.get_or_insert(Opaque::Recursive);
+            }
+            let leaves = |n: usize| Some((n, units[n].leaves?));
+            units[n].outward = leaves(n).or_else(|| below.into_iter().find_map(leaves));
         }
-        Analysis { program, units }
+        let stray = Uses::of(&program, (0..program.ops.len()).filter(|op| !owners.contains_key(op)));
+        Analysis { program, units, stray }
+    }
+
+    /// The unit that begins at an instruction.
+    #[must_use]
+    pub fn at(&self, entry: usize) -> Option<usize> {
+        self.units.iter().position(|unit| unit.function.entry == entry)
     }
 
     /// The units that a unit calls, directly or not.
@@ -226,33 +319,20 @@ fn unit(
 ) -> Unit {
     let slots = slots::slots(program, &function, &frame);
     let live = slots::live(&function, &slots);
-    let registers = registers::registers(program, &function);
-    let mut info = InstructionInfoFactory::new();
-    let mut named = BTreeSet::new();
-    let (mut vex, mut x87) = (false, false);
-    for &i in &function.body {
-        let instruction = &program.ops[i].instruction;
-        vex |= !matches!(instruction.code().encoding(), EncodingKind::Legacy);
-        x87 |= instruction.fpu_stack_increment_info().increment() != 0
-            || info.info(instruction).used_registers().iter().any(|used| used.register().is_st());
-        for used in info.info(instruction).used_registers() {
-            let register = used.register();
-            if register.is_vector_register() {
-                named.insert(register.full_register());
-            } else if register.is_mm() || register.is_k() {
-                named.insert(register);
-            }
-        }
-    }
-    let (mut callees, mut leaves) = (BTreeSet::new(), false);
-    let tails = function
-        .exits
-        .values()
-        .filter_map(|exit| if let Exit::Tail(callee) = exit { Some(callee) } else { None });
-    for callee in function.calls.values().map(|call| &call.callee).chain(tails) {
+    let registers = registers::registers(program, &function, !function.global);
+    let encoding = |op: &usize| program.ops[*op].instruction.code().encoding();
+    let vex = function.body.iter().any(|op| !matches!(encoding(op), EncodingKind::Legacy));
+    let Uses { registers: uses, x87 } = Uses::of(program, function.body.iter().copied());
+    let mut callees = BTreeSet::new();
+    let mut leaves = function.astray.first().copied();
+    let mut indirect = leaves.is_some();
+    for (op, callee) in function.callees() {
         match callee {
             Callee::Local(entry) => callees.extend(by_entry.get(entry)),
-            Callee::External(_) | Callee::Unknown => leaves = true,
+            Callee::External(_) | Callee::Unknown => {
+                leaves.get_or_insert(op);
+                indirect |= *callee == Callee::Unknown;
+            }
         }
     }
     let tail = function.exits.iter().find(|&(op, exit)| match exit {
@@ -275,16 +355,43 @@ fn unit(
             .next()
             .filter(|_| function.body.iter().any(|op| landing.contains(op)))
             .map(|&op| Opaque::Landing(op)));
-    Unit { function, frame, slots, live, registers, named, vex, x87, callees, leaves, opaque }
+    Unit {
+        function,
+        frame,
+        slots,
+        live,
+        registers,
+        uses,
+        vex,
+        x87,
+        callees,
+        leaves,
+        indirect,
+        entered: false,
+        outward: None,
+        opaque,
+    }
 }
 
-/// The calls of a unit to what this file does not hold.
-#[must_use]
-pub fn unknown_calls(unit: &Unit) -> BTreeMap<usize, &Callee> {
-    unit.function
-        .calls
-        .iter()
-        .filter(|(_, call)| !matches!(call.callee, Callee::Local(_)))
-        .map(|(&op, call)| (op, &call.callee))
-        .collect()
+/// Marks the functions that are entered from outside, and keeps every register for the callers that a function has in this file: a
+/// compiler that has looked at a function knows which registers it leaves alone.
+fn enter(program: &Program, units: &mut [Unit]) {
+    let taken = flow::taken(program);
+    let (mut called, mut jumped) = (BTreeSet::new(), BTreeSet::new());
+    for unit in units.iter() {
+        called.extend(unit.callees.iter().copied());
+        for exit in unit.function.exits.values() {
+            if let Exit::Tail(Callee::Local(entry)) = exit {
+                jumped.insert(*entry);
+            }
+        }
+    }
+    for (n, unit) in units.iter_mut().enumerate() {
+        let entry = unit.function.entry;
+        unit.entered =
+            unit.function.global || taken.contains(&entry) || jumped.contains(&entry) || !called.contains(&n);
+        if unit.function.global && called.contains(&n) {
+            unit.registers = registers::registers(program, &unit.function, true);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Which slots to move where, by measuring: each kind of home alone first, then the hottest slots one after the other.
 //!
-//! A stack slot is often the best home. So a move is kept only where it is proved, and faster beyond doubt than what was kept
+//! A stack slot is often the best home. So a move is kept only where the judge accepts it, and it is faster beyond doubt than what was kept
 //! before; where that cannot be told the slot stays, and nothing moved at all is a plain answer. The search is small on purpose:
 //! the more variants race, the more of them win by luck, which is why the winner is raced again before it is kept.
 #![forbid(unsafe_code)]
@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::analysis::Analysis;
 use crate::homes::{Bank, Home};
+use crate::neighbours::Neighbours;
 use crate::plan::{Plan, Policy, Wish, plan, weight};
 
 /// What a race says of the second of two plans.
@@ -22,16 +23,16 @@ pub struct Judged {
     pub faster: bool,
 }
 
-/// Who proves and measures.
+/// Who judges and measures.
 pub trait Judge {
     /// Why a search cannot go on.
     type Error;
 
-    /// Whether a plan is proved; if not, what was found, and the slots that it was found about.
+    /// Whether a plan is accepted; if not, what was found, and the slots that it was found about.
     ///
     /// # Errors
-    /// Where nothing can be proved here at all.
-    fn prove(&mut self, plan: &Plan) -> Result<Result<(), Refused>, Self::Error>;
+    /// Where nothing can be judged here at all.
+    fn check(&mut self, plan: &Plan) -> Result<Result<(), Refused>, Self::Error>;
 
     /// Races the challengers against `kept` under one roof; a judgement for each.
     ///
@@ -40,7 +41,7 @@ pub trait Judge {
     fn race(&mut self, kept: &Plan, challengers: &[&Plan]) -> Result<Vec<Judged>, Self::Error>;
 }
 
-/// Why a plan is not proved.
+/// Why a plan is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refused {
     /// What was found.
@@ -77,7 +78,7 @@ pub struct Trial {
 pub enum Tried {
     /// There is nothing to move.
     Nothing,
-    /// It is not proved.
+    /// It is not accepted.
     Refused(String),
     /// It was raced, and is no faster beyond doubt.
     NotFaster(f64),
@@ -114,8 +115,8 @@ impl<J: Judge> Search<'_, J> {
         self.trials.push(Trial { what: what.to_owned(), moved: plan.homes.len(), outcome });
     }
 
-    /// The plan that moves what it can into these homes and is proved, if there is one.
-    fn proved(
+    /// The plan that moves what it can into these homes and is accepted, if there is one.
+    fn checked(
         &mut self,
         what: &str,
         banks: &[(Bank, Option<usize>)],
@@ -133,7 +134,7 @@ impl<J: Judge> Search<'_, J> {
                 self.tried(what, &plan, outcome);
                 return Ok(None);
             }
-            match self.judge.prove(&plan)? {
+            match self.judge.check(&plan)? {
                 Ok(()) => return Ok(Some(plan)),
                 Err(refused) => {
                     // A slot that is none of the plan's would be found again and again.
@@ -152,7 +153,7 @@ impl<J: Judge> Search<'_, J> {
         Ok(None)
     }
 
-    /// Races proved plans against what is kept, and the winner once more. The winner's number and ratio.
+    /// Races accepted plans against what is kept, and the winner once more. The winner's number and ratio.
     fn best(
         &mut self,
         kept: &Plan,
@@ -203,7 +204,7 @@ pub fn search<J: Judge>(analysis: &Analysis, options: &Options, judge: &mut J) -
     // Each kind of home alone, with all that it has room for.
     let mut banks: Vec<(String, Plan)> = Vec::new();
     for &bank in &options.banks {
-        if let Some(plan) = s.proved(bank.name(), &[(bank, None)], &given)? {
+        if let Some(plan) = s.checked(bank.name(), &[(bank, None)], &given)? {
             banks.push((bank.name().to_owned(), plan));
         }
     }
@@ -221,13 +222,13 @@ pub fn search<J: Judge>(analysis: &Analysis, options: &Options, judge: &mut J) -
             let mut without = kept.clone();
             without.homes.remove(&key);
             // Nothing moved at all has been raced already.
-            if !without.homes.is_empty() && s.judge.prove(&without)?.is_ok() {
+            if !without.homes.is_empty() && s.judge.check(&without)?.is_ok() {
                 challengers.push((format!("without {slot}"), without));
             }
         } else if !s.stay.contains(&key) {
             for &bank in &options.banks {
                 let Some(with) = with(analysis, &options.wish, &kept, key, bank) else { continue };
-                if s.judge.prove(&with)?.is_ok() {
+                if s.judge.check(&with)?.is_ok() {
                     challengers.push((format!("with {slot} in {bank}"), with));
                 }
             }
@@ -274,11 +275,9 @@ fn with(analysis: &Analysis, wish: &Wish, kept: &Plan, key: (usize, usize), bank
     wish.only = BTreeSet::from([key]);
     let own = *plan(analysis, &wish).homes.get(&key)?;
     let free = |home: &Home| !kept.homes.values().any(|other| home.clashes(*other));
-    let named = |home: &Home| {
-        analysis.units.iter().any(|unit| home.registers().iter().any(|r| unit.named.contains(r)))
-    };
-    let home =
-        if free(&own) { own } else { bank.homes().into_iter().find(|home| free(home) && !named(home))? };
+    let around = Neighbours::of(analysis, key.0);
+    let other = |home: &Home| free(home) && around.objection(*home).is_none();
+    let home = if free(&own) { own } else { bank.homes().into_iter().find(other)? };
     let mut homes: BTreeMap<(usize, usize), Home> = kept.homes.clone();
     homes.insert(key, home);
     Some(Plan { homes, stays: kept.stays.clone() })
@@ -333,7 +332,7 @@ f:      movq %rdi, -8(%rsp)
     impl Judge for Planted {
         type Error = core::convert::Infallible;
 
-        fn prove(&mut self, plan: &Plan) -> Result<Result<(), Refused>, Self::Error> {
+        fn check(&mut self, plan: &Plan) -> Result<Result<(), Refused>, Self::Error> {
             let slots: BTreeSet<_> =
                 self.aliased.iter().filter(|k| plan.homes.contains_key(k)).copied().collect();
             Ok(if slots.is_empty() {
@@ -409,7 +408,7 @@ f:      movq %rdi, -8(%rsp)
     }
 
     #[test]
-    fn what_is_not_proved_never_moves() {
+    fn what_is_not_accepted_never_moves() {
         let mut judge = planted(|_, _| 1.0);
         judge.aliased.insert((0, 1));
         assert_eq!(homes(&searched(judge)).iter().map(|h| h.0).collect::<Vec<_>>(), [0, 2]);

@@ -12,6 +12,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::program::{Program, Target};
 use crate::tables::{self, By, Table};
+use crate::text::Kind;
 
 /// Who is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +83,15 @@ impl Function {
             .map_or("", String::as_str)
     }
 
+    /// What it calls or jumps to, each with the instruction that does.
+    pub fn callees(&self) -> impl Iterator<Item = (usize, &Callee)> {
+        let tails = self.exits.iter().filter_map(|(&op, exit)| match exit {
+            Exit::Tail(callee) => Some((op, callee)),
+            _ => None,
+        });
+        self.calls.iter().map(|(&op, call)| (op, &call.callee)).chain(tails)
+    }
+
     /// Where each instruction comes from, inside.
     #[must_use]
     pub fn before(&self) -> HashMap<usize, Vec<usize>> {
@@ -114,6 +124,60 @@ pub fn functions(program: &Program) -> Vec<Function> {
     entries.extend(&linked);
     let known = Known { entries: &entries, links: &links, tables: &tables };
     entries.iter().map(|&entry| function(program, entry, &known, linked.contains(&entry))).collect()
+}
+
+/// The instructions whose address the text puts somewhere, as far as names tell: into a register, or into data. Sections for debuggers
+/// and unwinders do not count.
+pub(crate) fn taken(program: &Program) -> BTreeSet<usize> {
+    const DATA: [&str; 10] =
+        [".quad", ".8byte", ".xword", ".long", ".4byte", ".int", ".octa", ".dc.a", ".dc.l", ".reloc"];
+    let mut out = BTreeSet::new();
+    let mut by_name: HashMap<&str, usize> = HashMap::new();
+    for (&op, names) in &program.names {
+        names.iter().for_each(|name| {
+            by_name.insert(name.name.as_str(), op);
+        });
+    }
+    let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$') || !c.is_ascii();
+    let named = |said: &str| -> Vec<usize> {
+        said.split(|c| !part(c))
+            .filter_map(|word| by_name.get(word).or_else(|| by_name.get(word.trim_start_matches('$'))))
+            .copied()
+            .collect()
+    };
+    for (i, op) in program.ops.iter().enumerate() {
+        if op.instruction.flow_control() == FlowControl::Next {
+            out.extend(op.target.iter().filter_map(|target| match target {
+                Target::Op(to) => Some(*to),
+                Target::External(_) => None,
+            }));
+            out.extend(named(program.said(i)));
+        }
+    }
+    let mut counts = true;
+    for (i, statement) in program.text.statements().iter().enumerate() {
+        if statement.kind != Kind::Directive {
+            continue;
+        }
+        let said = program.text.of(i);
+        let (directive, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
+        match directive {
+            ".section" | ".pushsection" => {
+                counts =
+                    ![".debug", ".eh_frame", ".stab"].iter().any(|name| rest.trim_start().starts_with(name));
+            }
+            ".text" | ".data" | ".bss" | ".popsection" | ".previous" => counts = true,
+            _ if counts && DATA.contains(&directive) => {
+                // A place that counts from the section's beginning may be any.
+                if rest.contains(".text") {
+                    out.extend(program.names.keys());
+                }
+                out.extend(named(rest));
+            }
+            _ => (),
+        }
+    }
+    out
 }
 
 /// What is known of the whole program.

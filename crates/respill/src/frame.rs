@@ -5,11 +5,11 @@
 //! *known* if it is a constant distance from the entry's stack pointer, or from where the stack pointer was aligned.
 #![forbid(unsafe_code)]
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use iced_x86::{
     CodeSize, FlowControl, Instruction, InstructionInfoFactory, InstructionInfoOptions, MemorySize, Mnemonic,
-    OpAccess, OpKind, Register, UsedMemory,
+    OpAccess, OpKind, Register, UsedMemory, UsedRegister,
 };
 
 use crate::flow::{Callee, Exit, Function};
@@ -101,6 +101,8 @@ pub struct Frame {
     pub lowest: i64,
     /// Whether any address of the frame was stored where this analysis does not follow it, or given to a callee.
     pub escapes: bool,
+    /// Instructions that put an address of the frame where it is not followed: into a vector register, or into memory outside known cells.
+    pub hidden: Vec<usize>,
 }
 
 /// The general registers.
@@ -252,7 +254,7 @@ pub fn keeps(function: &Function, frame: &Frame) -> Vec<Register> {
 #[must_use]
 pub fn frame(program: &Program, function: &Function, keeps: &Keeps) -> Frame {
     let info = InstructionInfoFactory::new();
-    let mut walker = Walker { program, function, keeps, info, escapes: false };
+    let mut walker = Walker { program, function, keeps, info, escapes: false, hidden: BTreeSet::new() };
     let mut before: HashMap<usize, State> = HashMap::from([(function.entry, State::entry())]);
     let mut todo = VecDeque::from([function.entry]);
     while let Some(i) = todo.pop_front() {
@@ -278,6 +280,7 @@ pub fn frame(program: &Program, function: &Function, keeps: &Keeps) -> Frame {
         unbalanced: Vec::new(),
         lowest: 0,
         escapes: walker.escapes,
+        hidden: walker.hidden.iter().copied().collect(),
         before,
     };
     for &i in &function.body {
@@ -306,7 +309,13 @@ pub fn frame(program: &Program, function: &Function, keeps: &Keeps) -> Frame {
             FlowControl::Return | FlowControl::Call | FlowControl::IndirectCall
         );
         for memory in info.used_memory().iter().filter(|m| m.access() != OpAccess::NoMemAccess && !returns) {
-            let place = state.place(memory);
+            let place = match state.place(memory) {
+                // As often as a counter says.
+                Where::Known(a) if instruction.has_rep_prefix() || instruction.has_repne_prefix() => {
+                    Where::Indexed(a)
+                }
+                place => place,
+            };
             if place != Where::Elsewhere {
                 let (reads, writes) = (reads(memory.access()), writes(memory.access()));
                 let overwrites = memory.access() == OpAccess::Write;
@@ -333,6 +342,7 @@ struct Walker<'a> {
     keeps: &'a Keeps,
     info: InstructionInfoFactory,
     escapes: bool,
+    hidden: BTreeSet<usize>,
 }
 
 impl Walker<'_> {
@@ -363,7 +373,7 @@ impl Walker<'_> {
             state.set(register, value);
             return;
         }
-        self.general(&instruction, state);
+        self.general(i, &instruction, state);
     }
 
     /// The few instructions that keep an address known. The register that is written and what it then holds.
@@ -404,7 +414,11 @@ impl Walker<'_> {
                                 state.stored.insert(a, value);
                             }
                         }
-                        _ => self.escapes |= value.of_stack(),
+                        _ if value.of_stack() => {
+                            self.escapes = true;
+                            self.hidden.insert(i);
+                        }
+                        _ => (),
                     }
                     // The store is done; no register changes.
                     Some((Register::None, Value::Other))
@@ -471,11 +485,28 @@ impl Walker<'_> {
     }
 
     /// Whatever else: a register that is written from an address of the stack is derived from it.
-    fn general(&mut self, instruction: &Instruction, state: &mut State) {
+    fn general(&mut self, i: usize, instruction: &Instruction, state: &mut State) {
         let info = self.info.info(instruction);
-        let derived = info.used_registers().iter().any(|used| {
-            reads(used.access()) && used.register() != Register::RSP && state.of(used.register()).of_stack()
+        // The stack pointer counts where it is written as an operand, and not as what `push` and the like go by.
+        let operand = (0..instruction.op_count()).any(|n| {
+            instruction.op_kind(n) == OpKind::Register
+                && reads(info.op_access(n))
+                && state.of(instruction.op_register(n)).of_stack()
         });
+        let derived = operand
+            || info.used_registers().iter().any(|used| {
+                reads(used.access())
+                    && used.register() != Register::RSP
+                    && state.of(used.register()).of_stack()
+            });
+        let unseen = |used: &UsedRegister| writes(used.access()) && !used.register().is_gpr();
+        if operand
+            && (info.used_registers().iter().any(unseen)
+                || info.used_memory().iter().any(|memory| writes(memory.access())))
+        {
+            self.escapes = true;
+            self.hidden.insert(i);
+        }
         // An instruction that only reads through a pointer gives what is there, and no pointer unless one was put there.
         let loads = info.used_memory().iter().any(|m| reads(m.access()));
         let value = if loads && !self.escapes {

@@ -125,10 +125,9 @@ pub fn lint(analysis: &Analysis) -> Vec<Finding> {
         walk.effects.insert(n, effect);
     }
     walk.found.clear();
-    let called: BTreeSet<usize> = analysis.units.iter().flat_map(|unit| unit.callees.clone()).collect();
     for (n, unit) in analysis.units.iter().enumerate() {
         // What only this file calls is looked at where it is called, and here for what it does by itself.
-        let outermost = unit.function.global || !called.contains(&n);
+        let outermost = unit.entered;
         walk.unit(n, State::default(), outermost);
     }
     let program = &analysis.program;

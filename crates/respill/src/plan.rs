@@ -4,10 +4,12 @@
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use iced_x86::{Mnemonic, OpKind, Register};
+use iced_x86::{Mnemonic, OpKind};
 
-use crate::analysis::{Analysis, Opaque, Unit, unknown_calls};
+use crate::analysis::{Analysis, Opaque, Unit};
+use crate::flow::Callee;
 use crate::homes::{Bank, Home};
+use crate::neighbours::{Neighbours, Objection};
 use crate::slots::{Class, Slot};
 
 /// Which slots are wanted, and in what order homes are given out.
@@ -48,12 +50,14 @@ pub enum Stays {
     FromOutside,
     /// Nothing can be said of its function.
     Opaque(Opaque),
-    /// Its value lives across this call to code that is not in the file.
+    /// Its value lives across this call to code that is not in the file, or that calls such code.
     Across(usize),
     /// This instruction names it in a way that cannot be rewritten, or has no free register to do it through.
     Operand(usize),
     /// All homes are taken where it lives.
     Full,
+    /// Every home that was asked for is refused by a caller or a callee: the first, and why.
+    Refused(Objection),
     /// It was found aliased.
     Aliased,
     /// It was not asked for.
@@ -64,11 +68,14 @@ impl fmt::Display for Stays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Stays::Class(class) => write!(f, "it is no spilled value ({class:?})"),
-            Stays::FromOutside => f.write_str("it is read before it is written"),
+            Stays::FromOutside => {
+                f.write_str("it is read before it is written, or lies in the caller's frame")
+            }
             Stays::Opaque(_) => f.write_str("its function cannot be followed"),
             Stays::Across(_) => f.write_str("it lives across a call to unknown code"),
             Stays::Operand(_) => f.write_str("an instruction names it that cannot be rewritten here"),
             Stays::Full => f.write_str("all homes are taken where it lives"),
+            Stays::Refused(_) => f.write_str("its callers or callees use the homes"),
             Stays::Aliased => f.write_str("something else touches it"),
             Stays::NotWanted => f.write_str("it was not asked for"),
         }
@@ -95,42 +102,18 @@ pub fn weight(unit: &Unit, slot: &Slot, counts: Option<&HashMap<usize, u64>>) ->
         .sum()
 }
 
-/// What a function and all below it use.
-#[derive(Clone, Debug, Default)]
-struct Used {
-    named: HashSet<Register>,
-    homes: HashSet<Home>,
-}
-
-impl Used {
-    fn add(&mut self, other: &Used) {
-        self.named.extend(&other.named);
-        self.homes.extend(&other.homes);
-    }
-
-    fn clashes(&self, home: Home) -> bool {
-        home.registers().iter().any(|r| self.named.contains(r))
-            || self.homes.iter().any(|&other| home.clashes(other))
-    }
-}
-
 /// Gives homes to slots, callees first: a caller's value that lives across a call stays out of what the callee uses.
 #[must_use]
 pub fn plan(analysis: &Analysis, wish: &Wish) -> Plan {
     let mut out = Plan::default();
-    // What each unit and all below it use: registers that the text names, and homes given out here.
-    let mut used: Vec<Used> = analysis
-        .units
-        .iter()
-        .map(|u| Used { named: u.named.iter().copied().collect(), homes: HashSet::new() })
-        .collect();
+    // The homes that were given out to each unit and all below it.
+    let mut used: Vec<HashSet<Home>> = vec![HashSet::new(); analysis.units.len()];
     // Lanes need their masks and one register from beginning to end.
     let lanes = wish.banks.iter().any(|&(bank, _)| bank == Bank::ZmmLane);
     let mut given: HashMap<Bank, HashSet<Home>> = HashMap::new();
     for n in analysis.callees_first() {
         let unit = &analysis.units[n];
-        let mut below = Used::default();
-        unit.callees.iter().for_each(|&c| below.add(&used[c]));
+        let below: HashSet<Home> = unit.callees.iter().flat_map(|&c| &used[c]).copied().collect();
         let mut candidates: Vec<usize> = Vec::new();
         for (s, slot) in unit.slots.iter().enumerate() {
             match stays(analysis, unit, (n, s), slot, wish) {
@@ -146,6 +129,8 @@ pub fn plan(analysis: &Analysis, wish: &Wish) -> Plan {
         });
         let conflicts = conflicts(unit, &candidates);
         let across = across_calls(analysis, unit, &used);
+        let neighbours = (!candidates.is_empty()).then(|| Neighbours::of(analysis, n));
+        let objection = |home: Home| neighbours.as_ref().and_then(|around| around.objection(home));
         for &s in &candidates {
             let beside: HashSet<Home> = conflicts
                 .get(&s)
@@ -156,8 +141,8 @@ pub fn plan(analysis: &Analysis, wish: &Wish) -> Plan {
                 .collect();
             let fits = |home: &Home| {
                 !beside.iter().any(|other| home.clashes(*other))
-                    && home.registers().iter().all(|r| !unit.named.contains(r))
-                    && across.get(&s).is_none_or(|taken| !taken.clashes(*home))
+                    && objection(*home).is_none()
+                    && across.get(&s).is_none_or(|taken| !taken.iter().any(|other| home.clashes(*other)))
                     && !(lanes && matches!(home, Home::K(1..) | Home::Xmm(16..)))
             };
             let home = wish.banks.iter().find_map(|&(bank, most)| {
@@ -176,14 +161,18 @@ pub fn plan(analysis: &Analysis, wish: &Wish) -> Plan {
                 Some((bank, home)) => {
                     out.homes.insert((n, s), home);
                     given.entry(bank).or_default().insert(home);
-                    used[n].homes.insert(home);
+                    used[n].insert(home);
                 }
                 None => {
-                    out.stays.insert((n, s), Stays::Full);
+                    let mut asked = wish.banks.iter().flat_map(|(bank, _)| bank.homes());
+                    // Where one would do, there are too few of them; where none does, it is said of the first.
+                    let first = asked.next().and_then(objection);
+                    let refused = first.filter(|_| asked.all(|home| objection(home).is_some()));
+                    out.stays.insert((n, s), refused.map_or(Stays::Full, Stays::Refused));
                 }
             }
         }
-        used[n].add(&below);
+        used[n].extend(below);
     }
     out
 }
@@ -211,7 +200,14 @@ fn stays(analysis: &Analysis, unit: &Unit, key: (usize, usize), slot: &Slot, wis
         return Some(Stays::NotWanted);
     }
     let s = key.1;
-    if let Some((&op, _)) = unknown_calls(unit).iter().find(|(op, _)| unit.live.after[op].contains(&s)) {
+    let outward = |callee: &Callee| match callee {
+        Callee::Local(entry) => {
+            analysis.at(*entry).is_none_or(|callee| analysis.units[callee].outward.is_some())
+        }
+        Callee::External(_) | Callee::Unknown => true,
+    };
+    let mut across = unit.function.calls.iter().filter(|(op, _)| unit.live.after[op].contains(&s));
+    if let Some((&op, _)) = across.find(|(_, call)| outward(&call.callee)) {
         return Some(Stays::Across(op));
     }
     slot.others.iter().copied().find(|&op| !rewritable(analysis, unit, op)).map(Stays::Operand)
@@ -263,14 +259,14 @@ fn conflicts(unit: &Unit, candidates: &[usize]) -> HashMap<usize, HashSet<usize>
     out
 }
 
-/// What the callees use, of each slot those across whose calls it lives.
-fn across_calls(analysis: &Analysis, unit: &Unit, used: &[Used]) -> HashMap<usize, Used> {
-    let mut out: HashMap<usize, Used> = HashMap::new();
+/// The homes that the callees were given, of each slot those across whose calls it lives.
+fn across_calls(analysis: &Analysis, unit: &Unit, used: &[HashSet<Home>]) -> HashMap<usize, HashSet<Home>> {
+    let mut out: HashMap<usize, HashSet<Home>> = HashMap::new();
     for (op, call) in &unit.function.calls {
-        let crate::flow::Callee::Local(entry) = call.callee else { continue };
-        let Some(callee) = analysis.units.iter().position(|u| u.function.entry == entry) else { continue };
+        let Callee::Local(entry) = call.callee else { continue };
+        let Some(callee) = analysis.at(entry) else { continue };
         for &s in &unit.live.after[op] {
-            out.entry(s).or_default().add(&used[callee]);
+            out.entry(s).or_default().extend(&used[callee]);
         }
     }
     out

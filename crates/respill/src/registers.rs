@@ -92,10 +92,10 @@ pub(crate) fn usage(instruction: &Instruction, info: &mut InstructionInfoFactory
 
 /// Follows the registers of a function backwards.
 ///
-/// A function that others can call keeps what System V says; one that only this file calls may hand anything to its caller, so
-/// everything is wanted at its end, and at a call to one.
+/// A function that others alone call keeps what System V says. One that this file calls (`known`) may hand anything to its caller, and
+/// the caller may know which registers it leaves alone, so everything is wanted at its end, and at a call to one.
 #[must_use]
-pub fn registers(program: &Program, function: &Function) -> Registers {
+pub fn registers(program: &Program, function: &Function, known: bool) -> Registers {
     let mut info = InstructionInfoFactory::new();
     let mut out = Registers::default();
     let mut reads: HashMap<usize, Set> = HashMap::new();
@@ -129,9 +129,7 @@ pub fn registers(program: &Program, function: &Function) -> Registers {
             function.next[&i].iter().fold(0, |all, next| all | live.get(next).copied().unwrap_or(0));
         if let Some(exit) = function.exits.get(&i) {
             after |= match exit {
-                Exit::Return if function.global => {
-                    ALL & !set(&CLOBBERED) | set(&[Register::RAX, Register::RDX])
-                }
+                Exit::Return if !known => ALL & !set(&CLOBBERED) | set(&[Register::RAX, Register::RDX]),
                 Exit::Stop => 0,
                 _ => ALL,
             };

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use iced_x86::{Mnemonic, OpKind, Register};
 
-use crate::analysis::{Analysis, Unit, unknown_calls};
-use crate::flow::Exit;
+use crate::analysis::{Analysis, Unit};
+use crate::flow::{Callee, Exit};
 use crate::homes::{Home, Style, Syntax};
 use crate::plan::Plan;
 use crate::text::{Edits, Kind};
@@ -87,12 +87,17 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
         for below in analysis.below(n) {
             all.extend(plan.homes.range((below, 0)..(below + 1, 0)).map(|(_, &home)| home));
         }
+        // Code outside may give its result in st(0), which a function that calls it hands on. There MMX is freed after each callee.
+        if unit.outward.is_some() {
+            after_callees(analysis, plan, unit, options, &syntaxes, &mut edits, &mut changed);
+            all.retain(|home| !matches!(home, Home::Mm(_)));
+        }
         if all.is_empty() {
             continue;
         }
         let mmx = all.iter().any(|home| matches!(home, Home::Mm(_)));
         let indent = |said: Vec<String>| said.into_iter().map(|line| line + "\n\t").collect::<String>();
-        if unit.function.global {
+        if unit.entered {
             let entry = program.ops[unit.function.entry].statement;
             let style = Style { syntax: syntaxes[&entry], vex: unit.vex };
             let lanes: BTreeSet<u8> = all
@@ -122,14 +127,58 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
                 changed.insert(statement);
             }
         }
-        if mmx && options.emms {
-            for &op in unknown_calls(unit).keys() {
-                edits.before(program.ops[op].statement, "emms\n\t");
-                changed.insert(program.ops[op].statement);
+    }
+    Ok(Rewritten { text: program.text.edited(&edits), changed, edits })
+}
+
+/// Clears the MMX homes of a unit's callees, and frees MMX, behind each call of one that leaves that to its callers.
+fn after_callees(
+    analysis: &Analysis,
+    plan: &Plan,
+    unit: &Unit,
+    options: Options,
+    syntaxes: &HashMap<usize, Syntax>,
+    edits: &mut Edits,
+    changed: &mut BTreeSet<usize>,
+) {
+    let program = &analysis.program;
+    for (&op, call) in &unit.function.calls {
+        let Callee::Local(entry) = call.callee else { continue };
+        let Some(callee) = analysis.at(entry) else { continue };
+        let of = &analysis.units[callee];
+        if of.entered || of.outward.is_some() {
+            continue;
+        }
+        let all = analysis.below(callee).into_iter().chain([callee]);
+        let homes: BTreeSet<Home> =
+            all.flat_map(|n| plan.homes.range((n, 0)..(n + 1, 0)).map(|(_, &home)| home)).collect();
+        let style = Style { syntax: syntaxes[&program.ops[op].statement], vex: unit.vex };
+        let mut said: Vec<String> = Vec::new();
+        for &home in homes.iter().filter(|home| matches!(home, Home::Mm(_))) {
+            if options.wipe {
+                said.push(style.wipe(home));
+            }
+        }
+        if options.emms && homes.iter().any(|home| matches!(home, Home::Mm(_))) {
+            said.push("emms".to_owned());
+        }
+        if said.is_empty() {
+            continue;
+        }
+        // What is called by a jump comes back elsewhere.
+        match call.back.filter(|_| call.link) {
+            Some(back) => {
+                let statement = program.ops[back].statement;
+                edits.before(statement, said.iter().map(|line| format!("{line}\n\t")).collect::<String>());
+                changed.insert(statement);
+            }
+            None => {
+                let statement = program.ops[op].statement;
+                edits.behind(statement, said.iter().map(|line| format!("\n\t{line}")).collect::<String>());
+                changed.insert(statement);
             }
         }
     }
-    Ok(Rewritten { text: program.text.edited(&edits), changed, edits })
 }
 
 /// The syntax in force at every statement.

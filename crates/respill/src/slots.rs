@@ -120,7 +120,9 @@ pub fn slots(program: &Program, function: &Function, frame: &Frame) -> Vec<Slot>
         slot.class = class(program, frame, slot, group, &mut uses);
         slot.suspects = suspects(function, frame, slot);
     }
-    outside(function, &mut out);
+    let live = live(function, &out);
+    outside(function, &live, &mut out);
+    called(function, frame, &live, &mut out);
     out
 }
 
@@ -164,8 +166,8 @@ fn class(program: &Program, frame: &Frame, slot: &Slot, group: &[&Access], uses:
     Class::Spill
 }
 
-/// Accesses that may lie in a slot without naming it. Where an array ends is not in the text: an index or a taken address may reach
-/// whatever lies above it, and a pointer anything.
+/// Accesses that may lie in a slot without naming it. Where an array ends is not in the text: an index and a pointer may reach
+/// anything, and a taken address whatever lies above it.
 fn suspects(function: &Function, frame: &Frame, slot: &Slot) -> Vec<usize> {
     let end = slot.address.offset + slot.size as i64;
     let reaches = |a: Address| a.base != slot.address.base || a.offset < end;
@@ -173,10 +175,7 @@ fn suspects(function: &Function, frame: &Frame, slot: &Slot) -> Vec<usize> {
     let mut out: BTreeSet<usize> = BTreeSet::new();
     for access in &frame.accesses {
         match access.place {
-            Where::Indexed(a) if reaches(a) => {
-                out.insert(access.op);
-            }
-            Where::Pointer if taken => {
+            Where::Indexed(_) | Where::Pointer => {
                 out.insert(access.op);
             }
             // Two ways to count, of which nobody knows the distance: the caller's bytes and the return address lie above.
@@ -193,16 +192,62 @@ fn suspects(function: &Function, frame: &Frame, slot: &Slot) -> Vec<usize> {
     if taken || frame.escapes {
         out.extend(function.calls.keys());
     }
+    // What is out of sight may come back as any pointer.
+    out.extend(&frame.hidden);
     out.into_iter().collect()
 }
 
-/// Marks the slots that are read on some way from the entry before they are written.
-fn outside(function: &Function, slots: &mut [Slot]) {
-    let live = live(function, slots);
+/// Marks the slots that are read on some way from the entry before they are written, and those that lie in the caller's frame.
+fn outside(function: &Function, live: &Live, slots: &mut [Slot]) {
     let entry = live.before.get(&function.entry);
     for (i, slot) in slots.iter_mut().enumerate() {
-        slot.from_outside = entry.is_some_and(|live| live.contains(&i));
+        slot.from_outside =
+            entry.is_some_and(|live| live.contains(&i)) || slot.address.base == 0 && slot.address.offset >= 0;
     }
+}
+
+/// Suspects the calls that overwrite a slot whose value is wanted behind them, since it lies below the stack pointer, and those that may take
+/// what was stored last for an argument on the stack.
+fn called(function: &Function, frame: &Frame, live: &Live, slots: &mut [Slot]) {
+    for &op in function.calls.keys() {
+        let Some(Value::Stack(top)) = frame.before.get(&op).map(|state| state.of(Register::RSP)) else {
+            continue;
+        };
+        let wanted = |n: usize| live.after.get(&op).is_some_and(|all| all.contains(&n));
+        let below = |slot: &Slot| slot.address.base != top.base || slot.address.offset < top.offset;
+        let mut suspected: BTreeSet<usize> =
+            (0..slots.len()).filter(|&n| wanted(n) && below(&slots[n])).collect();
+        // Arguments lie one above the other from the stack pointer on, and nobody wants them back.
+        let mut at = top;
+        while let Some(n) = slots.iter().position(|slot| slot.address == at) {
+            if wanted(n) || !reaches(function, &slots[n].overwrites, op) {
+                break;
+            }
+            suspected.insert(n);
+            at.offset += slots[n].size.next_multiple_of(8) as i64;
+        }
+        for n in suspected {
+            if let Err(place) = slots[n].suspects.binary_search(&op) {
+                slots[n].suspects.insert(place, op);
+            }
+        }
+    }
+}
+
+/// Whether some way leads from one of these instructions to another one and meets none of them again.
+fn reaches(function: &Function, from: &[usize], to: usize) -> bool {
+    let mut seen: HashSet<usize> = from.iter().copied().collect();
+    let next = |op: &usize| function.next.get(op).into_iter().flatten().copied();
+    let mut todo: Vec<usize> = from.iter().flat_map(next).collect();
+    while let Some(op) = todo.pop() {
+        if op == to {
+            return true;
+        }
+        if seen.insert(op) {
+            todo.extend(next(&op));
+        }
+    }
+    false
 }
 
 /// Which slots hold a value that is still wanted.

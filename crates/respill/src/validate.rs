@@ -1,7 +1,7 @@
-//! Whether a rewritten text does what the original does, and by which means that is known.
+//! What can be checked of a rewritten text: obligations by name, and results on inputs that were run.
 //!
 //! The correspondence of the two texts is found here and not taken from whoever made the second, so that any pair can be judged. What
-//! has to hold, and how it is shown, is in DESIGN.md; [`Obligation`] has the list.
+//! is checked is in [`Obligation`], what is not is in [`UNDECIDED`], and how it is done is in DESIGN.md.
 #![cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), allow(dead_code))]
 #![forbid(unsafe_code)]
 
@@ -33,7 +33,16 @@ pub use runs::Versions;
 
 use crate::homes::Home;
 
-/// What has to hold for a slot that moves.
+/// What is not decided about a rewrite, whatever was checked and run.
+pub const UNDECIDED: [&str; 5] = [
+    "who touches a slot on ways that no case takes, where the text cannot tell",
+    "that an address handed to a callee stays inside its object",
+    "that code outside the file keeps to the System V ABI, and that x87 is empty at calls",
+    "signal handlers, longjmp, debuggers and what the kernel writes",
+    "inputs that were not run",
+];
+
+/// What has to hold for a slot that moves, as far as it is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Obligation {
@@ -46,8 +55,8 @@ pub enum Obligation {
     Stored,
     /// 4. Nothing else writes the home while the value is wanted: neither the function, nor what it calls.
     Kept,
-    /// 5. The caller does not expect the home to be kept.
-    Volatile,
+    /// 5. No caller or callee in the file uses the home by itself, and no other caller expects it to be kept.
+    Neighbours,
     /// 6. For MMX: x87 is not used meanwhile, and finds its registers empty afterwards.
     Float,
     /// 7. On the way no flag changes, and no register that is wanted.
@@ -65,12 +74,28 @@ impl Obligation {
         Obligation::Alone,
         Obligation::Stored,
         Obligation::Kept,
-        Obligation::Volatile,
+        Obligation::Neighbours,
         Obligation::Float,
         Obligation::Clean,
         Obligation::Ways,
         Obligation::Unwinding,
     ];
+
+    /// Its name in a list.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Obligation::Named => "uses of the slot",
+            Obligation::Alone => "separation of the slot",
+            Obligation::Stored => "stores before loads",
+            Obligation::Kept => "liveness of the home",
+            Obligation::Neighbours => "callers and callees",
+            Obligation::Float => "x87 state",
+            Obligation::Clean => "flags and registers",
+            Obligation::Ways => "control flow",
+            Obligation::Unwinding => "unwinding",
+        }
+    }
 
     /// In words.
     #[must_use]
@@ -80,7 +105,9 @@ impl Obligation {
             Obligation::Alone => "nothing else touches the bytes",
             Obligation::Stored => "every load comes after a store",
             Obligation::Kept => "nothing else writes the home",
-            Obligation::Volatile => "no caller expects the home to be kept",
+            Obligation::Neighbours => {
+                "no caller or callee in the file uses the home, and no other caller expects it to be kept"
+            }
             Obligation::Float => "x87 finds its registers empty",
             Obligation::Clean => "no flag and no wanted register changes on the way",
             Obligation::Ways => "both go the same ways",
@@ -89,13 +116,13 @@ impl Obligation {
     }
 }
 
-/// How it is known that an obligation holds.
+/// How an obligation was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Means {
-    /// From the text, for all inputs.
+    /// By the text.
     Text,
-    /// By the System V ABI.
+    /// By the text for the functions of the file, and by the System V ABI for all others.
     Abi,
     /// From runs in which the last writer of every byte of the stack was followed: for the ways that these took. Code whose addresses do
     /// not follow from its inputs has one way for each length.
@@ -104,9 +131,9 @@ pub enum Means {
     None,
 }
 
-/// A slot that may move.
+/// A slot that was moved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Proof {
+pub struct MovedSlot {
     /// Its function.
     pub function: String,
     /// Bytes from the stack pointer at the entry, or from where that was aligned.
@@ -119,7 +146,7 @@ pub struct Proof {
     pub uses: usize,
     /// Those of them that ran in some run.
     pub ran: usize,
-    /// How each obligation is known to hold.
+    /// How each obligation was checked.
     pub means: BTreeMap<Obligation, Means>,
 }
 
@@ -150,13 +177,15 @@ impl Ran {
     }
 }
 
-/// Nothing was found against a rewrite, and this is what speaks for it.
+/// What was checked of a rewrite that was not refused.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Certificate {
+pub struct Report {
     /// The slots that moved.
-    pub slots: Vec<Proof>,
+    pub slots: Vec<MovedSlot>,
     /// What was run, a case each.
     pub runs: Vec<Ran>,
+    /// What is not decided: [`UNDECIDED`].
+    pub undecided: [&'static str; UNDECIDED.len()],
     /// Instructions of the program.
     pub instructions: usize,
     /// Those that were changed.
@@ -165,8 +194,8 @@ pub struct Certificate {
     pub added: usize,
 }
 
-impl Certificate {
-    /// Slots of which the text alone shows that nobody else touches them, and those of which runs did.
+impl Report {
+    /// Slots of which the text alone says that nobody else touches them, and those of which runs did.
     #[must_use]
     pub fn alone(&self) -> (usize, usize) {
         let by = |means| self.slots.iter().filter(|slot| slot.means[&Obligation::Alone] == means).count();
@@ -174,22 +203,27 @@ impl Certificate {
     }
 }
 
-impl fmt::Display for Certificate {
+impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (text, writers) = self.alone();
         writeln!(
             f,
-            "{} slots moved, {} of {} instructions changed, {} added: nothing against it",
+            "{} slots moved, {} of {} instructions changed, {} added",
             self.slots.len(),
             self.changed,
             self.instructions,
             self.added
         )?;
-        writeln!(f, "  nobody else touches them: {text} by the text, {writers} by following every access")?;
+        let names: Vec<&str> = Obligation::ALL.into_iter().map(Obligation::name).collect();
+        writeln!(f, "  checked: {}", names.join(", "))?;
+        writeln!(
+            f,
+            "  separation: {text} slots by the text, {writers} by following every access of the runs"
+        )?;
         for ran in &self.runs {
             writeln!(
                 f,
-                "  {}: {} instructions followed in {:.1} s, {} pairs in lockstep on {} inputs in {:.1} s ({:.0} a second), results of {} inputs equal in {:.1} s",
+                "  {}: {} instructions followed in {:.1} s, {} pairs in lockstep on {} inputs in {:.1} s ({:.0} a second); tested on {} inputs in {:.1} s: no difference",
                 ran.function,
                 ran.followed,
                 ran.seconds[0],
@@ -201,7 +235,10 @@ impl fmt::Display for Certificate {
                 ran.seconds[2]
             )?;
         }
-        Ok(())
+        if self.runs.is_empty() {
+            writeln!(f, "  tested on no input")?;
+        }
+        writeln!(f, "  not decided: {}", self.undecided.join("; "))
     }
 }
 
@@ -240,14 +277,14 @@ impl fmt::Display for Refused {
 
 impl core::error::Error for Refused {}
 
-/// How each obligation is known to hold for a slot that nothing speaks against.
+/// How each obligation was checked for a slot that is not refused.
 fn means(home: Home, alone: Means) -> BTreeMap<Obligation, Means> {
     Obligation::ALL
         .into_iter()
         .map(|obligation| {
             let means = match obligation {
                 Obligation::Alone => alone,
-                Obligation::Volatile => Means::Abi,
+                Obligation::Neighbours => Means::Abi,
                 Obligation::Float if !matches!(home, Home::Mm(_)) => Means::None,
                 _ => Means::Text,
             };

@@ -209,7 +209,7 @@ fn function(
                 share: weight(unit, slot, None) as f64 / total.max(1.0),
                 executed: runs.map(|runs| runs.of(slot.uses())),
                 executed_share: runs.map(|runs| runs.share(runs.of(slot.uses()))),
-                stays: if homes.is_empty() { why.map(|why| stays(analysis, *why)) } else { None },
+                stays: if homes.is_empty() { why.map(|why| why_stays(analysis, *why)) } else { None },
                 homes,
             }
         })
@@ -223,9 +223,9 @@ fn function(
         loop_depth: unit.function.depth.values().copied().max().unwrap_or(0),
         calls,
         link_calls: unit.function.calls.values().filter(|call| call.link).count(),
-        x87: unit.x87,
+        x87: unit.x87.is_some(),
         vex: unit.vex,
-        names: unit.named.iter().map(|r| format!("{r:?}").to_ascii_lowercase()).collect(),
+        names: unit.uses.keys().map(|r| format!("{r:?}").to_ascii_lowercase()).collect(),
         executed: runs.map(|runs| runs.of(unit.function.body.iter().copied())),
         executed_slots: runs.map(|runs| {
             let named: BTreeSet<usize> = unit.slots.iter().flat_map(|slot| slot.uses()).collect();
@@ -243,10 +243,11 @@ fn lines(analysis: &Analysis, ops: impl Iterator<Item = usize>) -> Vec<usize> {
 }
 
 /// Why a slot stays, with the line.
-fn stays(analysis: &Analysis, why: Stays) -> String {
+pub(super) fn why_stays(analysis: &Analysis, why: Stays) -> String {
     match why {
         Stays::Across(op) | Stays::Operand(op) => format!("{why} (line {})", analysis.program.line(op)),
         Stays::Opaque(why) => analysis.told(why),
+        Stays::Refused(why) => why.says(analysis),
         why => why.to_string(),
     }
 }

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use clap::{Args, Subcommand, ValueEnum};
 use lanework_respill::homes::Bank;
 use lanework_respill::plan::Policy;
+use lanework_respill::validate::{Obligation, UNDECIDED};
 
 /// `respill`.
 #[derive(Debug, Args)]
@@ -20,23 +21,36 @@ pub(crate) struct RespillArgs {
 pub(crate) enum RespillJob {
     /// Show functions, frames and stack slots: what each slot is for, who may touch it, and which homes could take it.
     Analyse(AnalyseArgs),
-    /// Move slots into registers that are free: assembly in, assembly out. With a case to run, only what validate accepts.
+    /// Move slots into registers that are free: assembly in, assembly out. Only what validate accepts, by the text or with a case to run.
+    #[command(after_help = limits())]
     Rewrite(RewriteArgs),
-    /// Judge a rewrite: by the text where that suffices, else by following every access of runs and comparing both versions
+    /// Check a rewrite: by the text where that suffices, else by following every access of runs and comparing both versions
     /// instruction by instruction; exits 1 if anything speaks against it, and says what.
-    Validate(super::proof_args::ValidateArgs),
+    #[command(after_help = limits())]
+    Validate(super::run_args::ValidateArgs),
     /// Find code that leaves MMX in use where floating point must be free to begin; exits 1 if there is any.
-    Lint(super::proof_args::LintArgs),
+    Lint(super::run_args::LintArgs),
 
     /// Time a function with its values on the stack and in each home, with controls for layout; a verdict for each.
     Measure(super::timing_args::MeasureArgs),
-    /// Search the fastest proved home of each slot on this processor. That all stay on the stack is a normal answer.
+    /// Search the fastest accepted home of each slot on this processor. That all stay on the stack is a normal answer.
     Auto(super::timing_args::AutoArgs),
     /// Show what a spill and a reload cost on this processor, for each home.
     Cpu(super::timing_args::CpuArgs),
     /// The inner half of a race, started by measure.
     #[command(name = "__race", hide = true)]
     Race(super::timing_args::JobArgs),
+}
+
+/// What is checked and what is not decided, for the help.
+fn limits() -> String {
+    let checked = Obligation::ALL.map(|obligation| format!("  {}: {}", obligation.name(), obligation.says()));
+    let not = UNDECIDED.map(|what| format!("  {what}"));
+    format!(
+        "Checked, unless --naive asks for what no check has passed:\n{}\nWith a case, results are tested on N inputs.\n\nNot decided:\n{}",
+        checked.join("\n"),
+        not.join("\n")
+    )
 }
 
 /// The text to look at.
@@ -59,7 +73,7 @@ pub(crate) struct AnalyseArgs {
     #[arg(long)]
     pub(crate) all: bool,
     #[command(flatten)]
-    pub(crate) cases: super::proof_args::CasesArgs,
+    pub(crate) cases: super::run_args::CasesArgs,
 }
 
 /// Kinds of homes, each with the most that may be used.
@@ -174,7 +188,7 @@ pub(crate) struct RewriteArgs {
     #[command(flatten)]
     pub(crate) wish: WishArgs,
     #[command(flatten)]
-    pub(crate) runs: super::proof_args::RunsArgs,
+    pub(crate) runs: super::run_args::RunsArgs,
     /// Leave spilled values in their homes when a function ends. Faster by little, and secrets stay in registers.
     #[arg(long)]
     pub(crate) no_wipe: bool,

@@ -1,4 +1,4 @@
-//! `respill auto`: each slot in the fastest home that is proved, and most often that is the stack.
+//! `respill auto`: each slot in the fastest home that is accepted, and most often that is the stack.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,9 +16,9 @@ use lanework_respill::validate::{self, validate};
 use lanework_respill::{Analysis, Program};
 use serde_json::json;
 
+use super::checked::{needs, of_judge};
 use super::kept::{keep, key, named};
 use super::measure::{case_text, counted, parsed, source_of, wished, worked_out};
-use super::proved::{needs, of_judge};
 use super::race::race;
 use super::timing_args::AutoArgs;
 use super::{of_program, unit};
@@ -28,7 +28,7 @@ use crate::outcome::{Failure, Outcome};
 use crate::profile::Spill;
 use crate::ui::Session;
 
-/// Proves by `validate`, races in the laboratory.
+/// Judges by `validate`, races in the laboratory.
 struct Here<'a> {
     analysis: &'a Analysis,
     case: &'a Case,
@@ -37,7 +37,7 @@ struct Here<'a> {
     plan: RacePlan,
     progress: indicatif::ProgressBar,
     /// Plans that were judged, by their homes.
-    proved: Vec<(Plan, Result<(), Refused>)>,
+    judged: Vec<(Plan, Result<(), Refused>)>,
 }
 
 impl Here<'_> {
@@ -56,11 +56,11 @@ impl Here<'_> {
 impl Judge for Here<'_> {
     type Error = Failure;
 
-    fn prove(&mut self, plan: &Plan) -> Result<Result<(), Refused>, Failure> {
-        if let Some((_, said)) = self.proved.iter().find(|(known, _)| known.homes == plan.homes) {
+    fn check(&mut self, plan: &Plan) -> Result<Result<(), Refused>, Failure> {
+        if let Some((_, said)) = self.judged.iter().find(|(known, _)| known.homes == plan.homes) {
             return Ok(said.clone());
         }
-        self.progress.set_message("proving");
+        self.progress.set_message("checking");
         let made = rewrite(self.analysis, plan, rewrite::Options::default()).map_err(Failure::input)?;
         let program = Program::new(&self.analysis.program.file, made.text).map_err(|e| of_program(&e))?;
         let options = validate::Options { inputs: self.inputs, ..validate::Options::default() };
@@ -71,7 +71,7 @@ impl Judge for Here<'_> {
             }
             Err(e) => return Err(of_judge(&self.analysis.program.file, &e)),
         };
-        self.proved.push((plan.clone(), said.clone()));
+        self.judged.push((plan.clone(), said.clone()));
         Ok(said)
     }
 
@@ -133,7 +133,7 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
         inputs: args.inputs,
         progress: session.progress(u64::from(races.launches) * (args.one_by_one as u64 + 2), "searching"),
         plan: races,
-        proved: Vec::new(),
+        judged: Vec::new(),
     };
     let found = search(analysis, &options, &mut judge)?;
     judge.progress.finish_and_clear();
@@ -170,7 +170,7 @@ fn told(found: &Found, homes: &BTreeMap<String, String>) -> String {
     for trial in &found.trials {
         let said = match &trial.outcome {
             Tried::Nothing => "nothing can move".to_owned(),
-            Tried::Refused(why) => format!("not proved: {}", why.lines().next().unwrap_or_default()),
+            Tried::Refused(why) => format!("refused: {}", why.lines().next().unwrap_or_default()),
             Tried::NotFaster(ratio) => format!("×{ratio:.4}, not faster beyond doubt"),
             Tried::Faster(ratio) => format!("×{ratio:.4}, faster"),
             Tried::NotAgain(ratio) => format!("faster once, ×{ratio:.4} when raced again"),
@@ -178,7 +178,7 @@ fn told(found: &Found, homes: &BTreeMap<String, String>) -> String {
         out += &format!("{}, {} moved: {said}\n", trial.what, trial.moved);
     }
     if homes.is_empty() {
-        out += "all values stay on the stack: no proved home is faster here\n";
+        out += "all values stay on the stack: no accepted home is faster here\n";
     } else {
         let kinds: BTreeSet<&String> = homes.values().collect();
         out += &format!("{} slots move, to {} registers: ×{:.4}\n", homes.len(), kinds.len(), found.ratio);

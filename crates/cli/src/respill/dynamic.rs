@@ -7,7 +7,7 @@ use lanework_respill::slots::Class;
 use serde::Serialize;
 
 use super::Source;
-use super::proof_args::CasesArgs;
+use super::run_args::CasesArgs;
 use crate::outcome::Failure;
 
 /// What ran.
@@ -71,7 +71,7 @@ impl Dynamic {
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(super) fn counted(source: &Source, args: &CasesArgs) -> Result<Option<Dynamic>, Failure> {
     use lanework_respill::counts::{Counts, shares};
-    let cases = super::proved::cases(args)?;
+    let cases = super::checked::cases(args)?;
     if cases.is_empty() {
         return Ok(None);
     }

@@ -1,7 +1,7 @@
 //! Homes that were found fastest on this machine, in its profile.
 //!
 //! They are kept by the function's name and a number that follows from its instructions and those of all that it calls, so that another
-//! function of the same name is not given homes that were proved for somebody else.
+//! function of the same name is not given homes that were checked for another one.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};

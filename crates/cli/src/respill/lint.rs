@@ -8,8 +8,8 @@ use lanework_respill::load::{Externals, LoadError, Loaded};
 use serde_json::json;
 
 use super::Source;
-use super::proof_args::LintArgs;
-use super::proved::cases;
+use super::checked::cases;
+use super::run_args::LintArgs;
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 

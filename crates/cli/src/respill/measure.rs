@@ -22,7 +22,7 @@ use serde_json::json;
 use super::Source;
 use super::args::SourceArgs;
 use super::args::{Homes, PolicyName, WishArgs};
-use super::proved::{needs, settle};
+use super::checked::{needs, settle};
 use super::race::{comparisons, race};
 use super::timing_args::{CaseArgs, MeasureArgs, SlotsArgs};
 use super::wish::wish;
@@ -80,7 +80,7 @@ pub(super) fn worked_out(policy: PolicyName) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the options ask for, slots that something else may touch included: whether they can move is for a proof to say.
+/// What the options ask for, slots that something else may touch included: whether they can move is for the judge to say.
 pub(super) fn wished(
     source: &Source,
     slots: &SlotsArgs,
@@ -99,8 +99,8 @@ pub(super) fn wished(
     Ok(wish)
 }
 
-/// The plan that moves what can be moved into these homes and is proved to be right to move.
-fn proved(
+/// The plan that moves what can be moved into these homes and is accepted.
+fn accepted(
     features: Features,
     analysis: &Analysis,
     wish: &Wish,
@@ -150,7 +150,7 @@ pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Fail
     }
     for home in &homes {
         let wish = wished(&source, &args.slots, home, &counts)?;
-        let plan = proved(features, &source.analysis, &wish, &case, args.inputs)?;
+        let plan = accepted(features, &source.analysis, &wish, &case, args.inputs)?;
         let made = variants(&source.analysis, &name(home), &plan, !args.no_controls);
         raced.extend(made.map_err(Failure::input)?);
     }

@@ -8,9 +8,10 @@ use lanework_respill::Program;
 use lanework_respill::case::Case;
 use lanework_respill::plan::{Plan, Stays};
 use lanework_respill::rewrite::{self, Options};
-use lanework_respill::validate::Certificate;
+use lanework_respill::validate::Report;
 use serde_json::json;
 
+use super::analyse::why_stays;
 use super::args::{PolicyName, RewriteArgs};
 use super::kept::plan_of;
 use super::wish::{slot_name, wish};
@@ -33,7 +34,7 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     let analysis = &source.analysis;
     let auto = args.wish.policy == PolicyName::Auto;
     if !cases.is_empty() && !auto {
-        return proved(session, args, &source, &cases);
+        return checked_by_runs(session, args, &source, &cases);
     }
     let plan = plan_of(session, &source, &args.wish)?;
     if auto && plan.homes.is_empty() {
@@ -44,6 +45,7 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     for key @ (n, s) in &only {
         if let Some(why) = plan.stays.get(key) {
             let slot = slot_name(analysis, &analysis.units[*n], *s);
+            let why = why_stays(analysis, *why);
             return Err(Failure::refused(format!("{}: {slot} stays: {why}", analysis.program.file)));
         }
     }
@@ -59,24 +61,25 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     // What cannot be assembled is not given out.
     let program = Program::new(&format!("{} as rewritten", analysis.program.file), &*made.text)
         .map_err(|e| of_program(&e))?;
-    let certificate = judged(session, args, &source, &plan, &program, &cases)?;
+    let checked = judged(session, args, &source, &plan, &program, &cases)?;
     files::write(path, made.text.as_bytes(), Access::Public, args.force)?;
     if session.json {
         let mut object = report(&source, &plan, made.changed.len());
-        if let Some(certificate) = certificate {
-            object["validated"] = true.into();
-            object["certificate"] = serde_json::to_value(&certificate).map_err(Failure::input)?;
+        if let Some(checked) = checked {
+            object["checked"] = true.into();
+            object["report"] = serde_json::to_value(&checked).map_err(Failure::input)?;
         }
         println!("{object}");
-    } else if let Some(certificate) = certificate.filter(|_| !to_stdout) {
-        print!("{}: {certificate}", crate::ui::shown(path));
     } else if !to_stdout {
-        println!(
-            "{}: {} slots moved, {} instructions changed; not proved by that: `lanework respill validate` does",
-            crate::ui::shown(path),
-            plan.homes.len(),
-            made.changed.len()
-        );
+        match checked {
+            Some(checked) => print!("{}: {checked}", crate::ui::shown(path)),
+            None => println!(
+                "{}: {} slots moved, {} instructions changed; nothing checked or tested: `lanework respill validate` does both",
+                crate::ui::shown(path),
+                plan.homes.len(),
+                made.changed.len()
+            ),
+        }
         if !plan.stays.is_empty() {
             let stay = plan.stays.keys().filter(|(n, _)| source.units.contains(n)).count();
             println!("{stay} stay: {}", reasons(&source, &plan));
@@ -97,7 +100,7 @@ fn stays(session: &Session, source: &Source, path: &Path, force: bool) -> Result
     Ok(Outcome::Yes)
 }
 
-/// What speaks for kept homes, where there are cases to run.
+/// What is checked: by the text, and by runs where there are cases.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn judged(
     session: &Session,
@@ -106,15 +109,19 @@ fn judged(
     plan: &Plan,
     program: &Program,
     cases: &[Case],
-) -> Result<Option<Certificate>, Failure> {
-    use super::proved::{of_judge, options, runs_here};
+) -> Result<Option<Report>, Failure> {
+    use super::checked::{of_judge, options, runs_here};
     if cases.is_empty() {
-        return Ok(None);
+        // What only a run can judge is not given out as judged: it was asked for by name, or judged when it was kept.
+        if args.wish.naive || args.wish.policy == PolicyName::Auto {
+            return Ok(None);
+        }
+    } else {
+        if args.no_wipe {
+            return Err(checked_is_wiped());
+        }
+        runs_here(session.context.cpu.features(), plan)?;
     }
-    if args.no_wipe {
-        return Err(proved_is_wiped());
-    }
-    runs_here(session.context.cpu.features(), plan)?;
     let analysis = &source.analysis;
     lanework_respill::validate::validate(analysis, program, cases, &options(&args.runs))
         .map(Some)
@@ -129,17 +136,17 @@ fn judged(
     _: &Plan,
     _: &Program,
     _: &[Case],
-) -> Result<Option<Certificate>, Failure> {
+) -> Result<Option<Report>, Failure> {
     Ok(None)
 }
 
-fn proved_is_wiped() -> Failure {
-    Failure::input("--no-wipe: what is proved clears its homes; leave out the cases, and validate that text")
+fn checked_is_wiped() -> Failure {
+    Failure::input("--no-wipe: what is checked clears its homes; leave out the cases, and validate that text")
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn cases_of(args: &RewriteArgs) -> Result<Vec<Case>, Failure> {
-    super::proved::cases(&args.runs.cases)
+    super::checked::cases(&args.runs.cases)
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -151,24 +158,24 @@ fn cases_of(args: &RewriteArgs) -> Result<Vec<Case>, Failure> {
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn proved(_: &Session, _: &RewriteArgs, _: &Source, _: &[Case]) -> Result<Outcome, Failure> {
+fn checked_by_runs(_: &Session, _: &RewriteArgs, _: &Source, _: &[Case]) -> Result<Outcome, Failure> {
     Err(Failure::unavailable("assembly is run on x86-64 Linux only"))
 }
 
-/// With cases to run: what can move by the text or by the runs moves, and the text is given out when nothing speaks against it.
+/// With cases to run: what can move by the text or by the runs moves, and the text is given out when the judge does not refuse it.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn proved(
+fn checked_by_runs(
     session: &Session,
     args: &RewriteArgs,
     source: &Source,
     cases: &[Case],
 ) -> Result<Outcome, Failure> {
-    use super::proved;
+    use super::checked;
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
     let to_stdout = path == Path::new("-");
     let analysis = &source.analysis;
     if args.no_wipe {
-        return Err(proved_is_wiped());
+        return Err(checked_is_wiped());
     }
     // The text alone need not clear a slot: the runs do.
     let wide = super::args::WishArgs {
@@ -180,7 +187,7 @@ fn proved(
     };
     let wish = wish(source, &wide)?;
     let features = session.context.cpu.features();
-    let settled = proved::settle(features, analysis, &wish, cases, &proved::options(&args.runs))?;
+    let settled = checked::settle(features, analysis, &wish, cases, &checked::options(&args.runs))?;
     let Some(settled) = settled else {
         let plan = lanework_respill::plan::plan(analysis, &wish);
         return Err(Failure::refused(format!(
@@ -194,7 +201,7 @@ fn proved(
             let slot = slot_name(analysis, &analysis.units[*n], *s);
             let why = settled.dropped.iter().find(|(dropped, _)| dropped == key).map(|(_, why)| *why);
             let why = why.map_or_else(
-                || settled.plan.stays.get(key).map_or(String::new(), ToString::to_string),
+                || settled.plan.stays.get(key).map_or(String::new(), |why| why_stays(analysis, *why)),
                 str::to_owned,
             );
             return Err(Failure::refused(format!("{}: {slot} stays: {why}", analysis.program.file)));
@@ -203,16 +210,16 @@ fn proved(
     files::write(path, settled.text.as_bytes(), Access::Public, args.force)?;
     if session.json {
         let mut object = report(source, &settled.plan, settled.changed);
-        object["validated"] = true.into();
-        object["certificate"] = serde_json::to_value(&settled.certificate).map_err(Failure::input)?;
+        object["checked"] = true.into();
+        object["report"] = serde_json::to_value(&settled.report).map_err(Failure::input)?;
         let name = |&(n, s): &(usize, usize)| slot_name(analysis, &analysis.units[n], s);
         let dropped = settled.dropped.iter().map(|(key, why)| json!({ "slot": name(key), "why": why }));
         object["taken_back"] = dropped.collect::<Vec<_>>().into();
         println!("{object}");
     } else if !to_stdout {
-        print!("{}: {}", crate::ui::shown(path), settled.certificate);
+        print!("{}: {}", crate::ui::shown(path), settled.report);
         if !settled.dropped.is_empty() {
-            println!("{} slots had to stay: something speaks against moving them", settled.dropped.len());
+            println!("{} slots had to stay: the judge refused to move them", settled.dropped.len());
         }
     }
     Ok(Outcome::Yes)
@@ -225,6 +232,7 @@ fn reasons(source: &Source, plan: &Plan) -> String {
         let said = match why {
             Stays::Class(_) => "no spilled value".to_owned(),
             Stays::Opaque(why) => source.analysis.told(*why),
+            Stays::Refused(why) => why.says(&source.analysis),
             why => why.to_string().trim_start_matches("it ").to_owned(),
         };
         *counted.entry(said).or_default() += 1;
@@ -261,7 +269,10 @@ fn report(source: &Source, plan: &Plan, changed: usize) -> serde_json::Value {
         .iter()
         .map(|(key, home)| json!({ "slot": name(key), "home": home.to_string(), "bytes": analysis.units[key.0].slots[key.1].size }))
         .collect();
-    let stays: Vec<_> =
-        plan.stays.iter().map(|(key, why)| json!({ "slot": name(key), "why": why.to_string() })).collect();
-    json!({ "file": analysis.program.file, "moved": moved, "stays": stays, "instructions_changed": changed, "validated": false })
+    let stays: Vec<_> = plan
+        .stays
+        .iter()
+        .map(|(key, why)| json!({ "slot": name(key), "why": why_stays(analysis, *why) }))
+        .collect();
+    json!({ "file": analysis.program.file, "moved": moved, "stays": stays, "instructions_changed": changed, "checked": false })
 }

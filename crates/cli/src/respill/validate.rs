@@ -1,14 +1,14 @@
-//! `respill validate`: whether anything speaks against a rewrite.
+//! `respill validate`: what is checked of a rewrite, and what speaks against it.
 #![forbid(unsafe_code)]
 
 use lanework_respill::Program;
 use lanework_respill::rewrite;
-use lanework_respill::validate::{self, Certificate, Obligation, Refused};
+use lanework_respill::validate::{self, Obligation, Refused, Report};
 use serde_json::json;
 
+use super::checked::{cases, of_judge, options, runs_here};
 use super::kept::plan_of;
-use super::proof_args::ValidateArgs;
-use super::proved::{cases, of_judge, options, runs_here};
+use super::run_args::ValidateArgs;
 use super::{Source, of_program, program_of};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
@@ -34,13 +34,13 @@ pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Fai
         }
     };
     match validate::validate(analysis, &rewritten, &cases, &options(&args.runs)) {
-        Ok(certificate) => {
-            accepted(session, &rewritten, &certificate)?;
+        Ok(report) => {
+            accepted(session, &rewritten, &report)?;
             Ok(Outcome::Yes)
         }
         Err(e) => match e.refused() {
             Some(refused) => {
-                report(session, file, refused);
+                refusal(session, file, refused);
                 Ok(Outcome::No)
             }
             None => Err(of_judge(file, &e)),
@@ -48,37 +48,37 @@ pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Fai
     }
 }
 
-fn accepted(session: &Session, rewritten: &Program, certificate: &Certificate) -> Result<(), Failure> {
+fn accepted(session: &Session, rewritten: &Program, report: &Report) -> Result<(), Failure> {
     if session.json {
-        let rates: Vec<f64> = certificate.runs.iter().map(lanework_respill::validate::Ran::rate).collect();
-        let mut certificate = serde_json::to_value(certificate).map_err(Failure::input)?;
-        certificate["compared_per_second"] = json!(rates);
-        println!("{}", json!({ "file": rewritten.file, "valid": true, "certificate": certificate }));
+        let rates: Vec<f64> = report.runs.iter().map(lanework_respill::validate::Ran::rate).collect();
+        let mut report = serde_json::to_value(report).map_err(Failure::input)?;
+        report["compared_per_second"] = json!(rates);
+        println!("{}", json!({ "file": rewritten.file, "accepted": true, "report": report }));
         return Ok(());
     }
-    print!("{}: {certificate}", rewritten.file);
-    println!("obligations of each slot that moved, and how many are discharged how:");
+    print!("{}: {report}", rewritten.file);
+    println!("how each was checked, with the number of slots:");
     for obligation in Obligation::ALL {
         let mut by: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
-        for slot in &certificate.slots {
+        for slot in &report.slots {
             let means = serde_json::to_value(slot.means[&obligation]).map_err(Failure::input)?;
             *by.entry(means.as_str().unwrap_or_default().to_owned()).or_default() += 1;
         }
         let by: Vec<String> = by
             .into_iter()
             .map(|(means, n)| match means.as_str() {
-                "text" => format!("{n} by the text, for all inputs"),
-                "abi" => format!("{n} by the System V ABI"),
+                "text" => format!("{n} by the text"),
+                "abi" => format!("{n} by the text, and by the System V ABI for code outside the file"),
                 "writers" => format!("{n} by following every access of the runs"),
                 _ => format!("{n} does not arise"),
             })
             .collect();
-        println!("  {}: {}", obligation.says(), by.join(", "));
+        println!("  {} ({}): {}", obligation.name(), obligation.says(), by.join(", "));
     }
     Ok(())
 }
 
-fn report(session: &Session, file: &str, refused: &Refused) {
+fn refusal(session: &Session, file: &str, refused: &Refused) {
     if session.json {
         let reasons: Vec<_> = refused
             .reasons
@@ -87,7 +87,7 @@ fn report(session: &Session, file: &str, refused: &Refused) {
                 json!({ "reason": reason.name(), "slot": reason.slot().map(ToString::to_string), "why": reason.to_string() })
             })
             .collect();
-        println!("{}", json!({ "file": file, "valid": false, "reasons": reasons, "runs": refused.runs }));
+        println!("{}", json!({ "file": file, "accepted": false, "reasons": reasons, "runs": refused.runs }));
     } else {
         println!("{file}: REFUSED");
         println!("{refused}");

@@ -11,6 +11,7 @@ use super::reason::{Place, Reason, SlotName};
 use crate::analysis::Analysis;
 use crate::flow::Callee;
 use crate::homes::Home;
+use crate::neighbours::Neighbours;
 use crate::program::Program;
 use crate::slots::Class;
 
@@ -263,6 +264,19 @@ impl Look<'_> {
     fn clobbers(&mut self) {
         let analysis = self.analysis;
         let units: BTreeSet<usize> = self.out.homes.keys().map(|&(unit, _)| unit).collect();
+        for &n in &units {
+            let around = Neighbours::of(analysis, n);
+            for (&key, &home) in self.out.homes.range((n, 0)..(n + 1, 0)) {
+                if let Some(objection) = around.objection(home) {
+                    let at = Place::of(
+                        &analysis.program,
+                        objection.op().unwrap_or(analysis.units[n].function.entry),
+                    );
+                    let (slot, why) = (SlotName::of(analysis, key), objection.says(analysis));
+                    self.out.reasons.push(Reason::HomeTaken { slot, at, why });
+                }
+            }
+        }
         let mut by: HashMap<usize, Vec<(usize, Register)>> = HashMap::new();
         let mut told: HashSet<(Key, usize)> = HashSet::new();
         for n in units {
@@ -309,9 +323,7 @@ impl Look<'_> {
                     }
                     continue;
                 };
-                let Some(callee) = analysis.units.iter().position(|u| u.function.entry == entry) else {
-                    continue;
-                };
+                let Some(callee) = analysis.at(entry) else { continue };
                 for below in analysis.below(callee).into_iter().chain([callee]) {
                     let by = by.entry(below).or_insert_with(|| self.written_by(below));
                     for &(key, home) in &across {
@@ -325,7 +337,7 @@ impl Look<'_> {
                         }
                     }
                     let unit = &analysis.units[below];
-                    if unit.leaves {
+                    if unit.leaves.is_some() {
                         for &(key, _) in &across {
                             if told.insert((key, usize::MAX)) {
                                 let slot = SlotName::of(analysis, key);

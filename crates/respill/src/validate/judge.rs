@@ -12,7 +12,7 @@ use super::pairs::{Pairs, pairs};
 use super::reason::{Place, Reason, SlotName};
 use super::runs::{Runs, Versions};
 use super::writers::{self, Writers};
-use super::{Certificate, Means, Proof, Ran, Refused, lockstep, means};
+use super::{Means, MovedSlot, Ran, Refused, Report, UNDECIDED, lockstep, means};
 use crate::analysis::Analysis;
 use crate::case::Case;
 use crate::homes::Home;
@@ -50,7 +50,7 @@ impl Default for Options {
     }
 }
 
-/// Why there is no certificate.
+/// Why a rewrite is not accepted.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failure {
@@ -112,7 +112,7 @@ pub fn validate(
     rewritten: &Program,
     cases: &[Case],
     options: &Options,
-) -> Result<Certificate, Failure> {
+) -> Result<Report, Failure> {
     let refuse = |reasons: Vec<Reason>, runs: Vec<Ran>| Failure::Refused(Refused { reasons, runs });
     let pairs = pairs(&original.program, rewritten).map_err(|reason| refuse(vec![*reason], Vec::new()))?;
     let edits = edits(original, rewritten, &pairs);
@@ -149,7 +149,7 @@ pub fn validate(
         .map(|(key, &home)| {
             let unit = &original.units[key.0];
             let slot = &unit.slots[key.1];
-            Proof {
+            MovedSlot {
                 function: unit.function.name().to_owned(),
                 offset: slot.address.offset,
                 size: slot.size,
@@ -160,9 +160,10 @@ pub fn validate(
             }
         })
         .collect();
-    Ok(Certificate {
+    Ok(Report {
         slots,
         runs,
+        undecided: UNDECIDED,
         instructions: pairs.of.len(),
         changed: pairs.changed.len(),
         added: pairs.back.iter().filter(|back| back.is_none()).count(),

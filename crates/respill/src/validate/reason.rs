@@ -126,6 +126,15 @@ pub enum Reason {
         /// The function that is called there and does it.
         callee: Option<String>,
     },
+    /// A caller or a callee of the function uses the home by itself.
+    HomeTaken {
+        /// The slot.
+        slot: SlotName,
+        /// The instruction that does.
+        at: Place,
+        /// Which home, and by whom, in words.
+        why: String,
+    },
     /// The value lives across a call to code that is not in the file.
     AcrossUnknown(SlotName, Place),
     /// MMX is left in use where floating point must be free to begin.
@@ -204,6 +213,7 @@ impl Reason {
             Reason::Aliased { .. } => "aliased",
             Reason::LoadBeforeStore(..) => "load-before-store",
             Reason::HomeClobbered { .. } => "home-clobbered",
+            Reason::HomeTaken { .. } => "home-taken",
             Reason::AcrossUnknown(..) => "across-unknown",
             Reason::MissingEmms { .. } => "missing-emms",
             Reason::X87WhileMmx { .. } => "x87-while-mmx",
@@ -229,6 +239,7 @@ impl Reason {
             | Reason::Aliased { slot, .. }
             | Reason::LoadBeforeStore(slot, _)
             | Reason::HomeClobbered { slot, .. }
+            | Reason::HomeTaken { slot, .. }
             | Reason::AcrossUnknown(slot, _)
             | Reason::NeverRan(slot, _)
             | Reason::NotRun(slot) => Some(slot),
@@ -269,6 +280,7 @@ impl fmt::Display for Reason {
             Reason::HomeClobbered { slot, home, at, callee: None } => {
                 write!(f, "{at}: changes {home} while {slot} lives there")
             }
+            Reason::HomeTaken { slot, at, why } => write!(f, "{at}: {why}; {slot} lives there"),
             Reason::AcrossUnknown(slot, at) => write!(f, "{at}: unknown code is called while {slot} lives"),
             Reason::MissingEmms { at, after } => {
                 write!(f, "{at}: no emms since {after}: the next x87 instruction gives no number")

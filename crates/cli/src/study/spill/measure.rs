@@ -1,4 +1,4 @@
-//! Running the study: each row proved in each home, then raced with its controls.
+//! Running the study: each row rewritten, checked, then raced with its controls.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,9 +28,9 @@ use super::{Effort, Plan};
 use crate::files;
 use crate::outcome::Failure;
 use crate::respill::args::Homes;
+use crate::respill::checked::{Checked, settle};
 use crate::respill::kept::{key, named};
 use crate::respill::measure::{Finding, findings};
-use crate::respill::proved::{Proved, settle};
 use crate::respill::race::{comparisons, race};
 use crate::respill::unit;
 use crate::ui::Session;
@@ -62,7 +62,7 @@ pub(super) struct Row {
     pub(super) copy: Option<Control>,
     /// What was found of each home, by its column.
     pub(super) homes: BTreeMap<String, Column>,
-    /// The slots that each proved rewrite moves, by the names that `respill analyse` gives them, and where to.
+    /// The slots that each checked rewrite moves, by the names that `respill analyse` gives them, and where to.
     pub(super) moved: BTreeMap<String, BTreeMap<String, String>>,
 }
 
@@ -78,34 +78,34 @@ pub(super) struct Control {
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Column {
-    /// It was proved, and raced if anything was.
-    Proved { proof: Proof, finding: Option<Finding> },
+    /// It was checked, and raced if anything was.
+    Checked { checks: Checks, finding: Option<Finding> },
     /// There is nothing to race.
     Not { why: String },
 }
 
-/// What speaks for a rewrite.
+/// What was checked of a rewrite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Proof {
+pub(super) struct Checks {
     /// Slots of which the text shows that nobody else touches them, and those of which runs do.
     pub(super) by_text: usize,
     pub(super) by_runs: usize,
-    /// Slots that something speaks against moving.
+    /// Slots that the judge refused to move.
     pub(super) taken_back: usize,
     /// Pairs of instructions compared, and inputs.
     pub(super) compared: u64,
     pub(super) inputs: u64,
 }
 
-impl Proof {
-    fn of(proved: &Proved) -> Proof {
-        let (by_text, by_runs) = proved.certificate.alone();
-        Proof {
+impl Checks {
+    fn of(checked: &Checked) -> Checks {
+        let (by_text, by_runs) = checked.report.alone();
+        Checks {
             by_text,
             by_runs,
-            taken_back: proved.dropped.len(),
-            compared: proved.certificate.runs.iter().map(|ran| ran.compared).sum(),
-            inputs: proved.certificate.runs.iter().map(|ran| ran.inputs).sum(),
+            taken_back: checked.dropped.len(),
+            compared: checked.report.runs.iter().map(|ran| ran.compared).sum(),
+            inputs: checked.report.runs.iter().map(|ran| ran.inputs).sum(),
         }
     }
 }
@@ -298,7 +298,7 @@ fn row(session: &Session, effort: &Effort, asked: &Asked, record: &mut Record) -
     let subject = &asked.subject;
     let program = Program::new(&subject.assembly.name, &*subject.assembly.text).map_err(Failure::input)?;
     let analysis = Analysis::new(program);
-    let (found, mut homes) = proofs(session, effort, asked, &analysis)?;
+    let (found, mut homes) = checks(session, effort, asked, &analysis)?;
     let mut row = Row {
         name: subject.name.clone(),
         table: asked.table.clone(),
@@ -314,7 +314,7 @@ fn row(session: &Session, effort: &Effort, asked: &Asked, record: &mut Record) -
         homes: BTreeMap::new(),
         moved: found
             .iter()
-            .map(|(column, proved)| (column.clone(), named(&analysis, &proved.plan)))
+            .map(|(column, checked)| (column.clone(), named(&analysis, &checked.plan)))
             .collect(),
     };
     if effort.timed && !found.is_empty() {
@@ -346,7 +346,7 @@ fn row(session: &Session, effort: &Effort, asked: &Asked, record: &mut Record) -
             record.add(outcome);
         }
         for said in findings(&job, &results) {
-            if let Some(Column::Proved { finding, .. }) = homes.get_mut(&said.home) {
+            if let Some(Column::Checked { finding, .. }) = homes.get_mut(&said.home) {
                 *finding = Some(said);
             }
         }
@@ -360,29 +360,29 @@ fn row(session: &Session, effort: &Effort, asked: &Asked, record: &mut Record) -
     Ok(row)
 }
 
-/// The function as it is, and what each proved rewrite is raced as. A rewrite that cannot be raced says why in its column.
+/// The function as it is, and what each checked rewrite is raced as. A rewrite that cannot be raced says why in its column.
 fn raced(
     analysis: &Analysis,
-    found: &BTreeMap<String, Proved>,
+    found: &BTreeMap<String, Checked>,
     homes: &mut BTreeMap<String, Column>,
 ) -> Vec<Variant> {
     let mut raced = unchanged(analysis).to_vec();
-    for (column, proved) in found {
-        match variants(analysis, column, &proved.plan, true) {
+    for (column, checked) in found {
+        match variants(analysis, column, &checked.plan, true) {
             Ok(made) => raced.extend(made),
             Err(why) => {
-                homes.insert(column.clone(), Column::Not { why: format!("proved, and not raced: {why}") });
+                homes.insert(column.clone(), Column::Not { why: format!("checked, and not raced: {why}") });
             }
         }
     }
     raced
 }
 
-/// Proved rewrites, and what is said of every column.
-type Columns = (BTreeMap<String, Proved>, BTreeMap<String, Column>);
+/// Checked rewrites, and what is said of every column.
+type Columns = (BTreeMap<String, Checked>, BTreeMap<String, Column>);
 
-/// Every column's rewrite, proved.
-fn proofs(
+/// Every column's rewrite, checked.
+fn checks(
     session: &Session,
     effort: &Effort,
     asked: &Asked,
@@ -413,11 +413,11 @@ fn proofs(
             Options { inputs: effort.inputs, traced, unreached: asked.unreached, ..Options::default() };
         let features = session.context.cpu.features();
         let said = match settle(features, analysis, &wish, std::slice::from_ref(&case), &options) {
-            Ok(Some(proved)) => {
-                stay.extend(proved.dropped.iter().map(|(key, _)| *key));
-                let proof = Proof::of(&proved);
-                found.insert(column.clone(), proved);
-                Column::Proved { proof, finding: None }
+            Ok(Some(checked)) => {
+                stay.extend(checked.dropped.iter().map(|(key, _)| *key));
+                let checks = Checks::of(&checked);
+                found.insert(column.clone(), checked);
+                Column::Checked { checks, finding: None }
             }
             Ok(None) => Column::Not { why: nothing_moves(analysis, &wish, &reached) },
             Err(why) => Column::Not { why: why.message().to_owned() },

@@ -7,7 +7,7 @@ use lanework_lab::verdict::Verdict;
 use serde::Serialize;
 
 use super::super::common::{NONE, strings, table};
-use super::measure::{Column, Measured, OWN, Proof, Row};
+use super::measure::{Checks, Column, Measured, OWN, Row};
 use super::{Effort, Plan};
 use crate::respill::measure::{Finding, Part};
 
@@ -20,7 +20,7 @@ pub(super) struct Page {
     their_command: String,
     machine: String,
     command: String,
-    proved: String,
+    checked: String,
     launches: u32,
     timed: bool,
     tables: Vec<Table>,
@@ -68,7 +68,7 @@ fn part(part: &Part) -> String {
 
 fn finding<'a>(row: &'a Row, column: &str) -> Option<&'a Finding> {
     match row.homes.get(column) {
-        Some(Column::Proved { finding, .. }) => finding.as_ref(),
+        Some(Column::Checked { finding, .. }) => finding.as_ref(),
         _ => None,
     }
 }
@@ -129,8 +129,8 @@ fn homes_table(rows: &[Row], homes: &[String], which: impl Fn(&Finding) -> Optio
     table(&header, &rows.iter().map(line).collect::<Vec<_>>())
 }
 
-/// What was proved of every row in every home.
-fn proofs_table(rows: &[Row], homes: &[String]) -> String {
+/// What was checked of every row in every home.
+fn checks_table(rows: &[Row], homes: &[String]) -> String {
     let columns: Vec<&str> = std::iter::once(OWN).chain(homes.iter().map(String::as_str)).collect();
     let mut header = strings(&["Implementation"]);
     header.extend(columns.iter().map(|&c| if c == OWN { "its own policy".to_owned() } else { c.to_owned() }));
@@ -140,10 +140,10 @@ fn proofs_table(rows: &[Row], homes: &[String]) -> String {
         let (mut pairs, mut inputs) = (0, Vec::new());
         for &column in &columns {
             line.push(match row.homes.get(column) {
-                Some(Column::Proved { proof, .. }) => {
-                    pairs += proof.compared;
-                    inputs.push(proof.inputs);
-                    format!("{}+{}, {} stay", proof.by_text, proof.by_runs, proof.taken_back)
+                Some(Column::Checked { checks, .. }) => {
+                    pairs += checks.compared;
+                    inputs.push(checks.inputs);
+                    format!("{}+{}, {} stay", checks.by_text, checks.by_runs, checks.taken_back)
                 }
                 _ => NONE.to_owned(),
             });
@@ -196,7 +196,7 @@ fn timed(effort: &Effort, measured: &Measured) -> Vec<Table> {
         put(
             "Lanework's own kernels",
             "From the crates' own modules, compiled on the spot. Values that are also used on ways to a panic move too: no input takes \
-             those ways, and what happens on them is not proved.",
+             those ways, and what happens on them is not checked.",
             report_table(&own, &effort.homes, false),
         );
     }
@@ -224,11 +224,11 @@ pub(super) fn page(
 ) -> Page {
     let mut tables = if effort.timed { timed(effort, measured) } else { Vec::new() };
     tables.push(Table {
-        title: "What was proved".to_owned(),
-        note: "Slots that nobody else touches by the text + by following every access of runs, and those that had to stay. Instructions \
+        title: "What was checked".to_owned(),
+        note: "Slots whose separation was checked by the text + by following every access of runs, and those that had to stay. Instructions \
                compared in lockstep and, for each home, results compared on stacks with other contents."
             .to_owned(),
-        text: proofs_table(&measured.rows, &effort.homes),
+        text: checks_table(&measured.rows, &effort.homes),
     });
     Page {
         question: question.to_owned(),
@@ -237,7 +237,7 @@ pub(super) fn page(
         their_command: plan.original.command.clone(),
         machine: measured.record.machine.summary(),
         command: measured.record.command.clone(),
-        proved: proved(measured),
+        checked: checked(measured),
         launches: effort.launches,
         timed: effort.timed,
         tables,
@@ -251,23 +251,23 @@ pub(super) fn page(
     }
 }
 
-/// How many rewrites were proved, by what.
-fn proved(measured: &Measured) -> String {
+/// How many rewrites were checked, by what.
+fn checked(measured: &Measured) -> String {
     let mut rewrites = 0;
-    let mut sum = Proof::default();
+    let mut sum = Checks::default();
     for column in measured.rows.iter().flat_map(|row| row.homes.values()) {
-        if let Column::Proved { proof, .. } = column {
+        if let Column::Checked { checks, .. } = column {
             rewrites += 1;
-            sum.by_text += proof.by_text;
-            sum.by_runs += proof.by_runs;
-            sum.taken_back += proof.taken_back;
-            sum.compared += proof.compared;
-            sum.inputs += proof.inputs;
+            sum.by_text += checks.by_text;
+            sum.by_runs += checks.by_runs;
+            sum.taken_back += checks.taken_back;
+            sum.compared += checks.compared;
+            sum.inputs += checks.inputs;
         }
     }
     format!(
-        "{rewrites} rewrites; nobody else touches the slots by the text for {} and by following every access for {}, while {} more had to \
-         stay; {} pairs of instructions compared in lockstep and {} results, none of them different",
+        "{rewrites} rewrites; separation of the slots checked by the text for {} and by following every access for {}, while {} more had to \
+         stay; {} pairs of instructions compared in lockstep; tested on {} inputs: no difference",
         sum.by_text, sum.by_runs, sum.taken_back, sum.compared, sum.inputs
     )
 }

@@ -11,7 +11,7 @@ use crate::respill::measure::Finding;
 
 fn raced(row: &Row) -> impl Iterator<Item = (&String, &Finding)> {
     row.homes.iter().filter_map(|(name, column)| match column {
-        Column::Proved { finding, .. } => finding.as_ref().map(|finding| (name, finding)),
+        Column::Checked { finding, .. } => finding.as_ref().map(|finding| (name, finding)),
         Column::Not { .. } => None,
     })
 }
@@ -194,7 +194,7 @@ fn own(rows: &[Row]) -> Vec<String> {
     let mut same = 0;
     let mut all = 0;
     for row in rows.iter().filter(|row| row.original) {
-        let (Some((stack, mmx)), Some(Column::Proved { finding: Some(finding), .. })) =
+        let (Some((stack, mmx)), Some(Column::Checked { finding: Some(finding), .. })) =
             (row.figures, row.homes.get(OWN))
         else {
             continue;
@@ -239,7 +239,7 @@ pub(super) fn kept(rows: &[Row]) -> BTreeMap<String, Spill> {
             .homes
             .iter()
             .filter_map(|(name, column)| match column {
-                Column::Proved { finding: Some(finding), .. } if wins(finding) => {
+                Column::Checked { finding: Some(finding), .. } if wins(finding) => {
                     Some((finding, row.moved.get(name)?))
                 }
                 _ => None,
@@ -278,7 +278,7 @@ fn ours(rows: &[Row]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::measure::{Control, Proof};
+    use super::super::measure::{Checks, Control};
     use super::*;
     use crate::respill::measure::Part;
 
@@ -297,7 +297,7 @@ mod tests {
             layout_alone: Some(part(0.012, Verdict::Slower)),
             wiping: None,
         };
-        let column = Column::Proved { proof: Proof::default(), finding: Some(finding) };
+        let column = Column::Checked { checks: Checks::default(), finding: Some(finding) };
         let moved = BTreeMap::from([("f:-8".to_owned(), "mm0".to_owned())]);
         Row {
             name: "f".to_owned(),
@@ -333,7 +333,7 @@ mod tests {
         // Controls that are not known well say nothing.
         let mut blurred = row(0.0, Verdict::Same, Verdict::Same);
         for column in blurred.homes.values_mut() {
-            if let Column::Proved { finding: Some(finding), .. } = column {
+            if let Column::Checked { finding: Some(finding), .. } = column {
                 finding.layout_alone = Some(Part { high: 0.5, ..part(0.2, Verdict::CannotTell) });
             }
         }

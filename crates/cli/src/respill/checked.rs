@@ -9,19 +9,19 @@ use lanework_respill::homes::{Bank, Home};
 use lanework_respill::load::LoadError;
 use lanework_respill::plan::{self, Plan, Wish};
 use lanework_respill::rewrite;
-use lanework_respill::validate::{self, Certificate, Options};
+use lanework_respill::validate::{self, Options, Report};
 
 use super::of_program;
-use super::proof_args::{CasesArgs, RunsArgs};
+use super::run_args::{CasesArgs, RunsArgs};
 use crate::files;
 use crate::outcome::Failure;
 
-/// A plan, its text, and what speaks for it.
-pub(crate) struct Proved {
+/// A plan, its text, and what was checked of it.
+pub(crate) struct Checked {
     pub(crate) plan: Plan,
     pub(crate) text: String,
     pub(crate) changed: usize,
-    pub(crate) certificate: Certificate,
+    pub(crate) report: Report,
     /// Slots that had to stay, with the reason's name.
     pub(crate) dropped: Vec<((usize, usize), &'static str)>,
 }
@@ -93,7 +93,7 @@ pub(crate) fn settle(
     wish: &Wish,
     cases: &[Case],
     options: &Options,
-) -> Result<Option<Proved>, Failure> {
+) -> Result<Option<Checked>, Failure> {
     let mut wish = wish.clone();
     let mut dropped = Vec::new();
     let file = &analysis.program.file;
@@ -110,12 +110,12 @@ pub(crate) fn settle(
         let name = format!("{file} as rewritten");
         let program = Program::new(&name, &*made.text).map_err(|e| of_program(&e))?;
         match validate::validate(analysis, &program, cases, if whole { options } else { &quick }) {
-            Ok(certificate) if whole => {
-                return Ok(Some(Proved {
+            Ok(report) if whole => {
+                return Ok(Some(Checked {
                     plan,
                     text: made.text,
                     changed: made.changed.len(),
-                    certificate,
+                    report,
                     dropped,
                 }));
             }

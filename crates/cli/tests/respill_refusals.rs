@@ -1,0 +1,201 @@
+//! `lanework respill rewrite`: homes that callers and callees refuse, and slots that something may touch out of sight. Each text
+//! that is refused has one slot that nothing else speaks against.
+
+mod common;
+
+use common::{Place, code, stderr};
+
+/// A function with one spilled value, which may move.
+fn spill(label: &str) -> String {
+    format!(
+        "{label}:\tmovq %rdi, -8(%rsp)\n\tleaq (%rsi,%rsi,2), %rdi\n\tmovq -8(%rsp), %rax\n\taddq %rdi, %rax\n\tret\n"
+    )
+}
+
+/// Instructions that use the mask registers from k0 on.
+fn masks(count: usize) -> String {
+    (0..count).map(|n| format!("\tkmovq %rdi, %k{n}\n")).collect()
+}
+
+/// What becomes of a text: the new one, or the reason why there is none.
+fn rewritten(place: &Place, text: &str, home: &str) -> Result<String, String> {
+    place.put("f.s", text.as_bytes());
+    let output = place.run(&["respill", "rewrite", "f.s", "--home", home]);
+    match code(&output) {
+        0 => Ok(String::from_utf8(output.stdout).expect("text")),
+        1 => Err(stderr(&output)),
+        other => panic!("exit code {other}: {}\n{text}", stderr(&output)),
+    }
+}
+
+#[track_caller]
+fn refused(text: &str, home: &str, says: &str) {
+    match rewritten(&Place::new(), text, home) {
+        Ok(out) => panic!("accepted in {home}, and not: {says}\n{text}\nbecame\n{out}"),
+        Err(why) => assert!(why.contains(says), "{says}\n{why}\n{text}"),
+    }
+}
+
+#[track_caller]
+fn accepted(text: &str, home: &str) -> String {
+    rewritten(&Place::new(), text, home).unwrap_or_else(|why| panic!("{why}\n{text}"))
+}
+
+/// A spilled value in an exported function, and what follows before it returns.
+fn then(rest: &str) -> String {
+    format!(
+        "\t.globl g\ng:\tsubq $24, %rsp\n\tmovq %rdi, 8(%rsp)\n\tleaq (%rsi,%rsi,2), %rdi\n\tmovq 8(%rsp), %rax\n{rest}\taddq $24, %rsp\n\tret\n"
+    )
+}
+
+#[test]
+fn a_register_that_a_caller_or_callee_uses_is_no_home() {
+    let all = masks(8);
+    let caller = format!("\t.globl f\nf:\n{all}\tcall L_g\n\tret\n{}", spill("L_g"));
+    refused(&caller, "k", "k1 is used in line 4 by f, a caller");
+    let far = format!("\t.globl f\nf:\n{all}\tcall L_m\n\tret\nL_m:\tcall L_g\n\tret\n{}", spill("L_g"));
+    refused(&far, "k", "k1 is used in line 4 by f, a caller");
+    let callee = format!("{}L_h:\n{all}\tret\n", then("\tcall L_h\n"));
+    refused(&callee, "k", "k1 is used in line 11 by L_h, a callee");
+    let below = format!("{}L_h:\tcall L_i\n\tret\nL_i:\n{all}\tret\n", then("\tcall L_h\n"));
+    refused(&below, "k", "k1 is used in line 13 by L_i, a callee");
+    let jump = format!("\t.globl f\nf:\n{all}\tjmp L_g\n\t.type L_g, @function\n{}", spill("L_g"));
+    refused(&jump, "k", "k1 is used in line 4 by f, a caller");
+    let beside = format!("\t.globl f\nf:\tcall L_g\n\tcall L_h\n\tret\n{}L_h:\n{all}\tret\n", spill("L_g"));
+    refused(&beside, "k", "by L_h, reached through a caller or a pointer");
+    let pointer = format!("\t.globl f\nf:\n{all}\tcall *%rdi\n\tret\n\t.globl g\n{}", spill("g"));
+    refused(&pointer, "k", "k1 is used in line 4 by f, reached through a caller or a pointer");
+    let taken = format!(
+        "\t.globl f\nf:\n{all}\tmovq table(%rip), %rax\n\tcall *%rax\n\tret\n\t.type L_g, @function\n{}\t.data\ntable:\t.quad L_g\n",
+        spill("L_g")
+    );
+    refused(&taken, "k", "k1 is used in line 4 by f, reached through a caller or a pointer");
+    let stray = format!("\t.globl g\n{}{all}", spill("g"));
+    refused(&stray, "k", "k1 is used in line 8, to which no jump of the file leads");
+    // State as a whole is saved and put back without a register's name.
+    refused(&then("\tfxsave (%rsi)\n"), "k", "k1 is used in line 6 by g, the function itself");
+    // Some are left: those are taken. And what cannot run in the same calls does not count, nor does code that keeps to the ABI.
+    let some = format!("\t.globl f\nf:\n{}\tcall L_g\n\tret\n{}", masks(4), spill("L_g"));
+    assert!(accepted(&some, "k").contains("kmovq\t%rdi, %k4\n"));
+    let apart = format!("\t.globl f\nf:\n{all}\tret\n\t.globl g\n{}", spill("g"));
+    assert!(accepted(&apart, "k").contains("kmovq\t%rdi, %k1\n"));
+    let outside = format!("\t.globl f\nf:\n{all}\tcall elsewhere\n\tret\n\t.globl g\n{}", spill("g"));
+    assert!(accepted(&outside, "k").contains("kmovq\t%rdi, %k1\n"));
+}
+
+#[test]
+fn x87_around_a_function_refuses_mmx() {
+    let float = "\tfld1\n\tfstp %st(0)\n";
+    let caller = format!("\t.globl f\nf:\n{float}\tcall L_g\n\tret\n{}", spill("L_g"));
+    refused(&caller, "mm", "mm0 is a register of x87, which is used in line 3 by f, a caller");
+    let callee = format!("{}L_h:\n{float}\tret\n", then("\tcall L_h\n"));
+    refused(&callee, "mm", "mm0 is a register of x87, which is used in line 10 by L_h, a callee");
+    refused(
+        &then("\tcall elsewhere\n"),
+        "mm",
+        "code outside the file may return a value in st(0) when called in line 6 by g, the function itself",
+    );
+    assert!(accepted(&caller, "xmm").contains("%xmm15"));
+}
+
+#[test]
+fn what_calls_leave_in_registers_is_no_home() {
+    refused(
+        &then("\tcall elsewhere\n"),
+        "zmm-lane",
+        "zmm16[1] needs a mask that code outside the file may change when called in line 6 by g",
+    );
+    // Results and arguments pass through a function that does not name them.
+    let many = |call: &str| {
+        let at = |n: usize| 8 * n + 16;
+        let store: String =
+            (0..15).map(|n| format!("\tleaq {n}(%rdi,%rsi), %rax\n\tmovq %rax, {}(%rsp)\n", at(n))).collect();
+        let load: String =
+            (0..15).map(|n| format!("\tmovq {}(%rsp), %rcx\n\taddq %rcx, %rax\n", at(n))).collect();
+        format!(
+            "\t.globl g\ng:\tsubq $152, %rsp\n{store}\txorl %eax, %eax\n{load}{call}\taddq $152, %rsp\n\tret\n"
+        )
+    };
+    let text = accepted(&many(""), "xmm");
+    assert!(text.contains("%xmm2\n") && !text.contains("%xmm1\n") && !text.contains("%xmm0\n"), "{text}");
+    let text = accepted(&many("\tmovq %rax, %rdi\n\tcall elsewhere\n"), "xmm");
+    assert!(text.contains("%xmm8\n") && !text.contains("%xmm7\n"), "{text}");
+}
+
+#[test]
+fn what_is_entered_from_outside_clears_its_own_homes() {
+    // Foreign code calls it by its address; its caller in the file jumps to it.
+    for begin in ["\t.globl f\nf:\tleaq L_g(%rip), %rdx\n\tjmp driver\n", "\t.globl f\nf:\tjmp L_g\n"] {
+        let text = format!("{begin}\t.type L_g, @function\n{}", spill("L_g"));
+        assert!(accepted(&text, "mm").ends_with("\tpxor\t%mm0, %mm0\n\temms\n\tret\n"), "{begin}");
+        assert!(accepted(&text, "zmm-lane").contains("L_g:\tkxnorb\t%k1, %k1, %k1\n"), "{begin}");
+    }
+    // What code outside returns in st(0) is handed on: MMX is freed where it was used.
+    let text = format!("\t.globl f\nf:\tcall L_g\n\tcall elsewhere\n\tret\n{}", spill("L_g"));
+    let text = accepted(&text, "mm");
+    assert!(text.contains("\tcall L_g\n\tpxor\t%mm0, %mm0\n\temms\n\tcall elsewhere\n\tret\n"), "{text}");
+    assert!(text.matches("emms").count() == 1, "{text}");
+    // A local function that is only called leaves that to its caller.
+    let text = format!("\t.globl f\nf:\tcall L_g\n\tret\n{}", spill("L_g"));
+    assert!(accepted(&text, "mm").contains("\tcall L_g\n\tpxor\t%mm0, %mm0\n\temms\n\tret\nL_g:"));
+}
+
+#[test]
+fn calls_out_of_the_file_and_known_callers_are_seen_through_callees() {
+    let across = "\t.globl g\ng:\tsubq $24, %rsp\n\tmovq %rdi, 8(%rsp)\n\tcall L_h\n\tmovq 8(%rsp), %rax\n\taddq $24, %rsp\n\tret\nL_h:\tsubq $8, %rsp\n";
+    let end = "\taddq $8, %rsp\n\tret\n";
+    refused(&format!("{across}\tcall elsewhere\n{end}"), "xmm", "lives across a call to unknown code");
+    assert!(accepted(&format!("{across}{end}"), "xmm").contains("%xmm15"));
+    // A caller in the file may know that rcx is left alone, so that nothing goes through it.
+    let borrows = "\t.globl g\ng:\tmovq %rdi, -8(%rsp)\n\txorl %eax, %eax\n\taddq $1, -8(%rsp)\n\taddq -8(%rsp), %rax\n\tret\n";
+    let knows = "\t.globl f\nf:\tmovl $7, %ecx\n\tcall g\n\taddq %rcx, %rax\n\tret\n";
+    refused(&format!("{borrows}{knows}"), "xmm", "an instruction names it that cannot be rewritten here");
+    assert!(accepted(borrows, "xmm").contains("%rcx"));
+}
+
+#[test]
+fn slots_that_are_touched_out_of_sight_stay() {
+    let touched = "something else touches it";
+    for (what, text) in [
+        (
+            "an index that counts up to zero",
+            "subq $72, %rsp\n\tmovq %rdi, (%rsp)\n\tmovq $-16, %rcx\n1:\taddq $5, 16(%rsp,%rcx)\n\taddq $8, %rcx\n\tjne 1b\n\tmovq (%rsp), %rax\n\taddq $72, %rsp",
+        ),
+        (
+            "a pointer less a register",
+            "movq %rsp, %rax\n\tsubq %rsi, %rax\n\tmovq %rdi, -8(%rsp)\n\taddq $3, (%rax)\n\tmovq -8(%rsp), %rax",
+        ),
+        (
+            "a vector register",
+            "subq $24, %rsp\n\tmovq %rdi, 8(%rsp)\n\tmovq %rsp, %xmm0\n\tmovq %xmm0, %rax\n\taddq $3, 8(%rax)\n\tmovq 8(%rsp), %rax\n\taddq $24, %rsp",
+        ),
+        (
+            "memory",
+            "subq $24, %rsp\n\tmovq %rdi, 8(%rsp)\n\tmovq %rsp, kept(%rip)\n\tmovq kept(%rip), %rax\n\taddq $3, 8(%rax)\n\tmovq 8(%rsp), %rax\n\taddq $24, %rsp",
+        ),
+        (
+            "a conditional move",
+            "subq $24, %rsp\n\tmovq %rdi, 8(%rsp)\n\txorl %eax, %eax\n\ttestq %rsp, %rsp\n\tcmovneq %rsp, %rax\n\taddq $3, 8(%rax)\n\tmovq 8(%rsp), %rax\n\taddq $24, %rsp",
+        ),
+        (
+            "a repeated move",
+            "subq $72, %rsp\n\tmovq %rsi, (%rsp)\n\tmovq %rdx, 8(%rsp)\n\tmovq %rsp, %rsi\n\tmovl $2, %ecx\n\trep movsq\n\tmovq 8(%rsp), %rax\n\taddq $72, %rsp",
+        ),
+        (
+            "a return address",
+            "movq %rdi, -8(%rsp)\n\tcall h\n\tmovq -8(%rsp), %rax\n\tret\nh:\txorl %eax, %eax",
+        ),
+        (
+            "arguments on the stack",
+            "subq $24, %rsp\n\tmovq %rsi, (%rsp)\n\tmovq %rdi, 8(%rsp)\n\tcall elsewhere\n\taddq $24, %rsp",
+        ),
+    ] {
+        let text = format!("\t.globl f\nf:\t{text}\n\tret\n\t.comm kept,8,8\n");
+        println!("{what}");
+        refused(&text, "xmm", touched);
+    }
+    let above = "\t.globl f\nf:\tmovq %rdi, 8(%rsp)\n\tmovq %rsi, %rdi\n\tmovq 8(%rsp), %rax\n\tret\n";
+    refused(above, "xmm", "lies in the caller's frame");
+    // A frame whose addresses go nowhere.
+    assert!(accepted(&then(""), "xmm").contains("%xmm15"));
+}

@@ -1,0 +1,238 @@
+//! Homes that a function's callers and callees refuse to it.
+//!
+//! A rewrite puts a value of one function into a register and clears the register at the end. Another function of the file may use that register
+//! by itself: a callee; a caller that keeps a value there although the ABI does not let it (hand-written code, or a compiler that has
+//! seen which registers its callees leave alone); or a third function that the same caller calls before and after. So a home is refused
+//! where any of them uses it. The functions that count are all that some caller of this one can reach, callers of callers
+//! included. A call through a pointer may reach every function that can be entered from outside.
+//!
+//! ```text
+//! callers   = all that reach the function by calls and jumps
+//! neighbours = all that the callers and the function itself reach
+//! refused   = registers that a neighbour's instructions use
+//! ```
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iced_x86::Register;
+
+use crate::analysis::Analysis;
+use crate::homes::Home;
+
+/// Why a home is refused. Functions are units by number, none for code to which no jump of the file leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Objection {
+    /// A neighbour uses the register.
+    Used {
+        /// The function whose value was to move.
+        of: usize,
+        /// The home.
+        home: Home,
+        /// The neighbour.
+        unit: Option<usize>,
+        /// Its instruction.
+        op: usize,
+    },
+    /// A neighbour uses x87, whose registers MMX shares.
+    Float {
+        /// The function whose value was to move.
+        of: usize,
+        /// The home.
+        home: Home,
+        /// The neighbour.
+        unit: Option<usize>,
+        /// Its instruction.
+        op: usize,
+    },
+    /// It may carry the result of the function or of one that it calls.
+    Result {
+        /// The home.
+        home: Home,
+    },
+    /// A neighbour calls code outside the file, and this register may carry an argument there without being named.
+    Argument {
+        /// The function whose value was to move.
+        of: usize,
+        /// The home.
+        home: Home,
+        /// The neighbour.
+        unit: usize,
+        /// The call.
+        op: usize,
+    },
+    /// Code outside the file is called, which may give its result in st(0).
+    FloatResult {
+        /// The function whose value was to move.
+        of: usize,
+        /// The home.
+        home: Home,
+        /// The function that calls: this one or a callee.
+        unit: usize,
+        /// The call.
+        op: usize,
+    },
+    /// A neighbour calls code outside the file, which may change the lanes' masks.
+    Masks {
+        /// The function whose value was to move.
+        of: usize,
+        /// The home.
+        home: Home,
+        /// The neighbour.
+        unit: usize,
+        /// The call.
+        op: usize,
+    },
+}
+
+impl Objection {
+    /// The instruction at fault, where there is one.
+    #[must_use]
+    pub const fn op(self) -> Option<usize> {
+        match self {
+            Objection::Result { .. } => None,
+            Objection::Used { op, .. }
+            | Objection::Float { op, .. }
+            | Objection::Argument { op, .. }
+            | Objection::FloatResult { op, .. }
+            | Objection::Masks { op, .. } => Some(op),
+        }
+    }
+
+    /// In words, with the other function and the line.
+    #[must_use]
+    pub fn says(self, analysis: &Analysis) -> String {
+        let at = |of: usize, unit: Option<usize>, op: usize| {
+            let line = analysis.program.line(op);
+            let Some(n) = unit else { return format!("in line {line}, to which no jump of the file leads") };
+            let name = analysis.units[n].function.name();
+            let relation = if n == of {
+                "the function itself"
+            } else if analysis.below(of).contains(&n) {
+                "a callee"
+            } else if analysis.below(n).contains(&of) {
+                "a caller"
+            } else {
+                "reached through a caller or a pointer"
+            };
+            format!("in line {line} by {name}, {relation}")
+        };
+        match self {
+            Objection::Used { of, home, unit, op } => format!("{home} is used {}", at(of, unit, op)),
+            Objection::Float { of, home, unit, op } => {
+                format!("{home} is a register of x87, which is used {}", at(of, unit, op))
+            }
+            Objection::Result { home } => format!("{home} may carry a result"),
+            Objection::Argument { of, home, unit, op } => {
+                format!(
+                    "{home} may carry an argument to code outside the file, called {}",
+                    at(of, Some(unit), op)
+                )
+            }
+            Objection::FloatResult { of, home, unit, op } => format!(
+                "{home} is a register of x87, and code outside the file may return a value in st(0) when called {}",
+                at(of, Some(unit), op)
+            ),
+            Objection::Masks { of, home, unit, op } => {
+                format!(
+                    "{home} needs a mask that code outside the file may change when called {}",
+                    at(of, Some(unit), op)
+                )
+            }
+        }
+    }
+}
+
+/// What the functions around one function use.
+#[derive(Clone, Debug)]
+pub struct Neighbours {
+    unit: usize,
+    registers: BTreeMap<Register, (Option<usize>, usize)>,
+    x87: Option<(Option<usize>, usize)>,
+    /// Where one of them leaves the file.
+    leaves: Option<(usize, usize)>,
+    /// Where the function itself or a callee does.
+    outward: Option<(usize, usize)>,
+}
+
+impl Neighbours {
+    /// Those of a unit.
+    #[must_use]
+    pub fn of(analysis: &Analysis, unit: usize) -> Neighbours {
+        let units = &analysis.units;
+        let entered: BTreeSet<usize> = (0..units.len()).filter(|&n| units[n].entered).collect();
+        let mut callers: Vec<Vec<usize>> = vec![Vec::new(); units.len()];
+        let mut indirect: Vec<usize> = Vec::new();
+        for (n, from) in units.iter().enumerate() {
+            from.callees.iter().for_each(|&to| callers[to].push(n));
+            if from.indirect {
+                indirect.push(n);
+            }
+        }
+        let closed = |begin: BTreeSet<usize>, next: &dyn Fn(usize, &mut Vec<usize>)| {
+            let mut out = begin.clone();
+            let mut todo: Vec<usize> = begin.into_iter().collect();
+            let mut found = Vec::new();
+            while let Some(n) = todo.pop() {
+                next(n, &mut found);
+                todo.extend(found.drain(..).filter(|&other| out.insert(other)));
+            }
+            out
+        };
+        let above = closed(BTreeSet::from([unit]), &|n, found| {
+            found.extend(&callers[n]);
+            if units[n].entered {
+                found.extend(&indirect);
+            }
+        });
+        let all = closed(above, &|n, found| {
+            found.extend(&units[n].callees);
+            if units[n].indirect {
+                found.extend(&entered);
+            }
+        });
+        // The function's own use is told first.
+        let order = core::iter::once(unit).chain(all.into_iter().filter(|&n| n != unit));
+        let mut out = Neighbours {
+            unit,
+            registers: BTreeMap::new(),
+            x87: None,
+            leaves: None,
+            outward: units[unit].outward,
+        };
+        for n in order {
+            let one = &units[n];
+            for (&register, &op) in &one.uses {
+                out.registers.entry(register).or_insert((Some(n), op));
+            }
+            out.x87 = out.x87.or(one.x87.map(|op| (Some(n), op)));
+            out.leaves = out.leaves.or(one.leaves.map(|op| (n, op)));
+        }
+        for (&register, &op) in &analysis.stray.registers {
+            out.registers.entry(register).or_insert((None, op));
+        }
+        out.x87 = out.x87.or(analysis.stray.x87.map(|op| (None, op)));
+        out
+    }
+
+    /// What they say against a home for a value of the unit.
+    #[must_use]
+    pub fn objection(&self, home: Home) -> Option<Objection> {
+        let of = self.unit;
+        if let Some(&(unit, op)) = home.registers().iter().find_map(|r| self.registers.get(r)) {
+            return Some(Objection::Used { of, home, unit, op });
+        }
+        match home {
+            Home::Mm(_) => {
+                let float = |(unit, op)| Objection::Float { of, home, unit, op };
+                let result = |(unit, op)| Objection::FloatResult { of, home, unit, op };
+                self.x87.map(float).or(self.outward.map(result))
+            }
+            Home::Xmm(0 | 1) => Some(Objection::Result { home }),
+            Home::Xmm(2..8) => self.leaves.map(|(unit, op)| Objection::Argument { of, home, unit, op }),
+            Home::Lane { .. } => self.leaves.map(|(unit, op)| Objection::Masks { of, home, unit, op }),
+            Home::Xmm(_) | Home::K(_) => None,
+        }
+    }
+}
