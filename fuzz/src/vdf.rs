@@ -7,6 +7,7 @@ use lanework_cpu::Cpu;
 use lanework_vdf::backend::BACKENDS;
 use lanework_vdf::client::frames::{Decoder, Message};
 use lanework_vdf::number::{parse, to_decimal, to_hexadecimal};
+use lanework_vdf::verify::check_without_group;
 use lanework_vdf::{Discriminant, Form, Lenient, Limits, Question, Strict, prove_segments};
 
 use crate::bytes::Bytes;
@@ -118,6 +119,11 @@ pub(crate) fn verify(data: &[u8]) {
     assert!(strict.is_ok() == unchanged, "{strict:?} of a proof that is unchanged: {unchanged}");
     let lenient = lanework_vdf::verify(Lenient, d, &question, &limits);
     assert!(lenient.is_ok() || strict.is_err(), "strictly good, leniently not");
+    // What is refused before there is a group is refused in it.
+    let early = check_without_group(Strict, d.bits(), &question, None, &limits);
+    assert!(early.is_ok() || strict.is_err(), "{early:?} of a proof that is good");
+    let early = check_without_group(Lenient, d.bits(), &question, None, &limits);
+    assert!(early.is_ok() || lenient.is_err(), "{early:?} of a proof that is leniently good");
     for kernels in BACKENDS.iter().filter_map(|row| row.get(&Cpu::detect()).ok()) {
         let d = d.clone().on(kernels);
         assert!(

@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod choice;
 mod doctor;
+mod echo;
 mod files;
 mod history;
 mod leaks;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     ui::end_without_panic_on_closed_streams();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(usage) => return ExitCode::from(misused(&usage)),
+        Err(usage) => return ExitCode::from(misused(usage)),
     };
     let json = cli.global.json;
     match run(cli) {
@@ -48,7 +49,8 @@ fn main() -> ExitCode {
 }
 
 /// Help, the version, or what is wrong with the arguments; under `--json` an error is an object too. Returns the exit code.
-fn misused(usage: &clap::Error) -> u8 {
+fn misused(mut usage: clap::Error) -> u8 {
+    echo::shorten(&mut usage);
     // What cannot be parsed has no flags yet.
     let json = std::env::args_os().skip(1).take_while(|a| a != "--").any(|a| a == "--json");
     if usage.use_stderr() && json {

@@ -15,11 +15,15 @@ mod client;
 mod group;
 mod interrupt;
 mod meter;
+mod proof_file;
 mod verify;
 mod work;
 
+#[cfg(test)]
+mod tests;
+
 use args::{DiscriminantArgs, Format, OutputArgs, VdfArgs, VdfJob};
-use group::Group;
+use group::Named;
 
 pub(crate) fn run(session: &Session, args: VdfArgs) -> Result<Outcome, Failure> {
     match args.job {
@@ -33,8 +37,8 @@ pub(crate) fn run(session: &Session, args: VdfArgs) -> Result<Outcome, Failure> 
 
 fn discriminant(session: &Session, args: &DiscriminantArgs) -> Result<Outcome, Failure> {
     let output = Output::new(session, &args.output)?;
-    let group =
-        Group::of_challenge(kernels(session, "vdf/1024/discriminant")?.1, &args.challenge.0, args.bits)?;
+    let named = Named::by_challenge(&args.challenge.0, "--challenge".to_owned(), args.bits, "--bits")?;
+    let group = named.find(kernels(session, "vdf/1024/discriminant")?.1)?;
     let number = group.discriminant.value();
     let mut object = group.json();
     object.insert("decimal".to_owned(), number::to_decimal(&number).into());

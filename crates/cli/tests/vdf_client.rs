@@ -112,8 +112,9 @@ fn nonsense_ends_one_conversation_and_not_the_worker() {
         assert!(told.starts_with("lanework: worker 7: 127.0.0.1:") && told.contains(why), "{told}");
         assert_eq!(told.lines().count(), 1, "{told}");
     }
-    // Silence.
+    // Silence in the middle of a task.
     let mut silent = |mut peer: TcpStream| {
+        peer.write_all(b"N").expect("the worker listens");
         let _ = peer.read_to_end(&mut Vec::new());
     };
     let output = meet(&place, &["--timeout", "1"], &mut [&mut silent]);
@@ -123,6 +124,36 @@ fn nonsense_ends_one_conversation_and_not_the_worker() {
     let mut good = |peer: TcpStream| whole(peer, 'N');
     let mut bad = says(b"Q");
     meet(&place, &["--repeat"], &mut [&mut bad, &mut good]);
+}
+
+#[test]
+fn a_parked_worker_waits_longer_than_the_timeout() {
+    let place = Place::new();
+    let mut parks = |peer: TcpStream| {
+        std::thread::sleep(Duration::from_millis(2500));
+        whole(peer, 'N');
+    };
+    let output = meet(&place, &["--timeout", "1"], &mut [&mut parks]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_parked_worker_ends_at_a_signal() {
+    let place = Place::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port().to_string();
+    let mut command = place.command(&["vdf", "client", "127.0.0.1", &port, "7"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("the command starts");
+    // Signals are listened for before the call.
+    let (mut peer, _) = listener.accept().expect("a worker");
+    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(sent.expect("kill can be run").success());
+    assert_eq!(peer.read(&mut [0]).expect("the end"), 0, "nothing is said");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(code(&output), 130, "{}", stderr(&output));
+    assert!(stderr(&output).contains("worker 7: interrupted"), "{}", stderr(&output));
 }
 
 #[test]

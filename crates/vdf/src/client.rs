@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 pub mod frames;
+mod reader;
 mod session;
+mod squarer;
 
 pub use session::{ClientError, Event, LONGEST, MOST_REQUESTS, Summary, serve};

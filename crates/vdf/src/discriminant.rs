@@ -77,10 +77,15 @@ impl fmt::Display for DiscriminantError {
 impl core::error::Error for DiscriminantError {}
 
 impl Discriminant {
-    /// Checks and takes a number.
+    /// Checks and takes a number. Whether it is prime is not asked: the group exists either way.
+    ///
+    /// A proof shows nothing in the group of a number that may be composite. The factors of |D| give forms of order 2, and with such a
+    /// form e, the false result y e has a proof where y has one ([`crate::verify()`]). Verify only if the number comes from a
+    /// challenge ([`Discriminant::from_seed`]) or from somebody you trust, or if [`Discriminant::is_prime`] says yes. It must be long, too:
+    /// the group of a short prime is small enough to be counted, and then any result has a proof.
     ///
     /// # Errors
-    /// What is wrong with it. Whether it is prime is not asked: the group exists either way.
+    /// What is wrong with it.
     pub fn new(d: &Int<LIMBS>) -> Result<Discriminant, DiscriminantError> {
         if !d.is_negative() {
             return Err(DiscriminantError::NotNegative);
@@ -129,6 +134,17 @@ impl Discriminant {
         seed: &[u8],
         bits: usize,
     ) -> Result<Discriminant, DiscriminantError> {
+        Discriminant::check_seed(seed, bits)?;
+        let prime =
+            prime::hash_prime(kernels, seed, bits, &[0, 1, 2, bits - 1]).ok_or(DiscriminantError::NoPrime)?;
+        Ok(Discriminant::from_magnitude(&prime).on(kernels))
+    }
+
+    /// What can be wrong with a challenge and a length before the search, which takes milliseconds to seconds.
+    ///
+    /// # Errors
+    /// As [`Discriminant::from_seed`], except that there is no prime.
+    pub fn check_seed(seed: &[u8], bits: usize) -> Result<(), DiscriminantError> {
         if seed.is_empty() {
             return Err(DiscriminantError::EmptySeed);
         }
@@ -138,9 +154,13 @@ impl Discriminant {
         if bits > MAX_BITS {
             return Err(DiscriminantError::TooLong { bits, most: MAX_BITS });
         }
-        let prime =
-            prime::hash_prime(kernels, seed, bits, &[0, 1, 2, bits - 1]).ok_or(DiscriminantError::NoPrime)?;
-        Ok(Discriminant::from_magnitude(&prime).on(kernels))
+        Ok(())
+    }
+
+    /// Whether |D| is prime, by the test that challenges are searched with ([`prime`]). It takes milliseconds at 2,048 bits.
+    #[must_use]
+    pub fn is_prime(&self) -> bool {
+        prime::is_prime_on(self.kernels, self.number.magnitude())
     }
 
     /// D.

@@ -191,14 +191,37 @@ fn check_length(
     length_fits(serial::form_bytes(d), forms, bytes, depth, most)
 }
 
-/// The same for a discriminant of so many bits that does not exist yet, and a proof with its result.
-pub(crate) fn check_length_for_bits(
+/// A segment before the last as it is written, its proof not read yet: squarings, B, and the proof.
+fn split_segment(bytes: &[u8]) -> (u64, Challenge, &[u8]) {
+    let (iterations, rest) = bytes.split_first_chunk::<8>().expect("a segment is longer");
+    let (b, pi) = rest.split_first_chunk::<B_BYTES>().expect("a segment is longer");
+    (u64::from_be_bytes(*iterations), Challenge::from_bytes(b), pi)
+}
+
+/// Refuses bytes that are no proof for any discriminant of so many bits: their number, and each form's bytes. `forms` are those in
+/// front of the segments. Gives the squarings and B of each segment before the last, in the chain's order.
+pub(crate) fn check_without_group(
     bits: usize,
+    forms: &[Part],
     bytes: &[u8],
     depth: u64,
     most: u64,
-) -> Result<(), ProofError> {
-    length_fits(serial::form_bytes_for(bits), 2, bytes, depth, most)
+) -> Result<Vec<(u64, Challenge)>, ProofError> {
+    let size = serial::form_bytes_for(bits);
+    length_fits(size, forms.len(), bytes, depth, most)?;
+    let check =
+        |bytes, what| serial::check_without_group(bits, bytes).map_err(|why| ProofError::Form { what, why });
+    let (front, segments) = bytes.split_at(forms.len() * size);
+    for (bytes, part) in front.chunks_exact(size).zip(forms) {
+        check(bytes, *part)?;
+    }
+    let segments = segments.chunks_exact(8 + B_BYTES + size).rev().enumerate();
+    segments
+        .map(|(i, bytes)| {
+            let (iterations, b, pi) = split_segment(bytes);
+            check(pi, Part::Segment(i)).map(|()| (iterations, b))
+        })
+        .collect()
 }
 
 fn length_fits(form: usize, forms: usize, bytes: &[u8], depth: u64, most: u64) -> Result<(), ProofError> {
@@ -224,13 +247,8 @@ fn read_form<M: Mode>(mode: M, d: &Discriminant, bytes: &[u8], what: Part) -> Re
 fn read_segments<M: Mode>(mode: M, d: &Discriminant, bytes: &[u8]) -> Result<Vec<Segment>, ProofError> {
     let mut out = Vec::new();
     for (i, bytes) in bytes.chunks_exact(segment_bytes(d)).rev().enumerate() {
-        let (iterations, rest) = bytes.split_first_chunk::<8>().expect("a segment is longer");
-        let (b, pi) = rest.split_first_chunk::<B_BYTES>().expect("a segment is longer");
-        out.push(Segment {
-            iterations: u64::from_be_bytes(*iterations),
-            b: Challenge::from_bytes(b),
-            pi: read_form(mode, d, pi, Part::Segment(i))?,
-        });
+        let (iterations, b, pi) = split_segment(bytes);
+        out.push(Segment { iterations, b, pi: read_form(mode, d, pi, Part::Segment(i))? });
     }
     Ok(out)
 }

@@ -145,16 +145,16 @@ pub fn form_bytes_for(bits: usize) -> usize {
 }
 
 /// Lengths of a / g, t / g and g (also b0's) for a g of `g_size` + 1 bytes; nothing if t has no room.
-fn layout(d: &Discriminant, g_size: usize) -> Option<[usize; 3]> {
-    let units = d.bits().div_ceil(32);
+fn layout(bits: usize, g_size: usize) -> Option<[usize; 3]> {
+    let units = bits.div_ceil(32);
     (g_size < units).then(|| [2 * units - g_size, units - g_size, g_size + 1])
 }
 
 /// Writes a form, reduced or not; nothing if a number does not fit its field, which happens only to forms not reduced.
-fn write(a: &Num, b: &Num, d: &Discriminant) -> Option<Vec<u8>> {
-    let mut out = vec![0; form_bytes(d)];
-    if d.bits() > CHIA_BITS {
-        let width = coefficient_bytes(d.bits());
+fn write(a: &Num, b: &Num, bits: usize) -> Option<Vec<u8>> {
+    let mut out = vec![0; form_bytes_for(bits)];
+    if bits > CHIA_BITS {
+        let width = coefficient_bytes(bits);
         out[0] = LONG_VERSION;
         out[1..3].copy_from_slice(&u16::try_from(1 + 2 * width).ok()?.to_be_bytes());
         out[3] = u8::from(b.is_negative());
@@ -187,7 +187,7 @@ fn write(a: &Num, b: &Num, d: &Discriminant) -> Option<Vec<u8>> {
     }
     let g_size = g.bits().max(1).div_ceil(8) - 1;
     out[1] = u8::try_from(g_size).ok()?;
-    let [a_bytes, t_bytes, g_bytes] = layout(d, g_size)?;
+    let [a_bytes, t_bytes, g_bytes] = layout(bits, g_size)?;
     let mut at = 2;
     for (number, bytes) in [(first, a_bytes), (t, t_bytes), (g, g_bytes), (b0, g_bytes)] {
         if !number.write_le_bytes(&mut out[at..at + bytes]) {
@@ -198,54 +198,107 @@ fn write(a: &Num, b: &Num, d: &Discriminant) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// a and b from Chia's encoding; whether they are a form of the discriminant is not asked here.
-fn read_chia(d: &Discriminant, bytes: &[u8]) -> Result<(Num, Num), DecodeError> {
-    let flags = bytes[0];
-    if flags & (IDENTITY | GENERATOR) != 0 {
-        let a = if flags & GENERATOR != 0 { 2 } else { 1 };
-        return Ok((Num::from_u64(a), Num::from_u64(1)));
-    }
-    let lengths = layout(d, usize::from(bytes[1])).ok_or(DecodeError::SizeOfG { got: bytes[1] })?;
-    let [a_bytes, t_bytes, g_bytes] = lengths;
-    let mut at = 2;
-    let [first, t, g, b0] = [a_bytes, t_bytes, g_bytes, g_bytes].map(|length| {
-        at += length;
-        Num::from_le_bytes(&bytes[at - length..at])
-    });
-    if first.is_zero() {
-        return Err(DecodeError::NoA);
-    }
-    if t.is_zero() {
-        return Ok((first, first));
-    }
-    let t = t.neg_if(flags & T_NEGATIVE != 0).modulo(&first);
-    let (divisor, inverse) = gcd_inverse(&t, &first);
-    if !divisor.is_one() {
-        return Err(DecodeError::CommonDivisor);
-    }
-    let square = t.square().modulo(&first).mul(&d.number().modulo(&first)).modulo(&first);
-    let root = square.root();
-    if root.square() != square {
-        return Err(DecodeError::NoRoot);
-    }
-    let b = root.mul(&inverse.modulo(&first)).modulo(&first);
-    let a = if g.bits() > 1 { first.mul(&g) } else { first };
-    let b = b.add(&first.mul(&b0)).neg_if(flags & B_NEGATIVE != 0);
-    Ok((a, b))
+/// What the bytes of a form say before anybody knows the discriminant.
+struct Written {
+    /// a; where b is a root, a / g.
+    a: Num,
+    b: Num,
+    root: Option<Root>,
 }
 
-/// a and b from the encoding for long discriminants.
-fn read_long(d: &Discriminant, bytes: &[u8]) -> Result<(Num, Num), DecodeError> {
-    if bytes[0] != LONG_VERSION {
-        return Err(DecodeError::Version { got: bytes[0] });
+/// Chia's fields for a b that follows from the discriminant.
+struct Root {
+    t: Num,
+    /// Of t modulo a / g.
+    inverse: Num,
+    g: Num,
+    b0: Num,
+    negative: bool,
+}
+
+impl Written {
+    /// Reads the form of any discriminant of so many bits. Whether the numbers are a form is not asked here.
+    fn read(bits: usize, bytes: &[u8]) -> Result<Written, DecodeError> {
+        let expected = form_bytes_for(bits);
+        if bytes.len() != expected {
+            return Err(DecodeError::Length { expected, got: bytes.len() });
+        }
+        if bits > CHIA_BITS { Written::read_long(bits, bytes) } else { Written::read_chia(bits, bytes) }
     }
-    let width = coefficient_bytes(d.bits());
-    if usize::from(u16::from_be_bytes([bytes[1], bytes[2]])) != 1 + 2 * width || bytes[3] > 1 {
-        return Err(DecodeError::Header);
+
+    fn known(a: Num, b: Num) -> Written {
+        Written { a, b, root: None }
     }
-    let number = |from: &[u8]| Num::from_le_bytes(&from.iter().rev().copied().collect::<Vec<u8>>());
-    let (a, b) = bytes[4..].split_at(width);
-    Ok((number(a), number(b).neg_if(bytes[3] == 1)))
+
+    fn read_chia(bits: usize, bytes: &[u8]) -> Result<Written, DecodeError> {
+        let flags = bytes[0];
+        if flags & (IDENTITY | GENERATOR) != 0 {
+            let a = if flags & GENERATOR != 0 { 2 } else { 1 };
+            return Ok(Written::known(Num::from_u64(a), Num::from_u64(1)));
+        }
+        let lengths = layout(bits, usize::from(bytes[1])).ok_or(DecodeError::SizeOfG { got: bytes[1] })?;
+        let [a_bytes, t_bytes, g_bytes] = lengths;
+        let mut at = 2;
+        let [first, t, g, b0] = [a_bytes, t_bytes, g_bytes, g_bytes].map(|length| {
+            at += length;
+            Num::from_le_bytes(&bytes[at - length..at])
+        });
+        if first.is_zero() {
+            return Err(DecodeError::NoA);
+        }
+        if t.is_zero() {
+            return Ok(Written::known(first, first));
+        }
+        let t = t.neg_if(flags & T_NEGATIVE != 0).modulo(&first);
+        let (divisor, inverse) = gcd_inverse(&t, &first);
+        if !divisor.is_one() {
+            return Err(DecodeError::CommonDivisor);
+        }
+        let root = Root { t, inverse, g, b0, negative: flags & B_NEGATIVE != 0 };
+        Ok(Written { a: first, b: Num::ZERO, root: Some(root) })
+    }
+
+    fn read_long(bits: usize, bytes: &[u8]) -> Result<Written, DecodeError> {
+        if bytes[0] != LONG_VERSION {
+            return Err(DecodeError::Version { got: bytes[0] });
+        }
+        let width = coefficient_bytes(bits);
+        if usize::from(u16::from_be_bytes([bytes[1], bytes[2]])) != 1 + 2 * width || bytes[3] > 1 {
+            return Err(DecodeError::Header);
+        }
+        let number = |from: &[u8]| Num::from_le_bytes(&from.iter().rev().copied().collect::<Vec<u8>>());
+        let (a, b) = bytes[4..].split_at(width);
+        Ok(Written::known(number(a), number(b).neg_if(bytes[3] == 1)))
+    }
+
+    /// a and b; whether they are a form of the discriminant is not asked here either.
+    fn numbers(self, d: &Discriminant) -> Result<(Num, Num), DecodeError> {
+        let Written { a: first, b, root } = self;
+        let Some(Root { t, inverse, g, b0, negative }) = root else { return Ok((first, b)) };
+        let square = t.square().modulo(&first).mul(&d.number().modulo(&first)).modulo(&first);
+        let root = square.root();
+        if root.square() != square {
+            return Err(DecodeError::NoRoot);
+        }
+        let b = root.mul(&inverse.modulo(&first)).modulo(&first);
+        let a = if g.bits() > 1 { first.mul(&g) } else { first };
+        let b = b.add(&first.mul(&b0)).neg_if(negative);
+        Ok((a, b))
+    }
+}
+
+/// The bytes of [`Form::generator`] for any discriminant of so many bits, 5 or more, that has one.
+#[must_use]
+pub fn generator_bytes(bits: usize) -> Vec<u8> {
+    write(&Num::from_u64(2), &Num::from_u64(1), bits).expect("the generator fits its encoding")
+}
+
+/// Refuses bytes that are a form of no discriminant of so many bits, which need not be known.
+///
+/// # Errors
+/// What is wrong with the bytes.
+pub fn check_without_group(bits: usize, bytes: &[u8]) -> Result<(), DecodeError> {
+    Written::read(bits, bytes).map(drop)
 }
 
 impl Form {
@@ -255,7 +308,7 @@ impl Form {
     /// If the form is one of a longer discriminant.
     #[must_use]
     pub fn to_bytes(&self, d: &Discriminant) -> Vec<u8> {
-        write(&self.a, &self.b, d).expect("a reduced form fits its encoding")
+        write(&self.a, &self.b, d.bits()).expect("a reduced form fits its encoding")
     }
 
     /// The form that the bytes stand for, checked to be of this discriminant.
@@ -263,11 +316,8 @@ impl Form {
     /// # Errors
     /// What is wrong with the bytes. The work is bounded by the discriminant's length, whatever they hold.
     pub fn from_bytes<M: Mode>(_: M, d: &Discriminant, bytes: &[u8]) -> Result<Form, DecodeError> {
-        if bytes.len() != form_bytes(d) {
-            return Err(DecodeError::Length { expected: form_bytes(d), got: bytes.len() });
-        }
         let long = d.bits() > CHIA_BITS;
-        let (a, b) = if long { read_long(d, bytes)? } else { read_chia(d, bytes)? };
+        let (a, b) = Written::read(d.bits(), bytes)?.numbers(d)?;
         // That 4a divides b² - D comes before everything that takes its time from the numbers' shape.
         let mut form = Form::unreduced(d, &a, &b)?;
         if M::STRICT || long {
@@ -278,7 +328,7 @@ impl Form {
             form.reduce();
             return Ok(form);
         }
-        if write(&a, &b, d).as_deref() != Some(bytes) {
+        if write(&a, &b, d.bits()).as_deref() != Some(bytes) {
             return Err(DecodeError::NotCanonical);
         }
         form.reduce();

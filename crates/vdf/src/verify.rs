@@ -11,7 +11,7 @@ use crate::form::Form;
 use crate::form::power::product_of_powers;
 use crate::prime::power_of_two;
 use crate::proof::{self, B_BITS, Challenge, Compact, Part, Proof, ProofError, Segment};
-use crate::serial::{DecodeError, Mode};
+use crate::serial::{self, DecodeError, Mode};
 
 /// What a caller is willing to verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,14 +178,35 @@ pub struct Question<'a> {
     pub depth: u64,
 }
 
-fn ready<M: Mode>(
+/// Refuses what no group can make right. `bits` are the discriminant's, which need not be known: before a search for it, this keeps a
+/// bad question from costing more than its reading. With `b`, the proof in `question` is a compact one. [`verify_challenge`]
+/// calls it.
+///
+/// # Errors
+/// The question is malformed, or its segments are refused, for every discriminant of so many bits.
+pub fn check_without_group<M: Mode>(
     mode: M,
-    d: &Discriminant,
+    bits: usize,
+    question: &Question<'_>,
+    b: Option<&Challenge>,
+    limits: &Limits,
+) -> Result<(), VerifyError> {
+    check_limits(mode, bits, question, limits)?;
+    serial::check_without_group(bits, question.x).map_err(Malformed::Input)?;
+    let forms: &[Part] = if b.is_some() { &[Part::Pi] } else { &[Part::Y, Part::Pi] };
+    let segments = proof::check_without_group(bits, forms, question.proof, question.depth, limits.depth)?;
+    check_segments(segments.iter().map(|(iterations, b)| (*iterations, b)), question.iterations)?;
+    Ok(b.map_or(Ok(()), |b| check_challenge(b, Part::Pi))?)
+}
+
+fn check_limits<M: Mode>(
+    _: M,
+    bits: usize,
     question: &Question<'_>,
     limits: &Limits,
-) -> Result<Form, Malformed> {
-    if d.bits() > limits.bits {
-        return Err(Malformed::Bits { most: limits.bits, got: d.bits() });
+) -> Result<(), Malformed> {
+    if bits > limits.bits {
+        return Err(Malformed::Bits { most: limits.bits, got: bits });
     }
     if question.iterations > limits.iterations {
         return Err(Malformed::Iterations { most: limits.iterations, got: question.iterations });
@@ -193,10 +214,24 @@ fn ready<M: Mode>(
     if M::STRICT && question.iterations == 0 {
         return Err(Malformed::NoIterations);
     }
+    Ok(())
+}
+
+fn ready<M: Mode>(
+    mode: M,
+    d: &Discriminant,
+    question: &Question<'_>,
+    limits: &Limits,
+) -> Result<Form, Malformed> {
+    check_limits(mode, d.bits(), question, limits)?;
     Form::from_bytes(mode, d, question.x).map_err(Malformed::Input)
 }
 
 /// Whether the proof shows that its result is x squared so many times.
+///
+/// It shows that only where nobody knows forms of small order. Take the discriminant from a challenge ([`verify_challenge`]), or check
+/// that it [is prime](Discriminant::is_prime). Where a form e of order 2 is known, the false result y e passes: its proof is e times
+/// what an honest prover of y would send for the B of y e.
 ///
 /// # Errors
 /// Why not: the question is malformed, or the proof is refused.
@@ -206,9 +241,22 @@ pub fn verify<M: Mode>(
     question: &Question<'_>,
     limits: &Limits,
 ) -> Result<(), VerifyError> {
+    verify_with_b(mode, d, question, limits).map(drop)
+}
+
+/// [`verify`], and what the proof was made for: the last segment's B, which a compact proof is stored with.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_with_b<M: Mode>(
+    mode: M,
+    d: &Discriminant,
+    question: &Question<'_>,
+    limits: &Limits,
+) -> Result<Challenge, VerifyError> {
     let x = ready(mode, d, question, limits)?;
     let proof = Proof::from_bytes(mode, d, question.proof, question.depth, limits.depth)?;
-    Ok(verify_proof(d, &x, &proof, question.iterations)?)
+    Ok(challenge_of_valid(d, &x, &proof, question.iterations)?)
 }
 
 /// [`verify`] of many proofs, each with its own discriminant, spread over threads: the outcomes, in their order.
@@ -240,11 +288,8 @@ pub fn verify_challenge<M: Mode>(
     question: &Question<'_>,
     limits: &Limits,
 ) -> Result<(), VerifyError> {
-    if bits > limits.bits {
-        return Err(Malformed::Bits { most: limits.bits, got: bits }.into());
-    }
-    // The bytes' number costs nothing to check; the search for the discriminant does.
-    proof::check_length_for_bits(bits, question.proof, question.depth, limits.depth)?;
+    Discriminant::check_seed(seed, bits)?;
+    check_without_group(mode, bits, question, None, limits)?;
     verify(mode, &Discriminant::from_seed(seed, bits)?, question, limits)
 }
 
@@ -277,7 +322,7 @@ pub fn challenge_of_proof<M: Mode>(
 ) -> Result<Challenge, VerifyError> {
     let mut x = ready(mode, d, question, limits)?;
     let proof = Proof::from_bytes(mode, d, question.proof, question.depth, limits.depth)?;
-    check_segments(&proof.segments, question.iterations)?;
+    check_segments(heads(&proof.segments), question.iterations)?;
     for segment in &proof.segments {
         x = end(d, &x, segment.iterations, &segment.b, &segment.pi);
     }
@@ -289,17 +334,33 @@ pub fn challenge_of_proof<M: Mode>(
 /// # Errors
 /// Why it is refused.
 pub fn verify_proof(d: &Discriminant, x: &Form, proof: &Proof, iterations: u64) -> Result<(), Refused> {
-    let (x, iterations) = walk(d, x, &proof.segments, iterations)?;
-    let b = Challenge::of(d, &x, &proof.y);
-    if end(d, &x, iterations, &b, &proof.pi) == proof.y { Ok(()) } else { Err(Refused::WrongResult) }
+    challenge_of_valid(d, x, proof, iterations).map(drop)
 }
 
-/// Everything about the segments that costs nothing to check. Gives the iterations left for the last.
-fn check_segments(segments: &[Segment], mut iterations: u64) -> Result<u64, Refused> {
-    for (i, segment) in segments.iter().enumerate() {
-        iterations =
-            iterations.checked_sub(segment.iterations).ok_or(Refused::SegmentIterations { segment: i })?;
-        check_challenge(&segment.b, Part::Segment(i))?;
+/// The last segment's B of a proof that is right.
+fn challenge_of_valid(
+    d: &Discriminant,
+    x: &Form,
+    proof: &Proof,
+    iterations: u64,
+) -> Result<Challenge, Refused> {
+    let (x, iterations) = walk(d, x, &proof.segments, iterations)?;
+    let b = Challenge::of(d, &x, &proof.y);
+    if end(d, &x, iterations, &b, &proof.pi) == proof.y { Ok(b) } else { Err(Refused::WrongResult) }
+}
+
+fn heads(segments: &[Segment]) -> impl Iterator<Item = (u64, &Challenge)> {
+    segments.iter().map(|segment| (segment.iterations, &segment.b))
+}
+
+/// Everything about the segments, by their squarings and B, that costs nothing to check. Gives the iterations left for the last.
+fn check_segments<'a>(
+    segments: impl Iterator<Item = (u64, &'a Challenge)>,
+    mut iterations: u64,
+) -> Result<u64, Refused> {
+    for (i, (length, b)) in segments.enumerate() {
+        iterations = iterations.checked_sub(length).ok_or(Refused::SegmentIterations { segment: i })?;
+        check_challenge(b, Part::Segment(i))?;
     }
     Ok(iterations)
 }
@@ -310,7 +371,7 @@ fn check_challenge(b: &Challenge, part: Part) -> Result<(), Refused> {
 
 /// Verifies the segments before the last; gives where they end and the iterations that are left.
 fn walk(d: &Discriminant, x: &Form, segments: &[Segment], iterations: u64) -> Result<(Form, u64), Refused> {
-    let left = check_segments(segments, iterations)?;
+    let left = check_segments(heads(segments), iterations)?;
     let mut x = x.clone();
     for (i, segment) in segments.iter().enumerate() {
         x = step(d, &x, segment.iterations, &segment.b, &segment.pi, Part::Segment(i))?;

@@ -1,90 +1,18 @@
 //! A timelord that listens, and the worker that calls it: as chiavdf's emulator does, and as nothing should.
 #![forbid(unsafe_code)]
 
+mod timelord;
+
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::TcpStream;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use lanework_cpu::Cpu;
-use lanework_vdf::backend::BACKENDS;
+use lanework_vdf::client::ClientError;
 use lanework_vdf::client::frames::{Awaited, FrameError};
-use lanework_vdf::client::{ClientError, Event, Summary, serve};
-use lanework_vdf::prover::Options;
-use lanework_vdf::{
-    DecodeError, Discriminant, DiscriminantError, Form, Lenient, Limits, Question, known, number, verify,
-};
-
-/// Longer than any loaded machine takes to send what it will send.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn options() -> Options<'static> {
-    let cpu = Cpu::detect();
-    let row = BACKENDS.iter().rev().find(|row| row.get(&cpu).is_ok()).expect("portable at least");
-    Options::new(row.get(&cpu).expect("just asked")).threads(2)
-}
-
-/// A worker against this timelord; what each of them found.
-fn meet<T: Send>(
-    patience: Duration,
-    over: &AtomicBool,
-    timelord: impl FnOnce(TcpStream) -> T + Send,
-) -> (T, Result<Summary, ClientError>, Vec<u64>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    std::thread::scope(|scope| {
-        let timelord = scope.spawn(move || {
-            let (peer, _) = listener.accept().expect("a worker");
-            // A test that waits for ever says nothing.
-            peer.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
-            timelord(peer)
-        });
-        let connection = TcpStream::connect(address).expect("a timelord");
-        let mut sent = Vec::new();
-        let result = serve(&connection, Lenient, options(), patience, over, &mut |event| {
-            if let Event::Sent { iterations, .. } = event {
-                sent.push(iterations);
-            }
-        });
-        drop(connection);
-        (timelord.join().expect("the timelord"), result, sent)
-    })
-}
-
-fn never() -> AtomicBool {
-    AtomicBool::new(false)
-}
-
-fn task(kind: &str, d: &Discriminant, x: &[u8]) -> Vec<u8> {
-    let text = number::to_decimal(&d.value());
-    let mut out = format!("{kind}{:03}{text}", text.len()).into_bytes();
-    out.push(x.len() as u8);
-    out.extend_from_slice(x);
-    out
-}
-
-fn request(iterations: u64) -> String {
-    let text = iterations.to_string();
-    format!("{:02}{text}", text.len())
-}
-
-fn read<const N: usize>(peer: &mut TcpStream) -> [u8; N] {
-    let mut bytes = [0; N];
-    peer.read_exact(&mut bytes).expect("bytes of the worker");
-    bytes
-}
-
-/// A proof as the emulator takes it apart, with its four bytes of length already read.
-fn proof(peer: &mut TcpStream, length: [u8; 4]) -> (u64, u64, Vec<u8>) {
-    let mut text = vec![0; u32::from_be_bytes(length) as usize];
-    peer.read_exact(&mut text).expect("a proof");
-    let content = known::bytes(std::str::from_utf8(&text).expect("text")).expect("digits");
-    let iterations = u64::from_be_bytes(content[..8].try_into().expect("8 bytes"));
-    let length = u64::from_be_bytes(content[8..16].try_into().expect("8 bytes")) as usize;
-    let depth = u64::from(content[16 + length]);
-    (iterations, depth, [&content[16..16 + length], &content[17 + length..]].concat())
-}
+use lanework_vdf::{DecodeError, Discriminant, DiscriminantError, Form, Limits};
+use timelord::{PATIENCE, check, meet, never, proof, read, request, task};
 
 /// The emulator: sends the task and the requests, takes as many proofs as `expect` says, and stops. Gives the proofs that came.
 fn emulator(
@@ -117,15 +45,6 @@ fn emulator(
     peer.write_all(b"ACK").expect("the worker listens");
     assert_eq!(peer.read(&mut [0]).expect("the end"), 0, "nothing follows");
     proofs
-}
-
-fn check(d: &Discriminant, x: &[u8], proofs: &BTreeMap<u64, (u64, Vec<u8>)>, limits: &Limits) {
-    for (&iterations, (depth, bytes)) in proofs {
-        let question = Question { x, proof: bytes, iterations, depth: *depth };
-        assert_eq!(verify(Lenient, d, &question, limits), Ok(()), "{iterations}");
-        let other = Question { iterations: iterations + 1, ..question };
-        assert!(verify(Lenient, d, &other, limits).is_err(), "a proof of any number is none");
-    }
 }
 
 #[test]
@@ -257,13 +176,13 @@ fn a_connection_that_ends_early() {
 }
 
 #[test]
-fn silence_ends_a_conversation_except_between_requests() {
+fn silence_within_a_frame_ends_a_conversation() {
     let d = Discriminant::from_seed(b"silence", 512).expect("a discriminant");
     let x = Form::generator(&d).expect("D is 1 modulo 8").to_bytes(&d);
     let good = task("N", &d, &x);
     let patience = Duration::from_millis(700);
     for (said, missing) in [
-        (b"".to_vec(), Awaited::Kind),
+        (b"N".to_vec(), Awaited::DiscriminantLength),
         (good[..100].to_vec(), Awaited::Discriminant),
         ([good.as_slice(), b"07123"].concat(), Awaited::Request),
         ([good.as_slice(), b"0"].concat(), Awaited::RequestLength),
@@ -276,16 +195,6 @@ fn silence_ends_a_conversation_except_between_requests() {
             "{missing}: {error:?}"
         );
     }
-    // Twice the patience between task and stop.
-    let (_, result, _) = meet(patience, &never(), |mut peer| {
-        peer.write_all(&good).expect("the worker listens");
-        assert_eq!(&read::<2>(&mut peer), b"OK");
-        std::thread::sleep(2 * patience);
-        peer.write_all(b"00").expect("the worker listens");
-        assert_eq!(&read::<4>(&mut peer), b"STOP");
-        peer.write_all(b"ACK").expect("the worker listens");
-    });
-    assert!(result.is_ok(), "{result:?}");
 }
 
 #[test]

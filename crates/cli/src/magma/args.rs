@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use lanework_magma::Sbox;
+use lanework_magma::sbox::UnknownSbox;
+
+use crate::echo::echoed;
 
 /// `magma`.
 #[derive(Debug, Args)]
@@ -139,11 +142,16 @@ pub(crate) struct RawArgs {
 #[derive(Debug, Args)]
 pub(crate) struct LegacyArgs {
     /// For GOST 28147-89: the S-box set (z, cryptopro-a to -d, test, or an object identifier).
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = sbox)]
     pub(crate) sbox: Option<Sbox>,
     /// For GOST 28147-89: change the key after every 1024 bytes, as CryptoPro does (RFC 4357, 2.3.2).
     #[arg(long)]
     pub(crate) meshing: bool,
+}
+
+/// A set by name.
+fn sbox(text: &str) -> Result<Sbox, UnknownSbox> {
+    text.parse().map_err(|UnknownSbox(text)| UnknownSbox(echoed(&text)))
 }
 
 /// How much a key may process.

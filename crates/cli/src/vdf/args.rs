@@ -26,7 +26,7 @@ pub(crate) enum VdfJob {
     Evaluate(EvaluateArgs),
     /// Square a form so many times, and print a proof of it, which has been verified.
     Prove(ProveArgs),
-    /// Verify a proof; exits 1 if it is refused, 2 if it is none.
+    /// Verify a proof and print its result; exits 1 if it is refused, 2 if it is none.
     Verify(VerifyArgs),
     /// Work for a timelord: square what it sends, and answer its requests with proofs (chiavdf's vdf_client).
     Client(ClientArgs),
@@ -51,7 +51,7 @@ pub(crate) struct GroupArgs {
     /// The challenge that the discriminant comes from.
     #[arg(long, value_name = "HEX")]
     pub(crate) challenge: Option<Hex>,
-    /// The discriminant itself: negative, in decimal digits, or hexadecimal ones behind 0x.
+    /// The discriminant itself: the negative of a prime, in decimal digits, or hexadecimal ones behind 0x.
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     pub(crate) discriminant: Option<Number>,
 }
@@ -62,6 +62,15 @@ pub(crate) struct BitsArgs {
     /// With --challenge, the discriminant's length: a multiple of 8 up to 2048. 1024 if left out.
     #[arg(long, value_name = "N", conflicts_with = "discriminant")]
     pub(crate) bits: Option<usize>,
+}
+
+/// What is asked of the discriminant.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// Take a discriminant that comes from no challenge without testing that it is prime. Whoever chose a composite one can prove false
+    /// results in its group.
+    #[arg(long)]
+    pub(crate) trust_discriminant: bool,
 }
 
 /// Which encodings of forms count.
@@ -122,6 +131,8 @@ pub(crate) struct ChainArgs {
     pub(crate) group: GroupArgs,
     #[command(flatten)]
     pub(crate) bits: BitsArgs,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
     /// The form to start from. The generator (2, 1) if left out.
     #[arg(long, value_name = "HEX")]
     pub(crate) input: Option<Hex>,
@@ -182,6 +193,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) group: GroupArgs,
     #[command(flatten)]
     pub(crate) bits: BitsArgs,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
     /// The form that the chain starts from. The generator (2, 1) if left out.
     #[arg(long, value_name = "HEX")]
     pub(crate) input: Option<Hex>,
@@ -199,7 +212,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) b: Option<Hex>,
     #[command(flatten)]
     pub(crate) mode: ModeArgs,
-    /// What prove wrote as JSON; `-` for standard input. What an option names is not taken from there.
+    /// What prove wrote as JSON; `-` for standard input. What an option names is not taken from there; everything else that it says
+    /// must be right.
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }
@@ -220,7 +234,8 @@ pub(crate) struct ClientArgs {
     /// Take one encoding for each form, and not what Chia's nodes accept beside it.
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Seconds that the timelord may take for its task and for its last word.
+    /// Seconds that the timelord may take for its task, from the first byte on, and for its last word. Before the task it may be silent
+    /// for ever.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
     /// Connect again, however a conversation ended, until a signal ends the command.

@@ -13,6 +13,7 @@ use super::args::ClientArgs;
 use super::interrupt::{Interrupt, shell_status};
 use super::meter::counted;
 use super::work::CHAIN;
+use crate::echo::echoed;
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -59,7 +60,7 @@ fn conversation(
 ) -> Result<Summary, Failure> {
     let ClientArgs { host, port, id, .. } = args;
     let patience = Duration::from_secs(args.timeout);
-    let at = |e: &dyn std::fmt::Display| format!("worker {id}: {host}:{port}: {e}");
+    let at = |e: &dyn std::fmt::Display| format!("worker {id}: {}:{port}: {e}", echoed(host));
     let connection = connect(host, *port, patience).map_err(|e| Failure::unavailable(at(&e)))?;
     let over = interrupt.any();
     let mut observer = |event: Event<'_>| told.event(&event);

@@ -2,54 +2,119 @@
 #![forbid(unsafe_code)]
 
 use lanework_vdf::backend::Kernels;
-use lanework_vdf::{Discriminant, Form, Lenient, Strict};
+use lanework_vdf::serial::{check_without_group, generator_bytes};
+use lanework_vdf::{DecodeError, Discriminant, DiscriminantError, Form, Lenient, Strict};
 
-use super::args::{ChainArgs, GroupArgs, ModeArgs};
+use super::args::{ChainArgs, GroupArgs, ModeArgs, Number};
 use crate::outcome::Failure;
 
 /// Bits of a discriminant if nothing is said: Chia's.
 const BITS: usize = 1024;
 
+/// A group as it is named. A challenge's discriminant still has to be searched, for up to seconds: everything that can be refused
+/// without it is refused before.
+#[derive(Debug)]
+pub(super) struct Named {
+    what: What,
+    /// The option or the member of a file, for messages.
+    pub(super) place: String,
+}
+
+#[derive(Debug)]
+enum What {
+    Challenge { challenge: Vec<u8>, bits: usize },
+    Number(Discriminant),
+}
+
+impl Named {
+    /// By a challenge and a length; each has its place.
+    pub(super) fn by_challenge(
+        challenge: &[u8],
+        place: String,
+        bits: usize,
+        bits_place: &str,
+    ) -> Result<Named, Failure> {
+        Discriminant::check_seed(challenge, bits).map_err(|e| {
+            let place = if e == DiscriminantError::EmptySeed { &place } else { bits_place };
+            Failure::input(format!("{place}: {e}"))
+        })?;
+        Ok(Named { what: What::Challenge { challenge: challenge.to_vec(), bits }, place })
+    }
+
+    /// By a number.
+    pub(super) fn by_number(number: &Number, place: String) -> Result<Named, Failure> {
+        match Discriminant::new(&number.0) {
+            Ok(discriminant) => Ok(Named { what: What::Number(discriminant), place }),
+            Err(e) => Err(Failure::input(format!("{place}: {e}"))),
+        }
+    }
+
+    /// By the options; nothing if they name no group. `bits` and their place are what a challenge needs beside it.
+    pub(super) fn by_options(
+        args: &GroupArgs,
+        bits: Option<&(usize, String)>,
+    ) -> Result<Option<Named>, Failure> {
+        match (&args.challenge, &args.discriminant) {
+            (Some(challenge), _) => {
+                let (bits, place) = bits.map_or((BITS, "--bits"), |(bits, place)| (*bits, place));
+                Named::by_challenge(&challenge.0, "--challenge".to_owned(), bits, place).map(Some)
+            }
+            (None, Some(number)) => Named::by_number(number, "--discriminant".to_owned()).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Bits of the discriminant.
+    pub(super) fn bits(&self) -> usize {
+        match &self.what {
+            What::Challenge { bits, .. } => *bits,
+            What::Number(discriminant) => discriminant.bits(),
+        }
+    }
+
+    /// The bytes of the form that a chain starts from if none is named.
+    pub(super) fn generator(&self) -> Result<Vec<u8>, Failure> {
+        match &self.what {
+            // From 8 bits on, and 1 modulo 8.
+            What::Challenge { bits, .. } => Ok(generator_bytes(*bits)),
+            What::Number(d) => generator(d).map(|form| form.to_bytes(d)),
+        }
+    }
+
+    /// The group, searched if it must be.
+    pub(super) fn find(&self, kernels: &'static Kernels) -> Result<Group, Failure> {
+        match &self.what {
+            What::Challenge { challenge, bits } => {
+                // Nothing else can be wrong by now than that the challenge has no prime.
+                let discriminant = Discriminant::from_seed_on(kernels, challenge, *bits)
+                    .map_err(|e| Failure::input(format!("{}: {e}; name a longer one", self.place)))?;
+                Ok(Group { discriminant, challenge: Some(challenge.clone()) })
+            }
+            What::Number(discriminant) => {
+                Ok(Group { discriminant: discriminant.clone().on(kernels), challenge: None })
+            }
+        }
+    }
+
+    /// Why a group of this name may prove nothing: its discriminant is composite. One from a challenge is prime.
+    pub(super) fn distrust(&self, group: &Group) -> Option<String> {
+        (group.challenge.is_none() && !group.discriminant.is_prime()).then(|| {
+            format!(
+                "{}: not the negative of a prime: false results have proofs in such a group; --trust-discriminant takes it all the same",
+                self.place
+            )
+        })
+    }
+}
+
 /// The group, and the challenge that it comes from if it comes from one.
+#[derive(Debug)]
 pub(super) struct Group {
     pub(super) discriminant: Discriminant,
     pub(super) challenge: Option<Vec<u8>>,
 }
 
 impl Group {
-    /// From a challenge.
-    pub(super) fn of_challenge(
-        kernels: &'static Kernels,
-        challenge: &[u8],
-        bits: usize,
-    ) -> Result<Group, Failure> {
-        use lanework_vdf::DiscriminantError as E;
-        let discriminant = Discriminant::from_seed_on(kernels, challenge, bits).map_err(|e| match e {
-            E::EmptySeed => Failure::input(format!("--challenge: {e}")),
-            _ => Failure::input(format!("--bits: {e}")),
-        })?;
-        Ok(Group { discriminant, challenge: Some(challenge.to_vec()) })
-    }
-
-    /// From the arguments; nothing if they name no group.
-    pub(super) fn of_arguments(
-        kernels: &'static Kernels,
-        args: &GroupArgs,
-        bits: Option<usize>,
-    ) -> Result<Option<Group>, Failure> {
-        match (&args.challenge, &args.discriminant) {
-            (Some(challenge), _) => {
-                Group::of_challenge(kernels, &challenge.0, bits.unwrap_or(BITS)).map(Some)
-            }
-            (None, Some(number)) => {
-                let discriminant = Discriminant::new(&number.0)
-                    .map_err(|e| Failure::input(format!("--discriminant: {e}")))?;
-                Ok(Some(Group { discriminant: discriminant.on(kernels), challenge: None }))
-            }
-            (None, None) => Ok(None),
-        }
-    }
-
     /// What every result says about its group.
     pub(super) fn json(&self) -> serde_json::Map<String, serde_json::Value> {
         let mut object = serde_json::Map::new();
@@ -69,24 +134,36 @@ pub(super) fn no_group() -> Failure {
 }
 
 /// The form that a chain of these arguments starts from.
-pub(super) fn start(kernels: &'static Kernels, args: &ChainArgs) -> Result<(Group, Form), Failure> {
-    let group = Group::of_arguments(kernels, &args.group, args.bits.bits)?.ok_or_else(no_group)?;
+pub(super) fn start(
+    args: &ChainArgs,
+    find: impl FnOnce(&Named) -> Result<Group, Failure>,
+) -> Result<(Group, Form), Failure> {
+    let bits = args.bits.bits.map(|bits| (bits, "--bits".to_owned()));
+    let named = Named::by_options(&args.group, bits.as_ref())?.ok_or_else(no_group)?;
+    let wrong = |e: DecodeError| Failure::input(format!("--input: {e}"));
+    if let Some(input) = &args.input {
+        check_without_group(named.bits(), &input.0).map_err(wrong)?;
+    }
+    let group = find(&named)?;
+    if !args.trust.trust_discriminant
+        && let Some(why) = named.distrust(&group)
+    {
+        return Err(Failure::refused(why));
+    }
     let d = &group.discriminant;
     let x = match &args.input {
-        Some(input) => {
-            read_form(args.mode, d, &input.0).map_err(|e| Failure::input(format!("--input: {e}")))?
-        }
+        Some(input) => read_form(args.mode, d, &input.0).map_err(wrong)?,
         None => generator(d)?,
     };
     Ok((group, x))
 }
 
-fn read_form(mode: ModeArgs, d: &Discriminant, bytes: &[u8]) -> Result<Form, lanework_vdf::DecodeError> {
+fn read_form(mode: ModeArgs, d: &Discriminant, bytes: &[u8]) -> Result<Form, DecodeError> {
     if mode.lenient { Form::from_bytes(Lenient, d, bytes) } else { Form::from_bytes(Strict, d, bytes) }
 }
 
 /// The form that a chain starts from if none is named.
-pub(super) fn generator(d: &Discriminant) -> Result<Form, Failure> {
+fn generator(d: &Discriminant) -> Result<Form, Failure> {
     Form::generator(d).ok_or_else(|| {
         Failure::input("a discriminant that is not 1 modulo 8 has no generator (2, 1); name the form to start from with --input")
     })

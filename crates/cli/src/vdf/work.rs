@@ -1,15 +1,19 @@
 //! `evaluate` and `prove`.
 #![forbid(unsafe_code)]
 
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use lanework_cpu::Threads;
 use lanework_vdf::prover::{self, CheckpointError, Job, Options, Phase, Progress, ProverError, Seconds};
 use lanework_vdf::{Challenge, Form, Limits};
+use rustix::fs::Access;
 
 use super::args::{ChainArgs, EvaluateArgs, ProveArgs};
-use super::group::{Group, start};
+use super::group::{Group, Named, start};
 use super::interrupt::{Interrupt, shell_status};
 use super::meter::{Meter, counted};
 use super::{Output, hex, kernels, members};
@@ -24,8 +28,8 @@ const SHORTEST: u64 = 1 << 16;
 
 pub(super) fn evaluate(session: &Session, args: &EvaluateArgs) -> Result<Outcome, Failure> {
     let output = Output::new(session, &args.output)?;
-    let work = Work::new(session, &args.chain, 1)?;
-    let job = work.job(Vec::new());
+    let work = Work::new(session, &args.chain, 0, 1)?;
+    let job = work.job();
     let done = work.watched(|options, observer| prover::evaluate(&job, options, observer))?;
     let d = &job.discriminant;
     let y = done.y.to_bytes(d);
@@ -48,9 +52,8 @@ pub(super) fn evaluate(session: &Session, args: &EvaluateArgs) -> Result<Outcome
 
 pub(super) fn prove(session: &Session, args: &ProveArgs) -> Result<Outcome, Failure> {
     let output = Output::new(session, &args.output)?;
-    let work = Work::new(session, &args.chain, Threads::Own(args.threads).count())?;
-    let segments = segments(args.chain.iterations, args.witness)?;
-    let job = work.job(segments);
+    let work = Work::new(session, &args.chain, args.witness, Threads::Own(args.threads).count())?;
+    let job = work.job();
     let done = work.watched(|options, observer| prover::prove(&job, options, observer))?;
     let d = &job.discriminant;
     let (proof, compact) = (done.proof.to_bytes(d), done.proof.compact().to_bytes(d));
@@ -96,6 +99,41 @@ fn last_challenge(job: &Job, proof: &lanework_vdf::Proof) -> Result<Challenge, F
     of_proof(lanework_vdf::Strict, d, &question, &Limits::default()).map_err(Failure::refused)
 }
 
+/// The group, the form to start from, and the lengths of the segments before the last. What can be refused without the group is
+/// refused before it is found.
+pub(super) fn begin(
+    args: &ChainArgs,
+    witness: u64,
+    find: impl FnOnce(&Named) -> Result<Group, Failure>,
+) -> Result<(Group, Form, Vec<u64>), Failure> {
+    let most = Limits::default().iterations;
+    if !(1..=most).contains(&args.iterations) {
+        return Err(Failure::input(format!("--iterations: from 1 to {most}")));
+    }
+    if let Some(path) = &args.checkpoint {
+        may_keep(path)?;
+    }
+    let segments = segments(args.iterations, witness)?;
+    let (group, x) = start(args, find)?;
+    Ok((group, x, segments))
+}
+
+/// Refuses a checkpoint that cannot be one, as far as that shows without reading or making it.
+fn may_keep(path: &Path) -> Result<(), Failure> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(Failure::file(path, "not a file; name another one")),
+        Ok(_) => {
+            OpenOptions::new().read(true).write(true).open(path).map(drop).map_err(|e| Failure::file(path, e))
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)
+                .map_err(|e| Failure::file(path, format!("{}: {}", folder.display(), io::Error::from(e))))
+        }
+        Err(e) => Err(Failure::file(path, e)),
+    }
+}
+
 /// What is wrong with a checkpoint, and what to do about it.
 fn checkpoint(why: &CheckpointError) -> String {
     match why {
@@ -116,32 +154,34 @@ struct Work<'a> {
     args: &'a ChainArgs,
     group: Group,
     x: Form,
+    segments: Vec<u64>,
     backend: &'static str,
     options: Options<'a>,
 }
 
 impl<'a> Work<'a> {
-    fn new(session: &'a Session, args: &'a ChainArgs, threads: usize) -> Result<Work<'a>, Failure> {
-        let most = Limits::default().iterations;
-        if !(1..=most).contains(&args.iterations) {
-            return Err(Failure::input(format!("--iterations: from 1 to {most}")));
-        }
+    fn new(
+        session: &'a Session,
+        args: &'a ChainArgs,
+        witness: u64,
+        threads: usize,
+    ) -> Result<Work<'a>, Failure> {
         let (backend, kernels) = kernels(session, CHAIN)?;
-        let (group, x) = start(kernels, args)?;
+        let (group, x, segments) = begin(args, witness, |named| named.find(kernels))?;
         let mut options =
             Options::new(kernels).threads(threads).interval(Duration::from_secs_f64(args.every));
         if let Some(path) = &args.checkpoint {
             options = options.checkpoint(path);
         }
-        Ok(Work { session, args, group, x, backend, options })
+        Ok(Work { session, args, group, x, segments, backend, options })
     }
 
-    fn job(&self, segments: Vec<u64>) -> Job {
+    fn job(&self) -> Job {
         Job {
             discriminant: self.group.discriminant.clone(),
             x: self.x.clone(),
             iterations: self.args.iterations,
-            segments,
+            segments: self.segments.clone(),
         }
     }
 

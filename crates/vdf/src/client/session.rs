@@ -1,28 +1,26 @@
 //! One conversation with a timelord: reading, squaring and answering, on threads of their own that wait for each other and never
-//! spin.
+//! spin. This is the middle, which answers.
 #![forbid(unsafe_code)]
 
 use core::fmt;
 use std::collections::BTreeSet;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
-use super::frames::{self, Awaited, Decoder, FrameError, Kind, Message, Task};
+use super::frames::{self, Awaited, FrameError, Kind, Message, Task};
+use super::reader::{LOOK, Reader, keep_alive};
+use super::squarer::{Ask, square};
 use crate::proof::Proof;
-use crate::prover::{self, Job, Options, ProverError, Stream};
+use crate::prover::{Options, ProverError};
 use crate::serial::Mode;
 
-/// Requests that may wait for the chain; more are not taken.
+/// Requests that may wait for the chain; of more, the farthest have no answer.
 pub const MOST_REQUESTS: usize = 1000;
 /// The most squarings that a request may be for: 30 hours at 600,000 a second, and what Chia's segments prove.
 pub const LONGEST: u64 = 1 << 36;
-/// Between two looks at what is asked for, while no proof is ready.
-const BETWEEN_REQUESTS: Duration = Duration::from_millis(20);
-/// Between two looks at whether the conversation is over, while nothing comes.
-const LOOK: Duration = Duration::from_millis(200);
 
 /// How a conversation went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +40,7 @@ pub enum Event<'a> {
     Task(&'a Task),
     /// A proof of so many squarings is wanted.
     Requested(u64),
-    /// This request will have no answer: too many wait, or the chain will not get there.
+    /// This request, or an earlier and farther one, will have no answer: too many wait, or the chain will not get there.
     Ignored(u64),
     /// A proof was sent.
     Sent {
@@ -110,7 +108,7 @@ impl From<io::Error> for ClientError {
 }
 
 /// Everything that can happen, in one queue.
-enum Happening {
+pub(super) enum Happening {
     Said(Message),
     /// The reading end is over.
     Unread(ClientError),
@@ -125,7 +123,9 @@ enum Happening {
 
 /// Speaks with a timelord until it wants no more, the connection ends, or `over` becomes true.
 ///
-/// `patience` is how long the timelord may take for its task and for its last word; between them it may be silent for ever.
+/// `patience` is how long the timelord may take for its task, from the first byte on, and for its last word. Before the task and between
+/// the two it may be silent for ever: Chia's timelord parks workers until it has a task for them. The system asks the other end by
+/// keepalives whether it is still there, and a connection without an answer fails after two minutes.
 ///
 /// # Errors
 /// Why the conversation ended early. All threads have ended by then, and the connection is closed.
@@ -138,6 +138,7 @@ pub fn serve<M: Mode>(
     observer: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, ClientError> {
     connection.set_nodelay(true)?;
+    keep_alive(connection)?;
     connection.set_read_timeout(Some(LOOK))?;
     connection.set_write_timeout(Some(patience.max(LOOK)))?;
     let (happen, happenings) = channel();
@@ -155,70 +156,6 @@ pub fn serve<M: Mode>(
         let _ = connection.shutdown(Shutdown::Both);
         result
     })
-}
-
-/// The reading end.
-struct Reader<'a> {
-    connection: &'a TcpStream,
-    patience: Duration,
-    over: &'a AtomicBool,
-    ended: &'a AtomicBool,
-    happen: Sender<Happening>,
-}
-
-impl Reader<'_> {
-    fn run<M: Mode>(self, mode: M) {
-        let end = self.read(mode);
-        if let Err(e) = end {
-            // Where nobody listens any more, the conversation is over.
-            let _ = self.happen.send(Happening::Unread(e));
-        }
-    }
-
-    fn read<M: Mode>(&self, mode: M) -> Result<(), ClientError> {
-        let mut decoder = Decoder::new(mode);
-        let (mut bytes, mut messages) = ([0; 4096], Vec::new());
-        let mut since = Instant::now();
-        let mut connection = self.connection;
-        while decoder.awaited() != Awaited::Nothing {
-            let awaited = decoder.awaited();
-            match connection.read(&mut bytes) {
-                Ok(0) => return Err(ClientError::Closed { awaited }),
-                Ok(n) => {
-                    let fed = decoder.feed(&bytes[..n], &mut messages);
-                    if messages.iter().any(|m| matches!(m, Message::Task(_) | Message::Stop)) {
-                        since = Instant::now();
-                    }
-                    for message in messages.drain(..) {
-                        if self.happen.send(Happening::Said(message)).is_err() {
-                            return Ok(());
-                        }
-                    }
-                    fed.map_err(ClientError::Frame)?;
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // A read that timed out: both kinds occur.
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
-                Err(e) => return Err(e.into()),
-            }
-            if self.ended.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            if self.over.load(Ordering::Relaxed) {
-                return Err(ClientError::Interrupted);
-            }
-            let awaited = decoder.awaited();
-            // Requests may come or not; half a request is no request.
-            let may_be_silent = awaited == Awaited::RequestLength && !decoder.is_torn();
-            if !may_be_silent && since.elapsed() >= self.patience {
-                return Err(ClientError::Silent { awaited });
-            }
-            if may_be_silent {
-                since = Instant::now();
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The middle: takes what happens, one after the other.
@@ -260,7 +197,7 @@ struct Talk<'a> {
     /// Tells the squarer to stop.
     halt: &'a AtomicBool,
     /// The squarer's queue; its end is the squarer's.
-    request: Option<Sender<u64>>,
+    request: Option<Sender<Ask>>,
     /// What the squarer has been asked for.
     waiting: BTreeSet<u64>,
 }
@@ -285,8 +222,8 @@ impl Talk<'_> {
                 Happening::Said(Message::Request(iterations)) => {
                     summary.requests += 1;
                     observer(Event::Requested(iterations));
-                    if !self.take(iterations, summary.requests) {
-                        observer(Event::Ignored(iterations));
+                    if let Some(ignored) = self.take(iterations, summary.requests) {
+                        observer(Event::Ignored(ignored));
                     }
                 }
                 Happening::Said(Message::Stop) => {
@@ -301,8 +238,8 @@ impl Talk<'_> {
                 }
                 Happening::Said(Message::Acknowledged) => break,
                 Happening::Said(Message::Task(_)) => {}
-                Happening::Proved { iterations, proof } if !stopped => {
-                    self.waiting.remove(&iterations);
+                // One that is not waited for any more is left out.
+                Happening::Proved { iterations, proof } if !stopped && self.waiting.remove(&iterations) => {
                     self.say(&frames::proof(&self.task.discriminant, iterations, &proof))?;
                     summary.proofs += 1;
                     observer(Event::Sent { iterations, depth: proof.depth() });
@@ -333,80 +270,25 @@ impl Talk<'_> {
         Ok(summary)
     }
 
-    /// Hands a request on; false if it will have no answer.
-    fn take(&mut self, iterations: u64, number: u64) -> bool {
-        if iterations > LONGEST || self.waiting.len() >= MOST_REQUESTS {
-            return false;
+    /// Hands a request on; gives the one that will have no answer, if there is one.
+    fn take(&mut self, iterations: u64, number: u64) -> Option<u64> {
+        if iterations > LONGEST || (self.task.kind == Kind::One && number > 1) {
+            return Some(iterations);
         }
-        if self.task.kind == Kind::One && number > 1 {
-            return false;
+        if !self.waiting.insert(iterations) {
+            return None;
         }
-        if self.waiting.insert(iterations) {
-            return self.request.as_ref().is_some_and(|request| request.send(iterations).is_ok());
+        // The chain comes to the nearest first, whatever was asked for first.
+        let farthest = if self.waiting.len() > MOST_REQUESTS { self.waiting.pop_last() } else { None };
+        if farthest == Some(iterations) {
+            return farthest;
         }
-        true
-    }
-}
-
-/// The squarer: hands requests to the prover and its proofs back, until the conversation is over.
-fn square(
-    task: &Task,
-    options: Options<'_>,
-    halt: &AtomicBool,
-    requests: &Receiver<u64>,
-    happen: &Sender<Happening>,
-) {
-    // Whatever the options say, a conversation keeps nothing.
-    let options = Options { checkpoint: None, ..options };
-    let end = match task.kind {
-        Kind::One => one(task, &options, halt, requests, happen),
-        Kind::Three | Kind::Many => many(task, &options, halt, requests, happen),
-    };
-    // Where nobody listens any more, nobody misses it.
-    let _ = happen.send(match end {
-        Ok(squared) => Happening::Squared(squared),
-        Err(ProverError::Cancelled { after }) => Happening::Squared(after),
-        Err(e) => Happening::Unsquared(e),
-    });
-}
-
-/// One segment for one request.
-fn one(
-    task: &Task,
-    options: &Options<'_>,
-    halt: &AtomicBool,
-    requests: &Receiver<u64>,
-    happen: &Sender<Happening>,
-) -> Result<u64, ProverError> {
-    let Ok(iterations) = requests.recv() else { return Ok(0) };
-    let job = Job::new(task.discriminant.clone(), task.x.clone(), iterations);
-    let proved = prover::prove(&job, options, &mut |_| !halt.load(Ordering::Relaxed))?;
-    let _ = happen.send(Happening::Proved { iterations, proof: Box::new(proved.proof) });
-    Ok(iterations)
-}
-
-/// As many segments as it takes, for as many requests as come.
-fn many(
-    task: &Task,
-    options: &Options<'_>,
-    halt: &AtomicBool,
-    requests: &Receiver<u64>,
-    happen: &Sender<Happening>,
-) -> Result<u64, ProverError> {
-    let stream = Stream::start(&task.discriminant, &task.x, options)?;
-    while !halt.load(Ordering::Relaxed) {
-        loop {
-            match requests.try_recv() {
-                Ok(iterations) => stream.request(iterations)?,
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => return Ok(stream.stop().squared),
+        let asks = farthest.map(Ask::Nothing).into_iter().chain([Ask::Proof(iterations)]);
+        for ask in asks {
+            if self.request.as_ref().is_none_or(|request| request.send(ask).is_err()) {
+                return Some(iterations);
             }
         }
-        if let Some((iterations, proof)) = stream.receive(BETWEEN_REQUESTS)?
-            && happen.send(Happening::Proved { iterations, proof: Box::new(proof) }).is_err()
-        {
-            break;
-        }
+        farthest
     }
-    Ok(stream.stop().squared)
 }

@@ -124,10 +124,11 @@ struct Inner {
     ends: Vec<Vec<u64>>,
     /// For each length, segments that wait.
     pending: Vec<VecDeque<Pending>>,
-    /// Words that they hold.
+    /// Words that they and the requests' last segments hold.
     held: usize,
     /// For each length, proofs by position.
     proved: Vec<Vec<Option<Segment>>>,
+    /// The smallest first.
     requests: Vec<Request>,
     next: u64,
     answers: VecDeque<(u64, Proof)>,
@@ -195,6 +196,21 @@ impl Stream {
         options: &Options<'_>,
         scheme: Scheme,
     ) -> Result<Stream, ProverError> {
+        let (mut stream, line) = Stream::at_rest(d, x, options, scheme)?;
+        stream.spawn("squaring", move |shared| square::run(shared, line))?;
+        for _ in 1..options.threads.max(2) {
+            stream.spawn("proving", prove::run)?;
+        }
+        Ok(stream)
+    }
+
+    /// A stream without threads, and the chain that is to be squared.
+    fn at_rest(
+        d: &Discriminant,
+        x: &Form,
+        options: &Options<'_>,
+        scheme: Scheme,
+    ) -> Result<(Stream, Line), ProverError> {
         if !scheme.is_possible() {
             return Err(ProverError::Segments);
         }
@@ -221,12 +237,7 @@ impl Stream {
             news: Condvar::new(),
             meter: Meter::default(),
         });
-        let mut stream = Stream { shared, threads: Vec::new() };
-        stream.spawn("squaring", move |shared| square::run(shared, line))?;
-        for _ in 1..options.threads.max(2) {
-            stream.spawn("proving", prove::run)?;
-        }
-        Ok(stream)
+        Ok((Stream { shared, threads: Vec::new() }, line))
     }
 
     fn spawn(&mut self, name: &str, task: impl FnOnce(&Shared) + Send + 'static) -> Result<(), ProverError> {
@@ -237,7 +248,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Asks for a proof of so many squarings from the beginning, whether they are done or not. Each request has its own answer.
+    /// Asks for a proof of so many squarings from the beginning, whether they are done or not. Each request has its own answer. The
+    /// smallest request that waits is served first.
     ///
     /// # Errors
     /// [`ProverError::NoIterations`], or what the stream ended with.
@@ -255,10 +267,24 @@ impl Stream {
         // What is being squared now, the squaring thread hands over; what is behind has to be squared again.
         let passed = iterations < inner.squared - inner.squared % block;
         let tail = if passed { Tail::Passed } else { Tail::Ahead };
-        inner.requests.push(Request { number, iterations, tail });
+        let at = inner.requests.partition_point(|request| request.iterations <= iterations);
+        inner.requests.insert(at, Request { number, iterations, tail });
         drop(inner);
         self.shared.news.notify_all();
         Ok(())
+    }
+
+    /// Takes back a request for so many squarings, if one waits. A proof that is ready already comes all the same.
+    pub fn withdraw(&self, iterations: u64) {
+        let mut inner = self.shared.lock();
+        if let Some(at) = inner.requests.iter().position(|request| request.iterations == iterations) {
+            if let Tail::Ready(kept) = inner.requests.remove(at).tail {
+                inner.held -= kept.words.len();
+            }
+        }
+        drop(inner);
+        // The squaring may have waited for room.
+        self.shared.news.notify_all();
     }
 
     /// The next proof, with the squarings it is for; nothing if there is none by then.

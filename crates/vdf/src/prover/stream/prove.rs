@@ -59,32 +59,54 @@ fn in_between(shared: &Shared, urgency: usize) {
     }
 }
 
-/// What is to be proved first: what was asked for (urgency 0), then the shortest segments (1 and up); nothing unless it is
-/// more urgent than `than`.
+/// What is to be proved first: what the smallest request lacks, its last segment (urgency 0) and then those before; what the next
+/// one lacks; and at last the shortest segments (urgency 1 and up). Nothing unless it is more urgent than `than`.
 fn next(shared: &Shared, inner: &mut Inner, than: usize) -> Option<(usize, Task)> {
     if than == 0 {
         return None;
     }
-    let block = shared.scheme.length(0);
-    for request in &mut inner.requests {
-        let kept = match &mut request.tail {
-            Tail::Ready(kept) => Some(std::mem::replace(kept, Kept::new(&shared.d))),
-            Tail::Passed => None,
-            _ => continue,
-        };
-        request.tail = Tail::Taken;
-        let length = request.iterations % block;
-        let start = request.iterations - length;
-        let x = inner.ends.get((start / block) as usize)?.clone();
-        // With the last of its squarings a segment may have ended, and the next begun with nothing kept.
-        let kept = kept.filter(|kept| kept.len() as u64 >= length.div_ceil(every(shared.parameters[0])));
-        return Some((0, Task::Tail { number: request.number, start, x, length, kept }));
+    for i in 0..inner.requests.len() {
+        let iterations = inner.requests[i].iterations;
+        match inner.requests[i].tail {
+            Tail::Ready(_) | Tail::Passed => return last_segment(shared, inner, i).map(|task| (0, task)),
+            Tail::Taken | Tail::Done(_) => {
+                let task = shortest_segment(shared, inner, than, iterations);
+                if task.is_some() {
+                    return task;
+                }
+            }
+            Tail::Ahead => {}
+        }
     }
-    let level = (0..inner.pending.len().min(than - 1)).find(|&level| !inner.pending[level].is_empty())?;
+    shortest_segment(shared, inner, than, u64::MAX)
+}
+
+/// The last segment of a request, squared already.
+fn last_segment(shared: &Shared, inner: &mut Inner, i: usize) -> Option<Task> {
+    let block = shared.scheme.length(0);
+    let request = &mut inner.requests[i];
+    let kept = match std::mem::replace(&mut request.tail, Tail::Taken) {
+        Tail::Ready(kept) => Some(kept),
+        _ => None,
+    };
+    let (number, length) = (request.number, request.iterations % block);
+    let start = request.iterations - length;
+    inner.held -= kept.as_ref().map_or(0, |kept| kept.words.len());
+    let x = inner.ends.get((start / block) as usize)?.clone();
+    // With the last of its squarings a segment may have ended, and the next begun with nothing kept.
+    let kept = kept.filter(|kept| kept.len() as u64 >= length.div_ceil(every(shared.parameters[0])));
+    Some(Task::Tail { number, start, x, length, kept })
+}
+
+/// The shortest segment that waits and ends at `until` or before, with its urgency.
+fn shortest_segment(shared: &Shared, inner: &mut Inner, than: usize, until: u64) -> Option<(usize, Task)> {
+    let ends = |level: usize, pending: &Pending| pending.start + shared.scheme.length(level);
+    let level = (0..inner.pending.len().min(than - 1))
+        .find(|&level| inner.pending[level].front().is_some_and(|first| ends(level, first) <= until))?;
     let pending = inner.pending[level].pop_front()?;
     inner.held -= pending.kept.words.len();
-    let at = |n: u64| inner.ends.get((n / block) as usize).cloned();
-    let (x, y) = (at(pending.start)?, at(pending.start + shared.scheme.length(level))?);
+    let at = |n: u64| inner.ends.get((n / shared.scheme.length(0)) as usize).cloned();
+    let (x, y) = (at(pending.start)?, at(ends(level, &pending))?);
     Some((level + 1, Task::Segment(level, pending, x, y)))
 }
 

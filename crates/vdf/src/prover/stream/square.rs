@@ -65,11 +65,17 @@ fn steps(shared: &Shared, line: &mut Line, levels: &mut [Level], n: &mut u64) ->
     inner.squared = *n;
     inner.slow = line.slow();
     let current = &levels[0];
-    for request in &mut inner.requests {
+    let Inner { requests, held, .. } = &mut *inner;
+    for request in requests {
         if matches!(request.tail, Tail::Ahead) && request.iterations <= *n {
             request.tail = match request.iterations.checked_sub(current.start) {
-                Some(length) => Tail::Ready(current.kept.first(length.div_ceil(current.every) as usize)),
-                None => Tail::Passed,
+                Some(length) if *held <= shared.most => {
+                    let kept = current.kept.first(length.div_ceil(current.every) as usize);
+                    *held += kept.words.len();
+                    Tail::Ready(kept)
+                }
+                // Where memory is short, it is squared again.
+                _ => Tail::Passed,
             };
         }
     }

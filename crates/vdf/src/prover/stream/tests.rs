@@ -76,6 +76,30 @@ fn what_is_not_reached_is_not_answered_and_stops_at_once() {
     assert_eq!(stream.stop().waiting, 1);
 }
 
+/// One thread that proves begins after all has been asked for: it takes the requests from the smallest on, with what each of them needs.
+#[test]
+fn the_smallest_request_is_served_first() {
+    let (d, x) = group();
+    let (mut stream, line) = Stream::at_rest(&d, &x, &options(2), SHORT).expect("a stream");
+    stream.spawn("squaring", move |shared| square::run(shared, line)).expect("a thread");
+    while stream.progress().squared < 10_000 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut asked: Vec<u64> = (1..10).rev().map(|i| 1001 * i).chain([4096, 5, 700]).collect();
+    for &iterations in &asked {
+        stream.request(iterations).expect("asked");
+    }
+    // Somebody lost interest.
+    stream.request(2500).expect("asked");
+    stream.withdraw(2500);
+    stream.withdraw(2501);
+    stream.spawn("proving", prove::run).expect("a thread");
+    let answered: Vec<u64> = asked.iter().map(|_| right(&stream, &d, &x, SHORT).0).collect();
+    asked.sort_unstable();
+    assert_eq!(answered, asked);
+    assert_eq!(stream.stop().waiting, 0);
+}
+
 /// With little memory the squaring waits for the proofs, and goes on.
 #[test]
 fn little_memory_is_enough() {

@@ -1,0 +1,99 @@
+//! The reading end of a conversation.
+#![forbid(unsafe_code)]
+
+use std::io::{self, Read};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt;
+
+use super::frames::{Awaited, Decoder, Message};
+use super::session::{ClientError, Happening};
+use crate::serial::Mode;
+
+/// Between two looks at whether the conversation is over, while nothing comes.
+pub(super) const LOOK: Duration = Duration::from_millis(200);
+
+/// Silence after which the other end's system is asked whether it is still there.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+/// Between two such questions.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// Questions without an answer after which the connection has failed.
+const KEEPALIVE_COUNT: u32 = 4;
+
+/// Makes a connection whose other end is gone without a word fail after two minutes, and not never.
+pub(super) fn keep_alive(connection: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(connection, true)?;
+    sockopt::set_tcp_keepidle(connection, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(connection, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(connection, KEEPALIVE_COUNT)?;
+    Ok(())
+}
+
+/// The reading end.
+pub(super) struct Reader<'a> {
+    pub(super) connection: &'a TcpStream,
+    pub(super) patience: Duration,
+    pub(super) over: &'a AtomicBool,
+    pub(super) ended: &'a AtomicBool,
+    pub(super) happen: Sender<Happening>,
+}
+
+impl Reader<'_> {
+    pub(super) fn run<M: Mode>(self, mode: M) {
+        let end = self.read(mode);
+        if let Err(e) = end {
+            // Where nobody listens any more, the conversation is over.
+            let _ = self.happen.send(Happening::Unread(e));
+        }
+    }
+
+    fn read<M: Mode>(&self, mode: M) -> Result<(), ClientError> {
+        let mut decoder = Decoder::new(mode);
+        let (mut bytes, mut messages) = ([0; 4096], Vec::new());
+        let mut since = Instant::now();
+        let mut connection = self.connection;
+        while decoder.awaited() != Awaited::Nothing {
+            let awaited = decoder.awaited();
+            match connection.read(&mut bytes) {
+                Ok(0) => return Err(ClientError::Closed { awaited }),
+                Ok(n) => {
+                    let fed = decoder.feed(&bytes[..n], &mut messages);
+                    if messages.iter().any(|m| matches!(m, Message::Task(_) | Message::Stop)) {
+                        since = Instant::now();
+                    }
+                    for message in messages.drain(..) {
+                        if self.happen.send(Happening::Said(message)).is_err() {
+                            return Ok(());
+                        }
+                    }
+                    fed.map_err(ClientError::Frame)?;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // A read that timed out. Windows has a kind of its own for that; elsewhere it means that keepalives had no answer.
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) if cfg!(windows) && e.kind() == io::ErrorKind::TimedOut => {}
+                Err(e) => return Err(e.into()),
+            }
+            if self.ended.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if self.over.load(Ordering::Relaxed) {
+                return Err(ClientError::Interrupted);
+            }
+            let awaited = decoder.awaited();
+            // Timelords park workers until they have a task, and requests may come or not. Half a frame is no frame.
+            let may_be_silent =
+                matches!(awaited, Awaited::Kind | Awaited::RequestLength) && !decoder.is_torn();
+            if !may_be_silent && since.elapsed() >= self.patience {
+                return Err(ClientError::Silent { awaited });
+            }
+            if may_be_silent {
+                since = Instant::now();
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! The squarer of a conversation: the prover on a thread of its own.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::time::Duration;
+
+use super::frames::{Kind, Task};
+use super::session::Happening;
+use crate::prover::{self, Job, Options, ProverError, Stream};
+
+/// Between two looks at what is asked for, while no proof is ready.
+const BETWEEN_REQUESTS: Duration = Duration::from_millis(20);
+
+/// What the squarer is asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ask {
+    /// A proof of so many squarings.
+    Proof(u64),
+    /// No proof of so many squarings, after all.
+    Nothing(u64),
+}
+
+/// The squarer: hands requests to the prover and its proofs back, until the conversation is over.
+pub(super) fn square(
+    task: &Task,
+    options: Options<'_>,
+    halt: &AtomicBool,
+    requests: &Receiver<Ask>,
+    happen: &Sender<Happening>,
+) {
+    // Whatever the options say, a conversation keeps nothing.
+    let options = Options { checkpoint: None, ..options };
+    let end = match task.kind {
+        Kind::One => one(task, &options, halt, requests, happen),
+        Kind::Three | Kind::Many => many(task, &options, halt, requests, happen),
+    };
+    // Where nobody listens any more, nobody misses it.
+    let _ = happen.send(match end {
+        Ok(squared) => Happening::Squared(squared),
+        Err(ProverError::Cancelled { after }) => Happening::Squared(after),
+        Err(e) => Happening::Unsquared(e),
+    });
+}
+
+/// One segment for one request.
+fn one(
+    task: &Task,
+    options: &Options<'_>,
+    halt: &AtomicBool,
+    requests: &Receiver<Ask>,
+    happen: &Sender<Happening>,
+) -> Result<u64, ProverError> {
+    let Ok(Ask::Proof(iterations)) = requests.recv() else { return Ok(0) };
+    let job = Job::new(task.discriminant.clone(), task.x.clone(), iterations);
+    let proved = prover::prove(&job, options, &mut |_| !halt.load(Ordering::Relaxed))?;
+    let _ = happen.send(Happening::Proved { iterations, proof: Box::new(proved.proof) });
+    Ok(iterations)
+}
+
+/// As many segments as it takes, for as many requests as come.
+fn many(
+    task: &Task,
+    options: &Options<'_>,
+    halt: &AtomicBool,
+    requests: &Receiver<Ask>,
+    happen: &Sender<Happening>,
+) -> Result<u64, ProverError> {
+    let stream = Stream::start(&task.discriminant, &task.x, options)?;
+    while !halt.load(Ordering::Relaxed) {
+        loop {
+            match requests.try_recv() {
+                Ok(Ask::Proof(iterations)) => stream.request(iterations)?,
+                Ok(Ask::Nothing(iterations)) => stream.withdraw(iterations),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return Ok(stream.stop().squared),
+            }
+        }
+        if let Some((iterations, proof)) = stream.receive(BETWEEN_REQUESTS)?
+            && happen.send(Happening::Proved { iterations, proof: Box::new(proof) }).is_err()
+        {
+            break;
+        }
+    }
+    Ok(stream.stop().squared)
+}
