@@ -105,7 +105,7 @@ fn go(root: &Path, options: &Options) -> Result<ExitCode, String> {
     }
     let mut log = read(root)?;
     if options.check {
-        let records = in_full(history::load_all(&root.join("records")).map_err(|e| e.to_string())?);
+        let records = in_full(history::load_all(&root.join("records")).map_err(|e| e.to_string())?.entries);
         let states: Vec<State> = chosen.iter().map(|step| state(step, &log, &records, &age)).collect();
         return Ok(report(&chosen, &states));
     }
