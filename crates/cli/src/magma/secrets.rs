@@ -50,7 +50,7 @@ pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Zeroizing<[u8; 
     if key.iter().fold(0, |all, &byte| all | (byte ^ key[0])) == 0 {
         session.warn(format!(
             "{}: all bytes of this key are the same; draw one at random, from /dev/urandom say",
-            path.display()
+            crate::ui::shown(path)
         ));
     }
     Ok(key)

@@ -53,7 +53,7 @@ pub(super) fn unwrap(session: &Session, args: &WrapArgs) -> Result<Outcome, Fail
     if wrapped.len() != KEY + OVERHEAD {
         return Err(Failure::refused(format!(
             "{}: refused: {} bytes; a wrapped key has {}; nothing was given out",
-            args.input.display(),
+            crate::ui::shown(&args.input),
             wrapped.len(),
             KEY + OVERHEAD
         )));

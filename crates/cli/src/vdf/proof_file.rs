@@ -70,7 +70,7 @@ impl ProofFile {
         let members: Members = serde_json::from_slice(&text).map_err(|e| {
             Failure::file(path, format!("not what prove writes as JSON: {}", cut(&e.to_string(), REASON)))
         })?;
-        let name = path.display().to_string();
+        let name = crate::ui::shown(path);
         let wrong = |member: &str, e: &dyn Display| Failure::input(format!("{name}: {member}: {e}"));
         let bytes = |member: &str, text: &Option<String>| {
             text.as_ref().map(|text| hex(text.as_bytes()).map_err(|e| wrong(member, &e))).transpose()
