@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::table::time;
+
 /// A launch that took longer than its budget by more than half.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overrun {
@@ -55,10 +57,10 @@ impl Overruns {
     #[must_use]
     pub fn told(&self) -> Option<String> {
         let worst = self.worst.as_ref()?;
-        let [took, had] = [worst.took_ns, worst.budget_ns].map(|ns| ns as f64 / 1e9);
+        let [took, had] = [worst.took_ns, worst.budget_ns].map(|ns| time(ns as f64));
         Some(format!(
-            "{} of {} launches outran their budget by more than half, for the pairs that they must have; the worst took {took:.1} s \
-             instead of {had:.1} s for {} pairs of {}",
+            "{} of {} launches outran their budget by more than half, for the pairs that they must have; the worst took {took} instead \
+             of {had} for {} pairs of {}",
             self.over, self.launches, worst.pairs, worst.subject
         ))
     }
@@ -81,7 +83,8 @@ mod tests {
         all.add(&Overruns::of([None, Some(&slow)].into_iter()));
         let told = all.told().expect("some did");
         assert!(
-            told.starts_with("3 of 5 launches") && told.ends_with("3.1 s instead of 1.0 s for 2 pairs of b"),
+            told.starts_with("3 of 5 launches")
+                && told.ends_with("3.10 s instead of 1.00 s for 2 pairs of b"),
             "{told}"
         );
         assert_eq!(Overruns::of([None, None].into_iter()).told(), None);
