@@ -7,12 +7,13 @@ use lanework_lab::history::{self, Entry};
 use lanework_lab::report::{self, Options};
 
 use crate::args::ReportArgs;
-use crate::files::{self, Access};
+use crate::files::{self, Access, Sink};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::{Session, counted};
 
 pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failure> {
-    files::may_write(&args.output, args.force)?;
+    files::check_distinct(args.records.iter().map(PathBuf::as_path), [args.output.as_path()])?;
+    let sink = Sink::create(&args.output, Access::Public, args.force)?;
     let entries: Vec<Entry> = if args.records.is_empty() {
         let all = history::load_all(&args.folder).map_err(Failure::input)?;
         history::newest_of_each(all)
@@ -35,7 +36,9 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
     let records: Vec<_> = entries.into_iter().map(|e| e.record).collect();
     let options = Options { samples: args.samples, floor: Some(&lanework_subjects::floor) };
     let page = report::html(&records, &options).map_err(Failure::input)?;
-    files::write(&args.output, page.as_bytes(), Access::Public, args.force)?;
+    // Those that were found in the folder, too.
+    files::check_distinct(paths.iter().map(PathBuf::as_path), [args.output.as_path()])?;
+    sink.put(page.as_bytes())?;
     if session.json && args.output.as_os_str() != "-" {
         println!("{}", serde_json::json!({ "written": args.output, "bytes": page.len(), "records": paths }));
     } else if args.output.as_os_str() != "-" {

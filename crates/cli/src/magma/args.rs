@@ -47,7 +47,13 @@ impl std::str::FromStr for Hex {
 
 /// The bytes of hexadecimal digits.
 pub(crate) fn hex(digits: &[u8]) -> Result<Vec<u8>, String> {
-    if !digits.len().is_multiple_of(2) {
+    let mut bytes = vec![0; digits.len() / 2];
+    hex_into(digits, &mut bytes).map(|()| bytes)
+}
+
+/// The same into room for as many.
+pub(crate) fn hex_into(digits: &[u8], bytes: &mut [u8]) -> Result<(), String> {
+    if digits.len() != 2 * bytes.len() {
         return Err(format!("{} digits; two make a byte", digits.len()));
     }
     // The digits may be a key: the place of a wrong one is told, never what stands there.
@@ -55,7 +61,10 @@ pub(crate) fn hex(digits: &[u8]) -> Result<Vec<u8>, String> {
         let value = char::from(digits[at]).to_digit(16);
         value.map(|v| v as u8).ok_or_else(|| format!("character {} is no hexadecimal digit", at + 1))
     };
-    (0..digits.len()).step_by(2).map(|at| Ok(digit(at)? << 4 | digit(at + 1)?)).collect()
+    for (i, byte) in bytes.iter_mut().enumerate() {
+        *byte = digit(2 * i)? << 4 | digit(2 * i + 1)?;
+    }
+    Ok(())
 }
 
 /// Where the secret comes from.
