@@ -81,16 +81,6 @@ fn target(output: Option<&Path>) -> &Path {
     output.unwrap_or(Path::new("-"))
 }
 
-/// Standard input can be read once.
-fn only_one_stream<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
-    if inputs.into_iter().filter(|p| p.as_os_str() == "-").count() > 1 {
-        return Err(Failure::input(
-            "standard input can serve only one of the files; name a file for the other",
-        ));
-    }
-    Ok(())
-}
-
 /// Ciphertext on a terminal helps nobody, unless it was asked for by `-o -`.
 fn no_terminal(stream: &StreamArgs) -> Result<(), Failure> {
     crate::ui::no_terminal(stream.output.as_deref())

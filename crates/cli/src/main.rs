@@ -1,5 +1,5 @@
 //! `lanework`: check every backend, race them, keep what won.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod args;
 mod bench;
@@ -17,8 +17,10 @@ mod profile;
 mod report;
 mod respill;
 mod secret_file;
+mod signals;
 #[cfg(feature = "study")]
 mod study;
+mod sys;
 mod tour;
 mod tune;
 mod ui;
@@ -39,14 +41,20 @@ fn main() -> ExitCode {
         Err(usage) => return ExitCode::from(misused(usage)),
     };
     let json = cli.global.json;
-    match run(cli) {
-        Ok(outcome) => ExitCode::from(outcome.code()),
+    let code = match run(cli) {
+        Ok(outcome) => outcome.code(),
         Err(failure) => {
             failure.print(json);
-            ExitCode::from(failure.code())
+            failure.code()
         }
-    }
+    };
+    // Keys were moved about down there, and a move leaves its origin behind.
+    lanework_cpu::memory::wipe_stack_and_registers::<STACK_TO_WIPE>();
+    ExitCode::from(code)
 }
+
+/// Bytes of stack that are wiped at the end: more than the commands that read keys use.
+const STACK_TO_WIPE: usize = 256 * 1024;
 
 /// Help, the version, or what is wrong with the arguments; under `--json` an error is an object too. Returns the exit code.
 fn misused(mut usage: clap::Error) -> u8 {
@@ -63,7 +71,23 @@ fn misused(mut usage: clap::Error) -> u8 {
     if usage.use_stderr() { 2 } else { 0 }
 }
 
+/// Whether what the command finds is printed. What writes its result where `-o` says looks at that place itself, and a
+/// timelord's worker has another listener.
+fn prints(cli: &Cli) -> bool {
+    match &cli.command {
+        _ if cli.global.json => true,
+        Some(Command::Magma(a)) => matches!(a.job, magma::args::MagmaJob::Mac(_)),
+        Some(Command::Mayo(a)) => matches!(a.job, args::MayoJob::Verify { .. }),
+        Some(Command::Vdf(a)) => matches!(a.job, vdf::args::VdfJob::Verify(_)),
+        Some(Command::Report(_) | Command::Man { .. }) => false,
+        _ => true,
+    }
+}
+
 fn run(cli: Cli) -> Result<Outcome, Failure> {
+    if prints(&cli) {
+        files::open_standard_output()?;
+    }
     let session = Session::new(&cli.global)?;
     match cli.command {
         None => tour::run(&session),

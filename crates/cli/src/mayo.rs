@@ -17,10 +17,9 @@ use lanework_mayo::{
 use device::Devices;
 use getrandom::SysRng;
 use verdict::{Judge, Verdict};
-use zeroize::Zeroizing;
 
 use crate::args::{MayoArgs, MayoJob, SetName};
-use crate::files::{self, Access};
+use crate::files::{self, Access, Sink};
 use crate::outcome::{Failure, Outcome};
 use crate::secret_file;
 use crate::ui::{self, Session};
@@ -61,13 +60,6 @@ fn subject(params: &Params, operation: &str) -> String {
     format!("mayo/{}/{operation}", params.path())
 }
 
-fn only_one_stream(paths: &[&Path], what: &str) -> Result<(), Failure> {
-    if paths.iter().filter(|p| p.as_os_str() == "-").count() > 1 {
-        return Err(Failure::input(format!("standard {what} can serve only one of the files")));
-    }
-    Ok(())
-}
-
 fn keygen(
     session: &Session,
     params: &'static Params,
@@ -75,12 +67,9 @@ fn keygen(
     public_path: &Path,
     force: bool,
 ) -> Result<Outcome, Failure> {
-    only_one_stream(&[secret_path, public_path], "output")?;
-    if secret_path == public_path {
-        return Err(Failure::file(secret_path, "named for both keys"));
-    }
-    files::may_write(secret_path, force)?;
-    files::may_write(public_path, force)?;
+    files::check_distinct([], [secret_path, public_path])?;
+    let secret_sink = Sink::create(secret_path, Access::Private, force)?;
+    let public_sink = Sink::create(public_path, Access::Public, force)?;
     let engine = session.mayo_engine(&subject(params, "keygen"))?;
     let secret = SecretKey::generate_os(params).map_err(Failure::unavailable)?;
     let mut devices = Devices::asked(session, engine)?;
@@ -94,13 +83,8 @@ fn keygen(
     let used = devices.as_ref().map(Devices::report);
     let (secret_pem, public_pem) =
         (secret.to_pem(engine).map_err(Failure::input)?, public.to_pem().map_err(Failure::input)?);
-    // Both are ready before either is put in its place, so that a refusal leaves no half pair. The secret key goes
-    // first: a public key whose secret half was never stored would be worse than none.
-    let staged = [
-        files::stage(secret_path, secret_pem.as_bytes(), Access::Private, force)?,
-        files::stage(public_path, public_pem.as_bytes(), Access::Public, force)?,
-    ];
-    staged.into_iter().try_for_each(files::Staged::commit)?;
+    // The secret key goes first: a public key whose secret half was never stored would be worse than none.
+    files::put_all(vec![(secret_sink, secret_pem.as_bytes()), (public_sink, public_pem.as_bytes())])?;
     if session.json {
         eprintln_or_print(
             &[secret_path, public_path],
@@ -121,7 +105,7 @@ fn eprintln_or_print(outputs: &[&Path], line: &str) {
 
 fn secret_key(session: &Session, path: &Path) -> Result<SecretKey, Failure> {
     secret_file::warn_if_shared(session, path);
-    let text = Zeroizing::new(files::read_text(path, KEY_FILE_LIMIT)?);
+    let text = files::read_text(path, KEY_FILE_LIMIT)?;
     // Reading makes the public key anew, to see that the document's two halves belong together.
     SecretKey::from_pem(session.mayo_engine("")?, &text).map_err(|e| Failure::file(path, e))
 }
@@ -146,8 +130,6 @@ fn sign(
     force: bool,
     inputs: &[PathBuf],
 ) -> Result<Outcome, Failure> {
-    let all: Vec<&Path> = inputs.iter().map(PathBuf::as_path).chain([key_path]).collect();
-    only_one_stream(&all, "input")?;
     if inputs.len() == 1 {
         ui::no_terminal(output)?;
     }
@@ -163,14 +145,13 @@ fn sign(
         }
         (_, None) => inputs.iter().map(|p| beside(p)).collect(),
     };
-    let mut named = HashSet::new();
-    for output in &outputs {
-        // As paths, so that `./a` is `a`.
-        if !named.insert(std::path::absolute(output).unwrap_or_else(|_| output.clone())) {
-            return Err(Failure::file(output, "would be written twice; name each file once"));
-        }
-        files::may_write(output, force)?;
-    }
+    let read = inputs.iter().map(PathBuf::as_path).chain([key_path]);
+    files::check_distinct(read, outputs.iter().map(PathBuf::as_path))?;
+    let only = match outputs.as_slice() {
+        [output] => Some(Sink::create(output, Access::Public, force)?),
+        // More than may be open at once.
+        many => many.iter().try_for_each(|output| files::may_write(output, force)).map(|()| None)?,
+    };
     let key = secret_key(session, key_path)?;
     let params = key.params();
     let name = if inputs.len() == 1 { "sign" } else { "sign-expanded" };
@@ -205,8 +186,13 @@ fn sign(
         done
     };
     let used = devices.as_ref().map(Devices::report);
-    for (output, signature) in outputs.iter().zip(&signatures) {
-        files::write(output, signature.as_bytes(), Access::Public, force)?;
+    match (only, signatures.as_slice()) {
+        (Some(sink), [signature]) => sink.put(signature.as_bytes())?,
+        (_, signatures) => {
+            for (output, signature) in outputs.iter().zip(signatures) {
+                files::write(output, signature.as_bytes(), Access::Public, force)?;
+            }
+        }
     }
     if session.json {
         let outs: Vec<&Path> = outputs.iter().map(PathBuf::as_path).collect();
@@ -288,8 +274,8 @@ fn verify(
         }
         (_, None) => inputs.iter().map(|p| beside(p)).collect(),
     };
-    let all: Vec<&Path> = inputs.iter().chain(&signatures).map(PathBuf::as_path).chain([key_path]).collect();
-    only_one_stream(&all, "input")?;
+    let read = inputs.iter().chain(&signatures).map(PathBuf::as_path).chain([key_path]);
+    files::check_distinct(read, [])?;
     let text = files::read_text(key_path, KEY_FILE_LIMIT)?;
     let key = PublicKey::from_pem(&text).map_err(|e| Failure::file(key_path, e))?;
     let params = key.params();

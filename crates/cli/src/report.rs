@@ -7,13 +7,14 @@ use lanework_lab::history::{self, Entry, History};
 use lanework_lab::report::{self, Options};
 
 use crate::args::ReportArgs;
-use crate::files::{self, Access};
+use crate::files::{self, Access, Sink};
 use crate::history::{ended, load_all, skipped_json, skipped_told};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::{Session, counted};
 
 pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failure> {
-    files::may_write(&args.output, args.force)?;
+    files::check_distinct(args.records.iter().map(PathBuf::as_path), [args.output.as_path()])?;
+    let sink = Sink::create(&args.output, Access::Public, args.force)?;
     let (entries, skipped): (Vec<Entry>, _) = if args.records.is_empty() {
         let History { entries, skipped } = load_all(&args.folder)?;
         (history::newest_of_each(entries), skipped)
@@ -36,7 +37,9 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
     let records: Vec<_> = entries.into_iter().map(|e| e.record).collect();
     let options = Options { samples: args.samples, floor: Some(&lanework_subjects::floor) };
     let page = report::html(&records, &options).map_err(Failure::input)?;
-    files::write(&args.output, page.as_bytes(), Access::Public, args.force)?;
+    // Those that were found in the folder, too.
+    files::check_distinct(paths.iter().map(PathBuf::as_path), [args.output.as_path()])?;
+    sink.put(page.as_bytes())?;
     if session.json && args.output.as_os_str() != "-" {
         println!(
             "{}",

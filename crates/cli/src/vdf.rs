@@ -6,7 +6,7 @@ use std::path::Path;
 use lanework_vdf::backend::Kernels;
 use lanework_vdf::number;
 
-use crate::files::{self, Access};
+use crate::files::{Access, Sink, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -36,7 +36,7 @@ pub(crate) fn run(session: &Session, args: VdfArgs) -> Result<Outcome, Failure> 
 }
 
 fn discriminant(session: &Session, args: &DiscriminantArgs) -> Result<Outcome, Failure> {
-    let output = Output::new(session, &args.output)?;
+    let output = Output::new(session, &args.output, None)?;
     let named = Named::by_challenge(&args.challenge.0, "--challenge".to_owned(), args.bits, "--bits")?;
     let group = named.find(kernels(session, "vdf/1024/discriminant")?.1)?;
     let number = group.discriminant.value();
@@ -67,16 +67,18 @@ fn members(object: serde_json::Value) -> serde_json::Map<String, serde_json::Val
     }
 }
 
-/// Where a result goes, known to be possible before the work begins.
+/// Where a result goes, open before the work begins.
 struct Output<'a> {
     args: &'a OutputArgs,
-    path: &'a Path,
+    sink: Sink<'a>,
 }
 
 impl<'a> Output<'a> {
-    fn new(session: &Session, args: &'a OutputArgs) -> Result<Output<'a>, Failure> {
-        let path = args.output.as_deref().unwrap_or(Path::new("-"));
-        files::may_write(path, args.force)?;
+    fn new(
+        session: &Session,
+        args: &'a OutputArgs,
+        checkpoint: Option<&Path>,
+    ) -> Result<Output<'a>, Failure> {
         if session.json && args.format != Format::Json {
             return Err(Failure::input(
                 "--json asks for an object and --format for something else; leave one out",
@@ -85,12 +87,14 @@ impl<'a> Output<'a> {
         if args.format == Format::Raw {
             crate::ui::no_terminal(args.output.as_deref())?;
         }
-        Ok(Output { args, path })
+        let path = args.output.as_deref().unwrap_or(Path::new("-"));
+        check_distinct([], [path].into_iter().chain(checkpoint))?;
+        Ok(Output { args, sink: Sink::create(path, Access::Public, args.force)? })
     }
 
     /// Writes the result in the form that was asked for.
     fn write(
-        &self,
+        self,
         object: serde_json::Map<String, serde_json::Value>,
         text: &str,
         bytes: &[u8],
@@ -100,11 +104,11 @@ impl<'a> Output<'a> {
             Format::Hex => format!("{text}\n").into_bytes(),
             Format::Raw => bytes.to_vec(),
         };
-        files::write(self.path, &bytes, Access::Public, self.args.force)
+        self.sink.put(&bytes)
     }
 
     /// Whether standard output is free for people.
     fn is_elsewhere(&self) -> bool {
-        self.path != Path::new("-")
+        self.args.output.as_deref().is_some_and(|path| path != Path::new("-"))
     }
 }

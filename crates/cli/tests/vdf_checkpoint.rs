@@ -182,3 +182,28 @@ fn foreign_and_edited_checkpoints_are_refused() {
     let output = place.run(&[&ask[..], &["--every", "1"]].concat());
     assert_eq!(code(&output), 2, "--every without --checkpoint");
 }
+
+#[test]
+fn a_checkpoint_that_is_removed_is_written_anew() {
+    let place = Place::new();
+    let ask = ["vdf", "evaluate", "--challenge", "5eed", "--iterations", "4000000000"];
+    let ask = [&ask[..], &["--checkpoint", "kept", "--every", "0.01"]].concat();
+    let mut command = place.command(&ask);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let child = child.expect("the command starts");
+    let size = || std::fs::metadata(place.path("kept")).map_or(0, |m| m.len());
+    let grows_beyond = |bytes| {
+        while size() <= bytes {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    grows_beyond(1000);
+    let before = size();
+    std::fs::remove_file(place.path("kept")).expect("it is there");
+    grows_beyond(before);
+    signal(&child, "INT");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let told = stderr(&output);
+    assert!(told.contains("kept: was removed") && told.contains("kept keeps them"), "{told}");
+}

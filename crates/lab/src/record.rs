@@ -441,16 +441,13 @@ impl Record {
         let folder = root.join(self.machine.slug());
         let failed = |path: &Path, source| RecordError::Io { path: path.to_owned(), source };
         fs::create_dir_all(&folder).map_err(|e| failed(&folder, e))?;
-        let mut file = tempfile::NamedTempFile::new_in(&folder).map_err(|e| failed(&folder, e))?;
+        let mut builder = tempfile::Builder::new();
+        // A temporary file is private; a record is what the user's mask makes of it.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(&folder).map_err(|e| failed(&folder, e))?;
         file.write_all(text.as_bytes()).map_err(|e| failed(file.path(), e))?;
         file.as_file().sync_all().map_err(|e| failed(file.path(), e))?;
-        // A temporary file is private; a record is not.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let open = fs::Permissions::from_mode(0o644);
-            file.as_file().set_permissions(open).map_err(|e| failed(file.path(), e))?;
-        }
         let date = self.date.get(..10).unwrap_or("undated");
         let stem = format!("{}-{}", slug(date), slug(&self.study));
         for n in 1_u32.. {

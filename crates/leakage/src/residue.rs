@@ -1,10 +1,11 @@
 //! What an operation leaves behind: whether a secret can still be found on its stack, in thread-local memory, on the heap,
-//! freed or kept, or in the vector registers.
+//! freed or kept, or in the vector registers. And what a whole program leaves in its memory when it ends: [`at_exit`].
 //!
 //! A test names its secrets as [`Needles`], sets [`Watching`] as its allocator, and [`probe`]s each operation. Such a test
 //! must also be seen finding copies that it has planted itself.
 #![forbid(unsafe_code)]
 
+pub use crate::sys::exit::{Region, at_exit};
 pub use crate::sys::heap::Watching;
 pub use crate::sys::probe::probe;
 

@@ -1,7 +1,9 @@
 //! The crate's one place that touches raw memory: requests to valgrind, the clock, a planted leak's loads, and what looks at memory that
-//! operations leave behind.
+//! operations and programs leave behind.
 
 pub(crate) mod clock;
+#[cfg(target_env = "gnu")]
+pub(crate) mod exit;
 #[cfg(target_env = "gnu")]
 pub(crate) mod heap;
 pub(crate) mod lanes;

@@ -158,6 +158,19 @@ impl fmt::Display for Phase {
     }
 }
 
+/// What has become of the checkpoint's file, which anybody may remove while it is in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CheckpointFile {
+    /// It has its name; or there is no checkpoint.
+    #[default]
+    Kept,
+    /// It was removed, and has been written anew so many times. Nothing is lost.
+    Anew(u32),
+    /// Another file has its name, or it cannot be written anew, and what is in it ends with this process. With the next
+    /// record it is tried again.
+    Lost,
+}
+
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -171,6 +184,8 @@ pub struct Progress {
     pub slow: u64,
     /// Squarings that were taken over from a checkpoint.
     pub resumed: u64,
+    /// Whether the checkpoint is still there.
+    pub checkpoint: CheckpointFile,
 }
 
 /// Seconds on the clock that each phase took in this process.

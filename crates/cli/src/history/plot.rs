@@ -9,7 +9,7 @@ use lanework_lab::table::{time, times};
 use serde_json::json;
 
 use super::{Entry, History, commit, ended, load_all, skipped_json, skipped_told};
-use crate::files::{self, Access};
+use crate::files::{self, Access, Sink};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -24,10 +24,9 @@ pub(super) fn run(
     output: Option<&Path>,
     force: bool,
 ) -> Result<Outcome, Failure> {
-    if let Some(path) = output {
-        files::may_write(path, force)?;
-    }
+    let sink = output.map(|path| Sink::create(path, Access::Public, force)).transpose()?;
     let History { entries, skipped } = load_all(root)?;
+    files::check_distinct(entries.iter().map(|e| e.path.as_path()), output)?;
     // Where a figure is missing, a file that could not be read may be why.
     let also = skipped_told(&skipped).map_or_else(String::new, |why| format!("; {why}"));
     let points: Vec<(&Entry, &ResultRow)> = entries
@@ -60,7 +59,7 @@ pub(super) fn run(
             }
         }));
     }
-    if let Some(path) = output {
+    if let Some(sink) = sink {
         let rows: Vec<Ratio> = points
             .iter()
             .map(|(e, r)| Ratio {
@@ -73,8 +72,8 @@ pub(super) fn run(
             })
             .collect();
         let svg = chart::ratios(&rows, &format!("{subject} over time")).map_err(Failure::input)?;
-        files::write(path, svg.as_bytes(), Access::Public, force)?;
-        if path.as_os_str() == "-" {
+        sink.put(svg.as_bytes())?;
+        if output.is_some_and(|path| path.as_os_str() == "-") {
             return ended(&skipped);
         }
     }

@@ -51,7 +51,13 @@ impl std::str::FromStr for Hex {
 
 /// The bytes of hexadecimal digits.
 pub(crate) fn hex(digits: &[u8]) -> Result<Vec<u8>, String> {
-    if !digits.len().is_multiple_of(2) {
+    let mut bytes = vec![0; digits.len() / 2];
+    hex_into(digits, &mut bytes).map(|()| bytes)
+}
+
+/// The same into room for as many.
+pub(crate) fn hex_into(digits: &[u8], bytes: &mut [u8]) -> Result<(), String> {
+    if digits.len() != 2 * bytes.len() {
         return Err(format!("{} digits; two make a byte", digits.len()));
     }
     // The digits may be a key: the place of a wrong one is told, never what stands there.
@@ -59,10 +65,10 @@ pub(crate) fn hex(digits: &[u8]) -> Result<Vec<u8>, String> {
         let at = digits.iter().take_while(|&&byte| digit(byte) <= 15).count();
         return Err(format!("character {} is no hexadecimal digit", at + 1));
     }
-    // At its full size from the start: a vector that grows leaves copies behind.
-    let mut bytes = Vec::with_capacity(digits.len() / 2);
-    bytes.extend(digits.chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])));
-    Ok(bytes)
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = digit(pair[0]) << 4 | digit(pair[1]);
+    }
+    Ok(())
 }
 
 /// The value of a hexadecimal digit, and 255 for any other character: by arithmetic alone, for the digits may be a key.

@@ -186,7 +186,7 @@ impl<A> Input<'_, A> {
 }
 
 /// Writes the first `length` bytes of the pieces.
-fn write(file: &mut File, layout: &Layout, buffer: &[u8], length: usize) -> io::Result<()> {
+fn write(file: &mut impl Write, layout: &Layout, buffer: &[u8], length: usize) -> io::Result<()> {
     let mut slices: Vec<IoSlice<'_>> =
         layout.ranges(layout.write, 0, length).map(|(from, to)| IoSlice::new(&buffer[from..to])).collect();
     let mut rest = slices.as_mut_slice();
@@ -254,7 +254,7 @@ pub(crate) fn run<T: Send>(
             }
             let mut writer = locked(&output);
             let (sink, totals, failure) = &mut *writer;
-            let written = write(sink.file(), &layout, job.buffer, job.done).map_err(|e| sink.failed(&e));
+            let written = write(*sink, &layout, job.buffer, job.done).map_err(|e| sink.failed(&e));
             match written.and(outcome) {
                 Ok(()) => {
                     totals.read += job.length as u64;
@@ -336,8 +336,7 @@ mod tests {
                 Ok(())
             },
         );
-        sink.file().sync_all().unwrap();
-        let _ = sink.commit(false);
+        sink.commit(true).unwrap();
         (std::fs::read(&to).unwrap(), totals)
     }
 

@@ -11,8 +11,8 @@ use lanework_magma::{Choice, Error, Magma};
 
 use super::args::{Hex, MacArgs, MacName};
 use super::raw::{gost28147, limits, meshing};
-use super::{only_one_stream, refused_or_input, secrets, shown};
-use crate::files::Source;
+use super::{refused_or_input, secrets, shown};
+use crate::files::{Source, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -123,7 +123,7 @@ impl Mac {
 }
 
 pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> {
-    only_one_stream(args.files.iter().map(PathBuf::as_path).chain([args.key_file.as_path()]))?;
+    check_distinct(args.files.iter().map(PathBuf::as_path).chain([args.key_file.as_path()]), [])?;
     let choice = session.magma_choice("magma/omac")?;
     let mac = Mac::new(session, &args, choice)?;
     let lengths: Option<u64> =

@@ -12,8 +12,8 @@ use zeroize::Zeroizing;
 use super::args::{Hex, MessageArgs};
 use super::flow::{self, Layout, Order, Totals};
 use super::raw::limits;
-use super::{no_terminal, only_one_stream, report, secrets, streamed, target};
-use crate::files::{Access, Sink, Source};
+use super::{no_terminal, report, secrets, streamed, target};
+use crate::files::{Access, Sink, Source, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -42,7 +42,7 @@ fn failure(name: &str, e: &Error) -> Failure {
 fn begin(session: &Session, args: &MessageArgs) -> Result<(Mgm, Choice, Vec<u8>), Failure> {
     let Hex(nonce) = &args.nonce;
     let inputs = [Some(args.key_file.as_path()), args.aad_file.as_deref(), Some(&*args.stream.input)];
-    only_one_stream(inputs.into_iter().flatten())?;
+    check_distinct(inputs.into_iter().flatten(), [target(args.stream.output.as_deref())])?;
     let choice = session.magma_choice("magma/mgm")?;
     let key = secrets::key_file(session, &args.key_file)?;
     let magma = Magma::with(&key, choice).with_limits(limits(args.limit.key_limit));
@@ -116,7 +116,7 @@ pub(super) fn seal(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
         },
     )?;
     let tag = sealer.into_inner().unwrap_or_else(PoisonError::into_inner).finish().map_err(failed)?;
-    sink.file().write_all(tag.as_slice()).map_err(|e| sink.failed(&e))?;
+    sink.write_all(tag.as_slice()).map_err(|e| sink.failed(&e))?;
     sink.commit(stream.sync)?;
     totals.written += tag.as_slice().len() as u64;
     let what = serde_json::json!({ "format": "mgm", "tag_length": args.tag_length });
@@ -144,7 +144,7 @@ pub(super) fn open(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
     };
     let (data, tag) = message.split_at_mut(length);
     mgm.open_with(Threads::Own(stream.threads), &args.nonce.0, &aad, data, tag).map_err(failed)?;
-    sink.file().write_all(data).map_err(|e| sink.failed(&e))?;
+    sink.write_all(data).map_err(|e| sink.failed(&e))?;
     sink.commit(stream.sync)?;
     let totals = Totals { read, written: length as u64 };
     let what = serde_json::json!({ "format": "mgm", "tag_length": args.tag_length });

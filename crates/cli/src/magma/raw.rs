@@ -14,8 +14,8 @@ use lanework_magma::{Choice, Error, Gost28147, Keyed, Limits, Magma};
 
 use super::args::{CipherName, Hex, LegacyArgs, Mode, PaddingName, RawArgs, SecretArgs, StreamArgs};
 use super::flow::{self, Layout, Order};
-use super::{no_terminal, only_one_stream, refused_or_input, report, secrets, streamed, target};
-use crate::files::{Access, Sink, Source};
+use super::{no_terminal, refused_or_input, report, secrets, streamed, target};
+use crate::files::{Access, Sink, Source, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -232,7 +232,7 @@ pub(super) fn run(
         return Err(Failure::input("the bare bytes of a mode need a key: --key-file FILE"));
     };
     check(mode, &args)?;
-    only_one_stream([key_path, &*stream.input])?;
+    check_distinct([key_path, &*stream.input], [target(stream.output.as_deref())])?;
     if way == Way::Encrypt {
         no_terminal(stream)?;
     }

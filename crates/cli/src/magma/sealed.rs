@@ -12,19 +12,19 @@ use lanework_magma::container::{
 
 use super::args::{DecryptArgs, EncryptArgs, SecretArgs, StreamArgs};
 use super::flow::{self, JOB, Layout, Order};
-use super::{container_failure, no_terminal, only_one_stream, report, secrets, streamed, target};
-use crate::files::{Access, Sink, Source};
+use super::{container_failure, no_terminal, report, secrets, streamed, target};
+use crate::files::{Access, Sink, Source, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
-fn one_stream(secret: &SecretArgs, stream: &StreamArgs) -> Result<(), Failure> {
-    let files = [secret.key_file.as_deref(), secret.passphrase_file.as_deref(), Some(&*stream.input)];
-    only_one_stream(files.into_iter().flatten())
+fn distinct(secret: &SecretArgs, stream: &StreamArgs) -> Result<(), Failure> {
+    let inputs = [secret.key_file.as_deref(), secret.passphrase_file.as_deref(), Some(&*stream.input)];
+    check_distinct(inputs.into_iter().flatten(), [target(stream.output.as_deref())])
 }
 
 pub(super) fn encrypt(session: &Session, args: &EncryptArgs) -> Result<Outcome, Failure> {
     let stream = &args.stream;
-    one_stream(&args.secret, stream)?;
+    distinct(&args.secret, stream)?;
     no_terminal(stream)?;
     let mut source = Source::open(&stream.input)?;
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Public, stream.force)?;
@@ -44,7 +44,7 @@ pub(super) fn encrypt(session: &Session, args: &EncryptArgs) -> Result<Outcome, 
         Error::Iterations(_) => Failure::input(format!("--iterations: {e}")),
         _ => failed(e),
     })?;
-    sink.file().write_all(encryptor.header()).map_err(|e| sink.failed(&e))?;
+    sink.write_all(encryptor.header()).map_err(|e| sink.failed(&e))?;
     let chunk = encryptor.chunk();
     let layout = Layout { read: chunk, write: chunk + TAG, pieces: JOB / chunk };
     let bar = session.progress_bytes(source.length(), "encrypting");
@@ -90,7 +90,7 @@ fn header(source: &mut Source) -> Result<([u8; HEADER], usize), Failure> {
 
 pub(super) fn decrypt(session: &Session, args: &DecryptArgs) -> Result<Outcome, Failure> {
     let stream = &args.stream;
-    one_stream(&args.secret, stream)?;
+    distinct(&args.secret, stream)?;
     let mut source = Source::open(&stream.input)?;
     // What comes out was worth encrypting: it is its owner's alone.
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Private, stream.force)?;

@@ -2,15 +2,18 @@
 #![forbid(unsafe_code)]
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
+use lanework_cpu::memory::wipe_stack_and_registers;
 use lanework_magma::container::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
-use crate::magma::args::{SecretArgs, digit, hex};
+use crate::magma::args::{SecretArgs, digit, hex_into};
 use crate::outcome::Failure;
+use crate::signals::{self, Moment};
 use crate::ui::Session;
 use crate::{files, secret_file};
 
@@ -20,10 +23,13 @@ const KEY_FILE_LIMIT: u64 = 256;
 const PASSPHRASE_LIMIT: u64 = 4096;
 
 /// A key from a file of 32 raw bytes or of 64 hexadecimal digits.
-pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Zeroizing<[u8; 32]>, Failure> {
+///
+/// On the heap from the start: a value that moves leaves a copy of itself on the stack, and that gets into whatever is made of
+/// uninitialised stack next.
+pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Box<Zeroizing<[u8; 32]>>, Failure> {
     secret_file::warn_if_shared(session, path);
     let bytes = files::read_small(path, KEY_FILE_LIMIT)?;
-    let mut key = Zeroizing::new([0; 32]);
+    let mut key = Box::new(Zeroizing::new([0; 32]));
     if bytes.len() == 32 {
         // Only the answer is a branch, and of a key that was drawn at random it is no.
         if bytes.iter().fold(0, |all, &byte| all | digit(byte)) <= 15 {
@@ -44,8 +50,8 @@ pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Zeroizing<[u8; 
                 format!("{} bytes; a key file holds 32 raw bytes or 64 hexadecimal digits", bytes.len()),
             ));
         }
-        let bytes = Zeroizing::new(hex(digits).map_err(|e| Failure::file(path, e))?);
-        key.copy_from_slice(&bytes);
+        // In place: a vector that grows would leave parts of the key behind.
+        hex_into(digits, &mut **key).map_err(|e| Failure::file(path, e))?;
     }
     if key.iter().fold(0, |all, &byte| all | (byte ^ key[0])) == 0 {
         session.warn(format!(
@@ -58,8 +64,16 @@ pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Zeroizing<[u8; 
 
 /// The secret of a container. A new one's passphrase is asked for twice.
 pub(crate) fn secret(session: &Session, args: &SecretArgs, new: bool) -> Result<Secret, Failure> {
+    let secret = read_secret(session, args, new);
+    // The key has been moved about below.
+    wipe_stack_and_registers::<4096>();
+    secret
+}
+
+#[inline(never)]
+fn read_secret(session: &Session, args: &SecretArgs, new: bool) -> Result<Secret, Failure> {
     if let Some(path) = &args.key_file {
-        return Ok(Secret::Key(key_file(session, path)?));
+        return Ok(Secret::Key(Zeroizing::new(**key_file(session, path)?)));
     }
     let text = match &args.passphrase_file {
         Some(path) => {
@@ -88,28 +102,66 @@ fn strip_line_end(bytes: &mut Vec<u8>) {
     }
 }
 
-/// The terminal without echo, until it is dropped.
+/// The terminal without echo, until it is dropped or a signal ends or suspends the command.
 struct Silent {
-    terminal: File,
+    number: u64,
+    terminal: Arc<File>,
     before: Termios,
 }
 
 impl Silent {
-    fn new(terminal: File) -> std::io::Result<Silent> {
-        let before = tcgetattr(&terminal)?;
+    /// Asks a question. It is asked again after a suspension, which has thrown away what was typed.
+    fn new(terminal: &Arc<File>, question: &'static str) -> io::Result<Silent> {
+        let before = tcgetattr(terminal)?;
         let mut silent = before.clone();
         silent.local_modes.remove(LocalModes::ECHO);
         silent.local_modes.insert(LocalModes::ECHONL);
-        tcsetattr(&terminal, OptionalActions::Flush, &silent)?;
-        Ok(Silent { terminal, before })
+        let (there, old) = (Arc::clone(terminal), before.clone());
+        let ask = move || -> io::Result<()> {
+            tcsetattr(&*there, OptionalActions::Flush, &silent)?;
+            (&*there).write_all(question.as_bytes())
+        };
+        let there = Arc::clone(terminal);
+        // No signal comes between the loss of the echo and the promise to give it back.
+        let mut held = signals::hold();
+        ask()?;
+        let number = held.on(move |moment| {
+            // A terminal that has gone needs nothing.
+            let _ = match moment {
+                Moment::Resume => ask(),
+                Moment::End | Moment::Suspend => {
+                    tcsetattr(&*there, OptionalActions::Flush, &old).map_err(io::Error::from)
+                }
+            };
+        });
+        Ok(Silent { number, terminal: Arc::clone(terminal), before })
     }
 }
 
 impl Drop for Silent {
     fn drop(&mut self) {
+        let mut held = signals::hold();
+        held.forget(self.number);
         // A terminal that has gone needs nothing back.
-        let _ = tcsetattr(&self.terminal, OptionalActions::Flush, &self.before);
+        let _ = tcsetattr(&*self.terminal, OptionalActions::Flush, &self.before);
     }
+}
+
+/// A line without its end, from a terminal, which gives one line at a time.
+fn line(terminal: &File) -> io::Result<Zeroizing<Vec<u8>>> {
+    let mut line = Zeroizing::new(vec![0; PASSPHRASE_LIMIT as usize]);
+    let mut filled = 0;
+    while filled < line.len() && !line[..filled].ends_with(b"\n") {
+        match (&*terminal).read(&mut line[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    line.truncate(filled);
+    strip_line_end(&mut line);
+    Ok(line)
 }
 
 /// A passphrase from the terminal itself: standard input may be the data.
@@ -117,24 +169,19 @@ fn prompted(twice: bool) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let none =
         || Failure::input("there is no terminal to ask for the passphrase at; use --passphrase-file FILE");
     let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(|_| none())?;
-    let failed = |e: std::io::Error| Failure::input(format!("the terminal: {e}"));
-    let ask = |question: &str| -> Result<Zeroizing<Vec<u8>>, Failure> {
-        let silent = Silent::new(terminal.try_clone().map_err(failed)?).map_err(failed)?;
-        let mut out = &silent.terminal;
-        out.write_all(question.as_bytes()).map_err(failed)?;
-        let mut line = Zeroizing::new(Vec::with_capacity(PASSPHRASE_LIMIT as usize + 1));
-        // A terminal gives a line at a time, so that nothing of the next is lost in this buffer, which is wiped below.
-        let mut reader = BufReader::with_capacity(1, &silent.terminal);
-        reader.by_ref().take(PASSPHRASE_LIMIT).read_until(b'\n', &mut line).map_err(failed)?;
-        strip_line_end(&mut line);
+    let terminal = Arc::new(terminal);
+    signals::listen_for_suspension()?;
+    let failed = |e: io::Error| Failure::input(format!("the terminal: {e}"));
+    let ask = |question: &'static str| -> Result<Zeroizing<Vec<u8>>, Failure> {
+        let _silent = Silent::new(&terminal, question).map_err(failed)?;
+        let line = line(&terminal).map_err(failed)?;
         if line.is_empty() {
             return Err(Failure::input("the passphrase is empty"));
         }
         Ok(line)
     };
-    let mut first = ask("passphrase: ")?;
+    let first = ask("passphrase: ")?;
     if twice && *ask("the same again: ")? != *first {
-        first.zeroize();
         return Err(Failure::input("the two passphrases differ; nothing was done"));
     }
     Ok(first)

@@ -7,24 +7,30 @@ use lanework_magma::Error;
 use lanework_magma::kexp15::{Kexp15, OVERHEAD};
 
 use super::args::{Hex, WrapArgs};
-use super::{only_one_stream, report, secrets, shown, target};
-use crate::files::{self, Access};
+use super::{report, secrets, shown, target};
+use crate::files::{Access, Sink, check_distinct, read_small};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 /// The keys that KExp15 wraps here: Magma's own.
 const KEY: usize = 32;
 
-fn begin(session: &Session, args: &WrapArgs) -> Result<(Kexp15, &'static str), Failure> {
-    only_one_stream([args.mac_key_file.as_path(), &*args.enc_key_file, &*args.input])?;
-    files::may_write(target(args.output.as_deref()), args.force)?;
+/// The keys, the backend's name, and where the result goes.
+fn begin<'a>(
+    session: &Session,
+    args: &'a WrapArgs,
+    access: Access,
+) -> Result<(Kexp15, &'static str, Sink<'a>), Failure> {
+    let output = target(args.output.as_deref());
+    check_distinct([args.mac_key_file.as_path(), &*args.enc_key_file, &*args.input], [output])?;
+    let sink = Sink::create(output, access, args.force)?;
     let choice = session.magma_choice("magma/kexp15")?;
     let (mac, encrypt) =
         (secrets::key_file(session, &args.mac_key_file)?, secrets::key_file(session, &args.enc_key_file)?);
     let keys = Kexp15::new(&mac, &encrypt, choice).map_err(|e| {
         Failure::file(&args.enc_key_file, format!("{e}; draw a second key, independent of --mac-key-file's"))
     })?;
-    Ok((keys, choice.name()))
+    Ok((keys, choice.name(), sink))
 }
 
 fn failure(path: &Path, e: &Error) -> Failure {
@@ -39,17 +45,17 @@ fn failure(path: &Path, e: &Error) -> Failure {
 }
 
 pub(super) fn wrap(session: &Session, args: &WrapArgs) -> Result<Outcome, Failure> {
-    let (keys, backend) = begin(session, args)?;
+    let (keys, backend, sink) = begin(session, args, Access::Public)?;
     let Hex(iv) = &args.iv;
     let key = secrets::key_file(session, &args.input)?;
     let wrapped = keys.wrap(iv, key.as_slice()).map_err(|e| failure(&args.input, &e))?;
-    put(session, args, backend, &wrapped, Access::Public)
+    put(session, args, backend, sink, &wrapped)
 }
 
 pub(super) fn unwrap(session: &Session, args: &WrapArgs) -> Result<Outcome, Failure> {
-    let (keys, backend) = begin(session, args)?;
+    let (keys, backend, sink) = begin(session, args, Access::Private)?;
     let Hex(iv) = &args.iv;
-    let wrapped = files::read_small(&args.input, 256)?;
+    let wrapped = read_small(&args.input, 256)?;
     if wrapped.len() != KEY + OVERHEAD {
         return Err(Failure::refused(format!(
             "{}: refused: {} bytes; a wrapped key has {}; nothing was given out",
@@ -59,18 +65,18 @@ pub(super) fn unwrap(session: &Session, args: &WrapArgs) -> Result<Outcome, Fail
         )));
     }
     let key = keys.unwrap(iv, &wrapped).map_err(|e| failure(&args.input, &e))?;
-    put(session, args, backend, &key, Access::Private)
+    put(session, args, backend, sink, &key)
 }
 
 fn put(
     session: &Session,
     args: &WrapArgs,
     backend: &str,
+    sink: Sink<'_>,
     bytes: &[u8],
-    access: Access,
 ) -> Result<Outcome, Failure> {
     let output = target(args.output.as_deref());
-    files::write(output, bytes, access, args.force)?;
+    sink.put(bytes)?;
     let object = serde_json::json!({
         "input": shown(&args.input), "output": shown(output), "bytes_written": bytes.len(), "backend": backend,
     });

@@ -23,7 +23,7 @@ use super::race::race;
 use super::timing_args::AutoArgs;
 use super::{of_program, unit};
 use crate::bench;
-use crate::files::{self, Access};
+use crate::files::{Access, Sink, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::profile::Spill;
 use crate::ui::Session;
@@ -102,14 +102,13 @@ impl Judge for Here<'_> {
 
 pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure> {
     let path = args.output.as_deref();
-    if let Some(path) = path {
-        files::may_write(path, args.force)?;
-        if session.json && path == Path::new("-") {
-            return Err(Failure::input(
-                "--json puts the report on standard output; name a file for the text with -o",
-            ));
-        }
+    if session.json && path == Some(Path::new("-")) {
+        return Err(Failure::input(
+            "--json puts the report on standard output; name a file for the text with -o",
+        ));
     }
+    check_distinct([args.source.file.as_path()].into_iter().chain(args.case.case.as_deref()), path)?;
+    let sink = path.map(|path| Sink::create(path, Access::Public, args.force)).transpose()?;
     let text = case_text(&args.case)?;
     let case = parsed(&args.case, &text)?;
     worked_out(args.slots.policy)?;
@@ -145,9 +144,9 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
     } else {
         None
     };
-    if let Some(path) = path {
+    if let Some(sink) = sink {
         let made = rewrite(analysis, &found.plan, rewrite::Options::default()).map_err(Failure::input)?;
-        files::write(path, made.text.as_bytes(), Access::Public, args.force)?;
+        sink.put(made.text.as_bytes())?;
     }
     if session.json {
         let object = json!({

@@ -34,7 +34,7 @@ use crate::ui::Session;
 /// The text of a case.
 pub(super) fn case_text(args: &CaseArgs) -> Result<String, Failure> {
     match (&args.case, &args.call) {
-        (Some(path), _) => files::read_text(path, 1 << 20),
+        (Some(path), _) => Ok(files::read_text(path, 1 << 20)?.to_string()),
         (None, Some(text)) => Ok(text.clone()),
         (None, None) => Err(Failure::input("what is to be called? --case FILE or --call TEXT says it")),
     }

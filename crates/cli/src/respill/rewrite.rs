@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lanework_respill::Program;
 use lanework_respill::case::Case;
@@ -16,29 +16,31 @@ use super::args::{PolicyName, RewriteArgs};
 use super::kept::plan_of;
 use super::wish::{slot_name, wish};
 use super::{Source, of_program};
-use crate::files::{self, Access};
+use crate::files::{Access, Sink, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Failure> {
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
     let to_stdout = path == Path::new("-");
-    files::may_write(path, args.force)?;
     if session.json && to_stdout {
         return Err(Failure::input(
             "--json puts the report on standard output; name a file for the text with -o",
         ));
     }
+    let cases = args.runs.cases.cases.iter().map(PathBuf::as_path);
+    check_distinct(cases.chain([args.source.file.as_path()]), [path])?;
+    let sink = Sink::create(path, Access::Public, args.force)?;
     let cases = cases_of(args)?;
     let source = Source::load(&args.source)?;
     let analysis = &source.analysis;
     let auto = args.wish.policy == PolicyName::Auto;
     if !cases.is_empty() && !auto {
-        return checked_by_runs(session, args, &source, &cases);
+        return checked_by_runs(session, args, &source, &cases, sink);
     }
     let plan = plan_of(session, &source, &args.wish)?;
     if auto && plan.homes.is_empty() {
-        return stays(session, &source, path, args.force);
+        return stays(session, &source, path, sink);
     }
     // What something may touch is left out of the plan, unless it was asked for by name.
     let only = if auto { BTreeSet::new() } else { wish(&source, &args.wish)?.only };
@@ -62,7 +64,7 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     let program = Program::new(&format!("{} as rewritten", analysis.program.file), &*made.text)
         .map_err(|e| of_program(&e))?;
     let checked = judged(session, args, &source, &plan, &program, &cases)?;
-    files::write(path, made.text.as_bytes(), Access::Public, args.force)?;
+    sink.put(made.text.as_bytes())?;
     if session.json {
         let mut object = report(&source, &plan, made.changed.len());
         if let Some(checked) = checked {
@@ -89,9 +91,9 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
 }
 
 /// Where it is known that nothing is faster than the stack, the text goes out as it came in.
-fn stays(session: &Session, source: &Source, path: &Path, force: bool) -> Result<Outcome, Failure> {
+fn stays(session: &Session, source: &Source, path: &Path, sink: Sink<'_>) -> Result<Outcome, Failure> {
     let program = &source.analysis.program;
-    files::write(path, program.text.text().as_bytes(), Access::Public, force)?;
+    sink.put(program.text.text().as_bytes())?;
     if session.json {
         println!("{}", report(source, &Plan::default(), 0));
     } else if path != Path::new("-") {
@@ -158,7 +160,13 @@ fn cases_of(args: &RewriteArgs) -> Result<Vec<Case>, Failure> {
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn checked_by_runs(_: &Session, _: &RewriteArgs, _: &Source, _: &[Case]) -> Result<Outcome, Failure> {
+fn checked_by_runs(
+    _: &Session,
+    _: &RewriteArgs,
+    _: &Source,
+    _: &[Case],
+    _: Sink<'_>,
+) -> Result<Outcome, Failure> {
     Err(Failure::unavailable("assembly is run on x86-64 Linux only"))
 }
 
@@ -169,6 +177,7 @@ fn checked_by_runs(
     args: &RewriteArgs,
     source: &Source,
     cases: &[Case],
+    sink: Sink<'_>,
 ) -> Result<Outcome, Failure> {
     use super::checked;
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
@@ -207,7 +216,7 @@ fn checked_by_runs(
             return Err(Failure::refused(format!("{}: {slot} stays: {why}", analysis.program.file)));
         }
     }
-    files::write(path, settled.text.as_bytes(), Access::Public, args.force)?;
+    sink.put(settled.text.as_bytes())?;
     if session.json {
         let mut object = report(source, &settled.plan, settled.changed);
         object["checked"] = true.into();

@@ -4,10 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
-
 use crate::outcome::Failure;
+use crate::signals;
 
 /// Whether a signal has come, and which.
 #[derive(Clone, Debug)]
@@ -19,16 +17,14 @@ pub(super) struct Interrupt {
 impl Interrupt {
     /// Listens from now on, until the command ends.
     pub(super) fn listen() -> Result<Interrupt, Failure> {
-        let came = Arc::new(AtomicUsize::new(0));
-        let any = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            // In the order of the calls: a first signal passes the shutdown and arms it, a second does not pass.
-            flag::register_conditional_shutdown(signal, shell_status(signal), Arc::clone(&any))
-                .and_then(|_| flag::register(signal, Arc::clone(&any)))
-                .and_then(|_| flag::register_usize(signal, Arc::clone(&came), signal as usize))
-                .map_err(|e| Failure::unavailable(format!("signals cannot be listened for: {e}")))?;
-        }
-        Ok(Interrupt { came, any })
+        let interrupt =
+            Interrupt { came: Arc::new(AtomicUsize::new(0)), any: Arc::new(AtomicBool::new(false)) };
+        let told = interrupt.clone();
+        signals::listen_for_work(move |signal| {
+            told.came.store(signal as usize, Ordering::Relaxed);
+            told.any.store(true, Ordering::Relaxed);
+        })?;
+        Ok(interrupt)
     }
 
     /// Whether one has come, for those who ask nothing else.

@@ -2,13 +2,15 @@
 #![forbid(unsafe_code)]
 
 use std::fs::{self, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use lanework_cpu::Threads;
-use lanework_vdf::prover::{self, CheckpointError, Job, Options, Phase, Progress, ProverError, Seconds};
+use lanework_vdf::prover::{
+    self, CheckpointError, CheckpointFile, Job, Options, Phase, Progress, ProverError, Seconds,
+};
 use lanework_vdf::{Challenge, Form, Limits};
 use rustix::fs::Access;
 
@@ -27,7 +29,7 @@ pub(super) const CHAIN: &str = "vdf/1024/square";
 const SHORTEST: u64 = 1 << 16;
 
 pub(super) fn evaluate(session: &Session, args: &EvaluateArgs) -> Result<Outcome, Failure> {
-    let output = Output::new(session, &args.output)?;
+    let output = Output::new(session, &args.output, args.chain.checkpoint.as_deref())?;
     let work = Work::new(session, &args.chain, 0, 1)?;
     let job = work.job();
     let done = work.watched(|options, observer| prover::evaluate(&job, options, observer))?;
@@ -43,15 +45,16 @@ pub(super) fn evaluate(session: &Session, args: &EvaluateArgs) -> Result<Outcome
     }
     let figures = Figures { slow: done.slow, resumed: done.resumed, seconds: done.seconds };
     object.extend(figures.json(&work));
+    let for_people = output.is_elsewhere();
     output.write(object, &hex(&y), &y)?;
-    if output.is_elsewhere() {
+    if for_people {
         session.say(figures.words("squared", &work));
     }
     Ok(Outcome::Yes)
 }
 
 pub(super) fn prove(session: &Session, args: &ProveArgs) -> Result<Outcome, Failure> {
-    let output = Output::new(session, &args.output)?;
+    let output = Output::new(session, &args.output, args.chain.checkpoint.as_deref())?;
     let work = Work::new(session, &args.chain, args.witness, Threads::Own(args.threads).count())?;
     let job = work.job();
     let done = work.watched(|options, observer| prover::prove(&job, options, observer))?;
@@ -65,8 +68,9 @@ pub(super) fn prove(session: &Session, args: &ProveArgs) -> Result<Outcome, Fail
     let figures = Figures { slow: done.slow, resumed: done.resumed, seconds: done.seconds };
     object.extend(figures.json(&work));
     object.insert("threads".to_owned(), work.options.threads.into());
+    let for_people = output.is_elsewhere();
     output.write(object, &hex(&proof), &proof)?;
-    if output.is_elsewhere() {
+    if for_people {
         session.say(figures.words("proved and verified", &work));
     }
     Ok(Outcome::Yes)
@@ -127,8 +131,9 @@ fn may_keep(path: &Path) -> Result<(), Failure> {
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)
-                .map_err(|e| Failure::file(path, format!("{}: {}", folder.display(), io::Error::from(e))))
+            rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|e| {
+                Failure::file(path, format!("{}: {}", crate::ui::shown(folder), io::Error::from(e)))
+            })
         }
         Err(e) => Err(Failure::file(path, e)),
     }
@@ -191,22 +196,24 @@ impl<'a> Work<'a> {
         work: impl FnOnce(&Options<'_>, &mut dyn FnMut(Progress) -> bool) -> Result<T, ProverError>,
     ) -> Result<T, Failure> {
         let interrupt = Interrupt::listen()?;
-        let mut watch = Watch::new(self.session, self.args.iterations);
+        let mut watch = Watch::new(self.session, self.args);
         let result = work(&self.options, &mut |progress| {
             watch.see(progress);
             interrupt.signal().is_none()
         });
         watch.bar.finish_and_clear();
-        result.map_err(|e| self.failure(&e, interrupt.signal()))
+        let kept = watch.checkpoint != CheckpointFile::Lost;
+        result.map_err(|e| self.failure(&e, interrupt.signal(), kept))
     }
 
-    fn failure(&self, e: &ProverError, signal: Option<i32>) -> Failure {
+    fn failure(&self, e: &ProverError, signal: Option<i32>, kept: bool) -> Failure {
         match (e, signal) {
             (ProverError::Cancelled { after }, Some(signal)) => {
                 let kept = match &self.args.checkpoint {
-                    Some(path) => {
+                    Some(path) if kept && path.exists() => {
                         format!("{} keeps them; the same command goes on from there", crate::ui::shown(path))
                     }
+                    Some(path) => format!("they are lost: {} was replaced", crate::ui::shown(path)),
                     None => "they are lost; --checkpoint FILE would keep them".to_owned(),
                 };
                 let done = counted(*after, "squarings");
@@ -272,7 +279,9 @@ impl Figures {
 }
 
 /// The progress bar.
-struct Watch {
+struct Watch<'a> {
+    path: &'a Path,
+    checkpoint: CheckpointFile,
     bar: ProgressBar,
     begin: Instant,
     drawn: Option<Duration>,
@@ -283,13 +292,39 @@ struct Watch {
 /// Between two looks at the bar.
 const DRAW: Duration = Duration::from_millis(100);
 
-impl Watch {
-    fn new(session: &Session, iterations: u64) -> Watch {
-        let bar = session.progress_counted(iterations, "squaring");
-        Watch { bar, begin: Instant::now(), drawn: None, phase: Phase::Squaring, meter: Meter::default() }
+impl<'a> Watch<'a> {
+    fn new(session: &Session, args: &'a ChainArgs) -> Watch<'a> {
+        Watch {
+            path: args.checkpoint.as_deref().unwrap_or(Path::new("")),
+            checkpoint: CheckpointFile::Kept,
+            bar: session.progress_counted(args.iterations, "squaring"),
+            begin: Instant::now(),
+            drawn: None,
+            phase: Phase::Squaring,
+            meter: Meter::default(),
+        }
+    }
+
+    /// Somebody has removed the checkpoint, or replaced it.
+    fn see_checkpoint(&mut self, checkpoint: CheckpointFile) {
+        if checkpoint == self.checkpoint {
+            return;
+        }
+        self.checkpoint = checkpoint;
+        let told = match checkpoint {
+            CheckpointFile::Kept => "is back",
+            CheckpointFile::Anew(_) => "was removed while it was in use, and has been written anew",
+            CheckpointFile::Lost => {
+                "was replaced, and nothing is kept; remove what is there now, and the checkpoint is written anew"
+            }
+        };
+        // Where nobody listens, the work goes on.
+        self.bar
+            .suspend(|| drop(writeln!(io::stderr(), "lanework: {}: {told}", crate::ui::shown(self.path))));
     }
 
     fn see(&mut self, progress: Progress) {
+        self.see_checkpoint(progress.checkpoint);
         let now = self.begin.elapsed();
         if progress.phase != self.phase {
             self.phase = progress.phase;

@@ -202,19 +202,32 @@ pub(crate) fn open(
     parts: Vec<Part>,
 ) -> Result<(State, Writer), CheckpointError> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-    match file.try_lock() {
-        Ok(()) => (),
-        Err(TryLockError::WouldBlock) => return Err(CheckpointError::Busy),
-        // A file system without locks.
-        Err(TryLockError::Error(e)) if e.kind() == io::ErrorKind::Unsupported => (),
-        Err(TryLockError::Error(e)) => return Err(e.into()),
-    }
+    lock(&file)?;
     let (state, link, end) = match read::read(&file, job, proving, &parts)? {
         Some(found) => found,
         None => begin(&file, path, job, proving, parts)?,
     };
     file.set_len(end)?;
-    Ok((state, Writer::start(file, end, link)?))
+    Ok((state, Writer::start(file, path.to_owned(), end, link)?))
+}
+
+/// Keeps other processes from using the file.
+fn lock(file: &File) -> Result<(), CheckpointError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(CheckpointError::Busy),
+        // A file system without locks.
+        Err(TryLockError::Error(e)) if e.kind() == io::ErrorKind::Unsupported => Ok(()),
+        Err(TryLockError::Error(e)) => Err(e.into()),
+    }
+}
+
+/// The name, too, is to survive a loss of power; where folders cannot be opened there is nothing to be done.
+fn sync_name(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if let (false, Ok(folder)) = (cfg!(test), File::open(folder)) {
+        let _ = folder.sync_all();
+    }
 }
 
 /// Writes the preamble of a new file.
@@ -233,11 +246,7 @@ fn begin(
     if !cfg!(test) {
         file.sync_all()?;
     }
-    // The name, too, is to survive a loss of power; where folders cannot be opened there is nothing to be done.
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if let (false, Ok(folder)) = (cfg!(test), File::open(folder)) {
-        let _ = folder.sync_all();
-    }
+    sync_name(path);
     Ok((State::new(parts), Link::of_preamble(&bytes), bytes.len() as u64))
 }
 

@@ -130,7 +130,8 @@ impl<'a, 'b> Run<'a, 'b> {
     }
 
     fn observe(&mut self, phase: Phase, done: u64, total: u64) -> Result<(), ProverError> {
-        let progress = Progress { phase, done, total, slow: self.slow, resumed: self.resumed };
+        let checkpoint = self.writer.as_ref().map(Writer::file).unwrap_or_default();
+        let progress = Progress { phase, done, total, slow: self.slow, resumed: self.resumed, checkpoint };
         if (self.observer)(progress) {
             return Ok(());
         }

@@ -296,3 +296,36 @@ fn evaluation_resumes() {
     let resumed = evaluate(&job, &options, &mut |_| true).expect("a result");
     assert!(resumed.y == expected.y && (1..10_000).contains(&resumed.resumed));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_removed_is_written_anew_and_another_one_is_left_alone() {
+    let job = job(b"removing", 256, 60_000, &[]);
+    let (_folder, path) = folder();
+    let options = options(&path);
+    let mut seen = Vec::new();
+    let mut stages = [12_000, 30_000, 45_000].into_iter().peekable();
+    let made = evaluate(&job, &options, &mut |progress| {
+        if seen.last() != Some(&progress.checkpoint) {
+            seen.push(progress.checkpoint);
+        }
+        if stages.next_if(|&stage| progress.done >= stage).is_some() {
+            // Removed; replaced by something else; and that removed as well.
+            fs::remove_file(&path).expect("it was there");
+            if stages.len() == 1 {
+                fs::write(&path, "a diary").expect("written");
+            }
+        }
+        if stages.len() == 1 && progress.done > 40_000 {
+            assert_eq!(fs::read(&path).expect("a file"), b"a diary");
+        }
+        // Records are written on another thread.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        true
+    });
+    let made = made.expect("a result");
+    use crate::prover::CheckpointFile::{Anew, Kept, Lost};
+    assert_eq!(seen, [Kept, Anew(1), Lost, Anew(2)]);
+    let again = evaluate(&job, &options, &mut |_| true).expect("a result");
+    assert!(again.y == made.y && again.resumed == 60_000, "all of it is in the file");
+}

@@ -1,12 +1,16 @@
 //! Writing, on a thread of its own: a disk that takes its time does not hold up the squaring.
 #![forbid(unsafe_code)]
 
-use std::fs::File;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-use super::{CheckpointError, HEADER, Link, POSITION, SEGMENT};
+use super::{CheckpointError, HEADER, Link, POSITION, SEGMENT, lock, sync_name};
+use crate::prover::CheckpointFile;
 
 /// Records that may wait for the disk.
 const QUEUE: usize = 4;
@@ -16,25 +20,52 @@ pub(crate) struct Writer {
     link: Link,
     to: Option<SyncSender<Vec<u8>>>,
     thread: Option<JoinHandle<io::Result<()>>>,
+    /// How often the file was written anew, or [`LOST`].
+    anew: Arc<AtomicU32>,
 }
 
+/// The file is not to be found under its name.
+const LOST: u32 = u32::MAX;
+
 impl Writer {
-    pub(super) fn start(file: File, end: u64, link: Link) -> Result<Writer, CheckpointError> {
+    pub(super) fn start(file: File, path: PathBuf, end: u64, link: Link) -> Result<Writer, CheckpointError> {
         let (to, from) = sync_channel::<Vec<u8>>(QUEUE);
+        let anew = Arc::new(AtomicU32::new(0));
+        let told = Arc::clone(&anew);
         let write = move || {
             let mut file = file;
             file.seek(SeekFrom::Start(end))?;
+            let mut copies = 0;
             while let Ok(record) = from.recv() {
                 file.write_all(&record)?;
                 // Each record reaches the disk before the next one is written. Tests end no machine, and write thousands of files.
                 if !cfg!(test) {
                     file.sync_data()?;
                 }
+                // Whoever removes the file does not end the work that it holds.
+                if has_name(&file, &path)? {
+                    told.store(copies, Ordering::Relaxed);
+                } else if let Ok(copy) = write_anew(&mut file, &path) {
+                    (file, copies) = (copy, copies + 1);
+                    told.store(copies, Ordering::Relaxed);
+                } else {
+                    told.store(LOST, Ordering::Relaxed);
+                    file.seek(SeekFrom::End(0))?;
+                }
             }
             Ok(())
         };
         let thread = Builder::new().name("checkpoint".to_owned()).spawn(write)?;
-        Ok(Writer { link, to: Some(to), thread: Some(thread) })
+        Ok(Writer { link, to: Some(to), thread: Some(thread), anew })
+    }
+
+    /// What has become of the file, as of the last record that was written.
+    pub(crate) fn file(&self) -> CheckpointFile {
+        match self.anew.load(Ordering::Relaxed) {
+            0 => CheckpointFile::Kept,
+            LOST => CheckpointFile::Lost,
+            copies => CheckpointFile::Anew(copies),
+        }
     }
 
     pub(super) fn append(&mut self, kind: u8, payload: &[u8]) -> Result<(), CheckpointError> {
@@ -89,6 +120,37 @@ impl Writer {
             Some(Err(_)) => Err(io::Error::other("the writing thread failed").into()),
         }
     }
+}
+
+/// Whether the open file is the one under this name.
+#[cfg(unix)]
+fn has_name(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let ours = file.metadata()?;
+    Ok(fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())))
+}
+
+/// Open files cannot be removed there.
+#[cfg(not(unix))]
+fn has_name(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
+/// Copies a file that was removed to the place where it was. What is there now is not touched.
+fn write_anew(file: &mut File, path: &Path) -> Result<File, CheckpointError> {
+    let mut copy = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    let copied = (|| {
+        lock(&copy)?;
+        file.rewind()?;
+        io::copy(file, &mut copy)?;
+        if !cfg!(test) {
+            copy.sync_all()?;
+        }
+        sync_name(path);
+        Ok(())
+    })();
+    // Half of it would be taken for all of it.
+    copied.inspect_err(|_| drop(fs::remove_file(path))).map(|()| copy)
 }
 
 impl Drop for Writer {

@@ -1,0 +1,135 @@
+//! Whether a command would write over what it reads, or write or read one thing twice.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use super::{is_stream, own};
+use crate::outcome::Failure;
+
+/// What a path stands for, whatever it is called.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Identity {
+    /// Something that exists: device and inode.
+    There(u64, u64),
+    /// A name to be made in the directory with this device and inode.
+    New(u64, u64, OsString),
+}
+
+const STDIN: &str = "standard input";
+const STDOUT: &str = "standard output";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A file, or one that is to be made.
+    File,
+    /// A pipe, a socket or a terminal: what is read of it is gone.
+    Stream,
+    /// `/dev/null` and its like, which are the same for everybody.
+    Endless,
+}
+
+struct Named<'a> {
+    path: &'a Path,
+    standard: &'static str,
+    identity: Identity,
+    kind: Kind,
+}
+
+impl<'a> Named<'a> {
+    /// Nothing where the path leads nowhere: whoever opens it says why.
+    fn new(path: &'a Path, descriptor: BorrowedFd<'_>, standard: &'static str) -> Option<Named<'a>> {
+        let metadata = if is_stream(path) {
+            own(descriptor).and_then(|file| file.metadata())
+        } else {
+            fs::metadata(path)
+        };
+        let (identity, kind) = match metadata {
+            Ok(found) => (Identity::There(found.dev(), found.ino()), kind(&found)),
+            Err(_) => {
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+                let folder = fs::metadata(folder.unwrap_or(Path::new("."))).ok()?;
+                (Identity::New(folder.dev(), folder.ino(), path.file_name()?.to_owned()), Kind::File)
+            }
+        };
+        Some(Named { path, standard, identity, kind })
+    }
+
+    fn name(&self) -> String {
+        if is_stream(self.path) { self.standard.to_owned() } else { crate::ui::shown(self.path) }
+    }
+}
+
+fn kind(metadata: &Metadata) -> Kind {
+    if metadata.is_file() || metadata.is_dir() {
+        return Kind::File;
+    }
+    let same = |device: &str| fs::metadata(device).is_ok_and(|found| found.rdev() == metadata.rdev());
+    let endless = metadata.file_type().is_char_device()
+        && ["/dev/null", "/dev/zero", "/dev/full"].into_iter().any(same);
+    if endless { Kind::Endless } else { Kind::Stream }
+}
+
+/// A standard stream that is named twice.
+fn once(paths: &[&Path], standard: &str) -> Result<(), Failure> {
+    if paths.iter().filter(|path| is_stream(path)).count() > 1 {
+        return Err(Failure::input(format!(
+            "{standard} can serve only one of the files; name a file for the other"
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses an output that is one of the inputs, two outputs that are one, and two inputs that are one stream: by device and
+/// inode, whatever they are called and whatever links lead to them. Standard streams count where `-` names them.
+///
+/// # Errors
+/// Which two are the same.
+pub(crate) fn check_distinct<'a>(
+    inputs: impl IntoIterator<Item = &'a Path>,
+    outputs: impl IntoIterator<Item = &'a Path>,
+) -> Result<(), Failure> {
+    let (inputs, outputs): (Vec<&Path>, Vec<&Path>) =
+        (inputs.into_iter().collect(), outputs.into_iter().collect());
+    once(&inputs, STDIN)?;
+    once(&outputs, STDOUT)?;
+    let (stdin, stdout) = (io::stdin(), io::stdout());
+    let mut read: BTreeMap<Identity, Named<'_>> = BTreeMap::new();
+    for input in inputs.into_iter().filter_map(|path| Named::new(path, stdin.as_fd(), STDIN)) {
+        // A file can be read twice.
+        if let (Kind::Stream, Some(other)) = (input.kind, read.get(&input.identity)) {
+            return Err(Failure::input(format!(
+                "{} and {} are one stream, which can be read only once; name a file for one of them",
+                other.name(),
+                input.name()
+            )));
+        }
+        read.insert(input.identity.clone(), input);
+    }
+    let mut written: BTreeMap<Identity, Named<'_>> = BTreeMap::new();
+    for output in outputs.into_iter().filter_map(|path| Named::new(path, stdout.as_fd(), STDOUT)) {
+        if let Some(other) = written.get(&output.identity)
+            && output.kind != Kind::Endless
+        {
+            return Err(Failure::input(format!(
+                "{} and {} are the same file; name another for one of the results",
+                other.name(),
+                output.name()
+            )));
+        }
+        if let (Kind::File, Some(input)) = (output.kind, read.get(&output.identity)) {
+            return Err(Failure::input(format!(
+                "{} and {} are the same file, and the result would destroy what is read; name another file for it",
+                output.name(),
+                input.name()
+            )));
+        }
+        written.insert(output.identity.clone(), output);
+    }
+    Ok(())
+}

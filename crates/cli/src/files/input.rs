@@ -1,0 +1,116 @@
+//! What is read: files, and standard input for `-`.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::io::{self, Read, Seek};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use zeroize::{Zeroize, Zeroizing};
+
+use super::{is_stream, own, widen};
+use crate::outcome::Failure;
+use crate::sys;
+
+/// An input of any size, read piece by piece: a file, or standard input for `-`.
+pub(crate) struct Source {
+    file: fs::File,
+    name: String,
+    length: Option<u64>,
+}
+
+impl Source {
+    pub(crate) fn open(path: &Path) -> Result<Source, Failure> {
+        if is_stream(path) {
+            let name = "standard input".to_owned();
+            if sys::stdin_was_closed() {
+                return Err(Failure::input(format!("{name}: closed; name a file, or give it an empty one")));
+            }
+            // Not through Rust's standard input, whose buffer nobody wipes.
+            let file = own(io::stdin().as_fd()).map_err(|e| Failure::input(format!("{name}: {e}")))?;
+            widen(&file);
+            let length = regular(&file);
+            return Ok(Source { file, name, length });
+        }
+        let file = fs::File::open(path).map_err(|e| Failure::file(path, e))?;
+        if file.metadata().is_ok_and(|m| m.is_dir()) {
+            return Err(Failure::file(path, "is a directory; name a file"));
+        }
+        let length = regular(&file);
+        Ok(Source { file, name: crate::ui::shown(path), length })
+    }
+
+    pub(crate) fn file(&mut self) -> &mut fs::File {
+        &mut self.file
+    }
+
+    /// How messages call it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The bytes there are, where the system knows.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.length
+    }
+}
+
+/// The bytes that are left in a file: whoever had standard input before may have read some of it.
+fn regular(mut file: &fs::File) -> Option<u64> {
+    let length = file.metadata().ok().filter(fs::Metadata::is_file).map(|m| m.len())?;
+    Some(length.saturating_sub(file.stream_position().ok()?))
+}
+
+/// All bytes of a file, or of standard input for `-`.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut source = Source::open(path)?;
+    let mut bytes = Vec::new();
+    match source.file().read_to_end(&mut bytes) {
+        Ok(_) => Ok(bytes),
+        Err(e) => Err(Failure::input(format!("{}: {e}", source.name()))),
+    }
+}
+
+/// The bytes of a small file, a key say; larger ones are refused before they are read.
+pub(crate) fn read_small(path: &Path, limit: u64) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let mut source = Source::open(path)?;
+    let name = source.name().to_owned();
+    if source.length().is_some_and(|length| length > limit) {
+        return Err(too_long(&name, limit));
+    }
+    // Room for all of it at once, as a vector that grows leaves copies behind. Files of the system say that they are empty.
+    let expected = source.length().filter(|&length| length > 0).unwrap_or(limit) as usize;
+    let mut bytes = Zeroizing::new(vec![0; expected + 1]);
+    let mut filled = 0;
+    loop {
+        match source.file().read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(Failure::input(format!("{name}: {e}"))),
+        }
+    }
+    if filled as u64 > limit {
+        return Err(too_long(&name, limit));
+    }
+    if filled > expected {
+        return Err(Failure::input(format!("{name}: it grew while it was read; try again")));
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+fn too_long(name: &str, limit: u64) -> Failure {
+    Failure::input(format!("{name}: longer than {limit} bytes, and such a file is short"))
+}
+
+/// The text of a small file, a key say; larger ones are refused before they are read.
+pub(crate) fn read_text(path: &Path, limit: u64) -> Result<Zeroizing<String>, Failure> {
+    let mut bytes = read_small(path, limit)?;
+    // The same memory, under another type.
+    String::from_utf8(std::mem::take(&mut *bytes)).map(Zeroizing::new).map_err(|e| {
+        let failure = Failure::file(path, format!("not readable as text: {}", e.utf8_error()));
+        e.into_bytes().zeroize();
+        failure
+    })
+}

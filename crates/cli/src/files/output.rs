@@ -1,0 +1,187 @@
+//! What is written: files, and standard output for `-`.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::io::{self, IoSlice, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use super::draft::Draft;
+use super::{Access, is_stream, own, widen};
+use crate::outcome::Failure;
+use crate::{signals, sys};
+
+/// An output of any size; a file appears in its place only when it is whole.
+pub(crate) struct Sink<'a> {
+    path: &'a Path,
+    place: Place,
+    force: bool,
+}
+
+enum Place {
+    /// Standard output: what is written is out.
+    Standard(fs::File),
+    /// A device, a pipe, a socket: the same, and opened when the first byte is written. Two pipes may have one reader.
+    Device(Option<fs::File>),
+    File(Draft),
+}
+
+impl<'a> Sink<'a> {
+    /// Opens an output, and refuses what could not be written at the end. An existing file is replaced only if `force` says
+    /// so.
+    pub(crate) fn create(path: &'a Path, access: Access, force: bool) -> Result<Sink<'a>, Failure> {
+        Ok(Sink { path, place: place(path, access, force)?, force })
+    }
+
+    /// Why writing failed, as a failure; a reader that has had enough ends the command quietly instead.
+    pub(crate) fn failed(&self, e: &io::Error) -> Failure {
+        match &self.place {
+            Place::File(_) => unwritable(self.path, e),
+            _ if e.kind() == io::ErrorKind::BrokenPipe => signals::exit(crate::ui::CLOSED_PIPE),
+            Place::Standard(_) => Failure::input(format!("standard output: {e}")),
+            Place::Device(_) => Failure::file(self.path, e),
+        }
+    }
+
+    /// Everything is written: puts a file in its place, on request not before the disk has it.
+    pub(crate) fn commit(self, sync: bool) -> Result<(), Failure> {
+        let Place::File(mut draft) = self.place else { return Ok(()) };
+        if sync {
+            draft.file().sync_all().map_err(|e| unwritable(self.path, &e))?;
+        }
+        Draft::place_all(vec![draft], self.force).map_err(|(_, e)| unplaced(self.path, &e))
+    }
+
+    /// Writes all there is, and puts a file in its place when the disk has it.
+    pub(crate) fn put(self, bytes: &[u8]) -> Result<(), Failure> {
+        put_all(vec![(self, bytes)])
+    }
+
+    fn fill(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.write_all(bytes).map_err(|e| self.failed(&e))?;
+        match &mut self.place {
+            Place::File(draft) => draft.file().sync_all().map_err(|e| unwritable(self.path, &e)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Write for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.place.file(self.path)?.write(bytes)
+    }
+
+    fn write_vectored(&mut self, bytes: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.place.file(self.path)?.write_vectored(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // Nothing is held back.
+        Ok(())
+    }
+}
+
+impl Place {
+    fn file(&mut self, path: &Path) -> io::Result<&mut fs::File> {
+        match self {
+            Place::Standard(file) => Ok(file),
+            Place::File(draft) => Ok(draft.file()),
+            Place::Device(Some(file)) => Ok(file),
+            Place::Device(closed) => Ok(closed.insert(fs::OpenOptions::new().write(true).open(path)?)),
+        }
+    }
+}
+
+/// Writes several outputs, and then puts the files among them in their places: all of them, or none. Streams come after all
+/// files are on the disk, and before any has its place.
+pub(crate) fn put_all(mut outputs: Vec<(Sink<'_>, &[u8])>) -> Result<(), Failure> {
+    for to_files in [true, false] {
+        for (sink, bytes) in &mut outputs {
+            if matches!(sink.place, Place::File(_)) == to_files {
+                sink.fill(bytes)?;
+            }
+        }
+    }
+    let force = outputs.iter().all(|(sink, _)| sink.force);
+    let (mut drafts, mut paths) = (Vec::new(), Vec::new());
+    for (sink, _) in outputs {
+        if let Place::File(draft) = sink.place {
+            drafts.push(draft);
+            paths.push(sink.path);
+        }
+    }
+    Draft::place_all(drafts, force).map_err(|(at, e)| unplaced(paths[at], &e))
+}
+
+fn place(path: &Path, access: Access, force: bool) -> Result<Place, Failure> {
+    if is_stream(path) {
+        return open_standard_output().map(Place::Standard);
+    }
+    let found = fs::metadata(path);
+    let names_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if names_directory || found.as_ref().is_ok_and(fs::Metadata::is_dir) {
+        return Err(Failure::file(path, "is a directory; name a file in it"));
+    }
+    if found.is_ok_and(|found| !found.is_file()) {
+        rustix::fs::access(path, rustix::fs::Access::WRITE_OK)
+            .map_err(|e| Failure::file(path, io::Error::from(e)))?;
+        return Ok(Place::Device(None));
+    }
+    if !force && path.symlink_metadata().is_ok() {
+        return Err(exists(path));
+    }
+    // A link stays a link: what it leads to is replaced. One that leads nowhere is replaced itself.
+    let target =
+        if force { fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()) } else { path.to_owned() };
+    let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(Failure::file(
+            path,
+            format!("there is no directory {}; make it first", crate::ui::shown(folder)),
+        ));
+    }
+    // From here on there is something to be undone where a signal ends the command.
+    signals::listen()?;
+    Draft::new(&target, access).map(Place::File).map_err(|e| unwritable(path, &e))
+}
+
+/// Standard output as a file: Rust's own looks for line ends in what it is given, and keeps the rest in a buffer.
+///
+/// # Errors
+/// Where it was closed: the result would be lost without a word.
+pub(crate) fn open_standard_output() -> Result<fs::File, Failure> {
+    if sys::stdout_was_closed() {
+        return Err(Failure::input(
+            "standard output: closed, so that the result would be lost; name a file, or send it to /dev/null",
+        ));
+    }
+    let failed = |e: io::Error| Failure::input(format!("standard output: {e}"));
+    let mut standard = io::stdout();
+    standard.flush().map_err(failed)?;
+    let file = own(standard.as_fd()).map_err(failed)?;
+    widen(&file);
+    Ok(file)
+}
+
+/// Writes one file whole or not at all; an existing one is replaced only if `force` says so. `-` is standard output.
+pub(crate) fn write(path: &Path, bytes: &[u8], access: Access, force: bool) -> Result<(), Failure> {
+    Sink::create(path, access, force)?.put(bytes)
+}
+
+/// Refuses early what [`write`] would refuse late, for outputs that are too many to be kept open.
+pub(crate) fn may_write(path: &Path, force: bool) -> Result<(), Failure> {
+    place(path, Access::Public, force).map(drop)
+}
+
+/// The system's reason, by its kind: the number means nothing to anyone.
+fn unwritable(path: &Path, e: &io::Error) -> Failure {
+    Failure::file(path, format!("cannot be written: {}", e.kind()))
+}
+
+fn unplaced(path: &Path, e: &io::Error) -> Failure {
+    if e.kind() == io::ErrorKind::AlreadyExists { exists(path) } else { unwritable(path, e) }
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::file(path, "exists already; --force replaces it")
+}
