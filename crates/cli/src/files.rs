@@ -18,7 +18,7 @@ mod output;
 
 pub(crate) use distinct::check_distinct;
 pub(crate) use input::{Source, read, read_small, read_text};
-pub(crate) use output::{Sink, may_write, open_standard_output, put_all, write};
+pub(crate) use output::{Sink, may_write, needs_standard_output, put_all, write};
 
 /// Who may read a file that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

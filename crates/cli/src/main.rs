@@ -86,7 +86,7 @@ fn prints(cli: &Cli) -> bool {
 
 fn run(cli: Cli) -> Result<Outcome, Failure> {
     if prints(&cli) {
-        files::open_standard_output()?;
+        files::needs_standard_output()?;
     }
     let session = Session::new(&cli.global)?;
     match cli.command {

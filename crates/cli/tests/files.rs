@@ -137,6 +137,10 @@ fn one_stream_is_not_read_twice() {
         &["magma", "mac", "--key-file", "key", "-", "/dev/stdin"],
         &["magma", "mac", "--key-file", "/dev/stdin", "-"],
         &["mayo", "verify", "--key", "pk", "--signature", "/dev/stdin", "-"],
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        &["respill", "validate", "/dev/stdin", "-"],
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        &["respill", "lint", "--case", "-", "-"],
     ] {
         no(&place, args, 2, "standard input");
     }

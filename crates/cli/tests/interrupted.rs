@@ -110,7 +110,7 @@ fn key_generation_leaves_two_keys_or_none() {
 fn decryption_leaves_the_whole_or_nothing() {
     let place = Place::new();
     place.put("key", &[7; 32]);
-    let text: Vec<u8> = (0..8_000_000u32).map(|i| (i * 7 >> 3) as u8).collect();
+    let text: Vec<u8> = (0..8_000_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
     place.put("text", &text);
     yes(&place, &["magma", "encrypt", "--key-file", "key", "-o", "box", "text"]);
     let args = ["magma", "decrypt", "--key-file", "key", "-o", "out", "box"];

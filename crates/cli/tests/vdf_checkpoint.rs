@@ -190,11 +190,14 @@ fn a_checkpoint_that_is_removed_is_written_anew() {
     let ask = [&ask[..], &["--checkpoint", "kept", "--every", "0.01"]].concat();
     let mut command = place.command(&ask);
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-    let child = child.expect("the command starts");
+    let mut child = child.expect("the command starts");
     let size = || std::fs::metadata(place.path("kept")).map_or(0, |m| m.len());
-    let grows_beyond = |bytes| {
-        while size() <= bytes {
-            std::thread::sleep(Duration::from_millis(10));
+    let mut grows_beyond = |bytes| {
+        let waits = (0..3000).take_while(|_| size() <= bytes);
+        waits.for_each(|_| std::thread::sleep(Duration::from_millis(10)));
+        if size() <= bytes {
+            child.kill().expect("it is ours");
+            panic!("nothing is kept any more");
         }
     };
     grows_beyond(1000);

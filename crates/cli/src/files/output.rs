@@ -115,7 +115,7 @@ pub(crate) fn put_all(mut outputs: Vec<(Sink<'_>, &[u8])>) -> Result<(), Failure
 
 fn place(path: &Path, access: Access, force: bool) -> Result<Place, Failure> {
     if is_stream(path) {
-        return open_standard_output().map(Place::Standard);
+        return standard_output().map(Place::Standard);
     }
     let found = fs::metadata(path);
     let names_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
@@ -145,16 +145,19 @@ fn place(path: &Path, access: Access, force: bool) -> Result<Place, Failure> {
     Draft::new(&target, access).map(Place::File).map_err(|e| unwritable(path, &e))
 }
 
-/// Standard output as a file: Rust's own looks for line ends in what it is given, and keeps the rest in a buffer.
-///
-/// # Errors
-/// Where it was closed: the result would be lost without a word.
-pub(crate) fn open_standard_output() -> Result<fs::File, Failure> {
+/// Refuses a standard output that was closed: the result would be lost without a word.
+pub(crate) fn needs_standard_output() -> Result<(), Failure> {
     if sys::stdout_was_closed() {
         return Err(Failure::input(
             "standard output: closed, so that the result would be lost; name a file, or send it to /dev/null",
         ));
     }
+    Ok(())
+}
+
+/// Standard output as a file: Rust's own looks for line ends in what it is given, and keeps the rest in a buffer.
+fn standard_output() -> Result<fs::File, Failure> {
+    needs_standard_output()?;
     let failed = |e: io::Error| Failure::input(format!("standard output: {e}"));
     let mut standard = io::stdout();
     standard.flush().map_err(failed)?;

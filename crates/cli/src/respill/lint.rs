@@ -1,6 +1,7 @@
 //! `respill lint`: whether code that uses MMX breaks its callers' floating point.
 #![forbid(unsafe_code)]
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lanework_respill::lint::{self, evidence};
@@ -10,6 +11,7 @@ use serde_json::json;
 use super::Source;
 use super::checked::cases;
 use super::run_args::LintArgs;
+use crate::files::check_distinct;
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -17,6 +19,8 @@ use crate::ui::Session;
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) fn run(session: &Session, args: &LintArgs) -> Result<Outcome, Failure> {
+    let files = args.cases.cases.iter().chain([&args.source.file]);
+    check_distinct(files.map(PathBuf::as_path), [])?;
     let cases = cases(&args.cases)?;
     let source = Source::load(&args.source)?;
     let file = &source.analysis.program.file;

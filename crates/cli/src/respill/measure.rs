@@ -129,6 +129,8 @@ pub(super) fn name(homes: &Homes) -> String {
 pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Failure> {
     bench::one_form(session, &args.output)?;
     bench::may_save(&args.output)?;
+    let read = [args.source.file.as_path()].into_iter().chain(args.case.case.as_deref());
+    files::check_distinct(read, [])?;
     let text = case_text(&args.case)?;
     let case = parsed(&args.case, &text)?;
     worked_out(args.slots.policy)?;

@@ -1,6 +1,8 @@
 //! `respill validate`: what is checked of a rewrite, and what speaks against it.
 #![forbid(unsafe_code)]
 
+use std::path::PathBuf;
+
 use lanework_respill::Program;
 use lanework_respill::rewrite;
 use lanework_respill::validate::{self, Obligation, Refused, Report};
@@ -10,10 +12,13 @@ use super::checked::{cases, of_judge, options, runs_here};
 use super::kept::plan_of;
 use super::run_args::ValidateArgs;
 use super::{Source, of_program, program_of};
+use crate::files::check_distinct;
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Failure> {
+    let texts = [Some(args.source.file.as_path()), args.rewritten.as_deref()].into_iter().flatten();
+    check_distinct(texts.chain(args.runs.cases.cases.iter().map(PathBuf::as_path)), [])?;
     let cases = cases(&args.runs.cases)?;
     let source = Source::load(&args.source)?;
     let analysis = &source.analysis;
