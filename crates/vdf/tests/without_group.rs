@@ -58,7 +58,11 @@ fn a_bad_question_costs_no_search() {
         ("1,023 bits", |r| r.bits = 1023, DiscriminantError::OddLength { bits: 1023 }.into()),
         ("2,056 bits", |r| r.bits = 2056, DiscriminantError::TooLong { bits: 2056, most: 2048 }.into()),
         ("no squarings", |r| r.iterations = 0, Malformed::NoIterations.into()),
-        ("a short input", |r| r.x.truncate(9), Malformed::Input(DecodeError::Length { expected: 100, got: 9 }).into()),
+        (
+            "a short input",
+            |r| r.x.truncate(9),
+            Malformed::Input(DecodeError::Length { expected: 100, got: 9 }).into(),
+        ),
         (
             "a short proof",
             |r| r.proof.truncate(340),
