@@ -288,6 +288,9 @@ impl Written {
 }
 
 /// The bytes of [`Form::generator`] for any discriminant of so many bits, 5 or more, that has one.
+///
+/// # Panics
+/// Not for any length that a discriminant may have.
 #[must_use]
 pub fn generator_bytes(bits: usize) -> Vec<u8> {
     write(&Num::from_u64(2), &Num::from_u64(1), bits).expect("the generator fits its encoding")

@@ -23,7 +23,7 @@ pub(super) struct Named {
 #[derive(Debug)]
 enum What {
     Challenge { challenge: Vec<u8>, bits: usize },
-    Number(Discriminant),
+    Number(Box<Discriminant>),
 }
 
 impl Named {
@@ -44,7 +44,7 @@ impl Named {
     /// By a number.
     pub(super) fn by_number(number: &Number, place: String) -> Result<Named, Failure> {
         match Discriminant::new(&number.0) {
-            Ok(discriminant) => Ok(Named { what: What::Number(discriminant), place }),
+            Ok(discriminant) => Ok(Named { what: What::Number(Box::new(discriminant)), place }),
             Err(e) => Err(Failure::input(format!("{place}: {e}"))),
         }
     }
@@ -91,7 +91,7 @@ impl Named {
                 Ok(Group { discriminant, challenge: Some(challenge.clone()) })
             }
             What::Number(discriminant) => {
-                Ok(Group { discriminant: discriminant.clone().on(kernels), challenge: None })
+                Ok(Group { discriminant: Discriminant::clone(discriminant).on(kernels), challenge: None })
             }
         }
     }

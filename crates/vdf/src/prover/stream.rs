@@ -3,7 +3,7 @@
 //! One thread squares. Others prove segments of 2^16, 2^18, 2^20 ... squarings as soon as these are squared, each length tiling the chain from
 //! its beginning, the shortest and earliest first, as chiavdf's do. A proof for n squarings is made of the longest segments that are
 //! proved by then, of shorter ones after them, and of one last segment for what is left of n modulo 2^16, which is proved when it is asked
-//! for. It waits until it needs no more segments than Chia allows.
+//! for. It waits until it needs no more segments than Chia allows. The smallest request comes first, with all that it lacks.
 #![forbid(unsafe_code)]
 
 mod prove;
@@ -277,10 +277,9 @@ impl Stream {
     /// Takes back a request for so many squarings, if one waits. A proof that is ready already comes all the same.
     pub fn withdraw(&self, iterations: u64) {
         let mut inner = self.shared.lock();
-        if let Some(at) = inner.requests.iter().position(|request| request.iterations == iterations) {
-            if let Tail::Ready(kept) = inner.requests.remove(at).tail {
-                inner.held -= kept.words.len();
-            }
+        let at = inner.requests.iter().position(|request| request.iterations == iterations);
+        if let Some(Tail::Ready(kept)) = at.map(|at| inner.requests.remove(at).tail) {
+            inner.held -= kept.words.len();
         }
         drop(inner);
         // The squaring may have waited for room.
