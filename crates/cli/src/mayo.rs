@@ -5,7 +5,6 @@ mod device;
 mod streams;
 mod verdict;
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use lanework_mayo::batch::{self, Signers, Verifiers};
