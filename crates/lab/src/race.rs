@@ -10,7 +10,7 @@ use crate::pairing::{LaunchSamples, NotHere, Pair, Plan, RaceError, Series, meas
 use crate::record::{Control, ResultRow, round};
 use crate::stats::{Interval, Summary, interval, least_pairs, median};
 use crate::subject::Subject;
-use crate::verdict::{Verdict, fails, judge, noise_floor};
+use crate::verdict::{Verdict, fails, is_void, judge, noise_floor};
 
 /// What a race found.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -97,6 +97,23 @@ impl<'a> Gathered<'a> {
                 .to_owned()
         });
         Some(Ratio { interval, lacks })
+    }
+}
+
+/// What is noted beside a void verdict.
+const VOID: &str = "void: the interval of the race's A/A control excludes 1; race again";
+
+impl Outcome {
+    /// Voids every comparison where the control fails, however large: for races whose effects are a few percent.
+    pub fn void_where_the_control_fails(&mut self) {
+        let Some(control) = &self.control else { return };
+        if !fails(Interval { estimate: control.ratio, low: control.low, high: control.high }) {
+            return;
+        }
+        for row in self.results.iter_mut().filter(|row| row.verdict.is_settled()) {
+            row.verdict = Verdict::Void;
+            row.notes.push(VOID.to_owned());
+        }
     }
 }
 
@@ -193,9 +210,9 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
         if let Some(why) = lacks.as_ref().or(control_lacks.as_ref()) {
             judged.verdict = Verdict::CannotTell;
             notes.push(why.clone());
-        } else if fails(control_ratio) {
+        } else if is_void(control_ratio, ratio.estimate) {
             judged.verdict = Verdict::Void;
-            notes.push("void: the interval of the race's A/A control excludes 1; race again".to_owned());
+            notes.push(VOID.to_owned());
         }
         let backends = distinct(got.launches.iter().map(|s| s.facts.backend.clone()));
         if backends.len() > 1 {

@@ -22,7 +22,7 @@ pub enum Verdict {
     /// The measurement does not settle it.
     #[serde(rename = "cannot tell")]
     CannotTell,
-    /// The race's A/A control failed, so nothing in the race counts.
+    /// The race's A/A control failed, and the effect is not far beyond its noise.
     #[serde(rename = "void")]
     Void,
 }
@@ -90,11 +90,20 @@ pub fn noise_floor(control: Interval) -> f64 {
     control.low.ln().abs().max(control.high.ln().abs()).exp_m1()
 }
 
-/// Whether an A/A control fails: its interval excludes 1, the ratio of a thing to itself. Whatever the laboratory did to one of two
-/// equals it may have done to the others, so that every comparison of that race is [`Verdict::Void`], however large.
+/// How many times larger than a failed control's noise floor an effect must be, to count all the same.
+pub const FAR_BEYOND: f64 = 10.0;
+
+/// Whether an A/A control fails: its interval excludes 1, the ratio of a thing to itself.
 #[must_use]
 pub fn fails(control: Interval) -> bool {
     control.excludes(1.0)
+}
+
+/// Whether a comparison is [`Verdict::Void`]: the race's control fails, and the effect is not [`FAR_BEYOND`] times its noise floor.
+/// Whatever the laboratory did to one of two equals it may have done to the others, by an amount that is not known exactly.
+#[must_use]
+pub fn is_void(control: Interval, ratio: f64) -> bool {
+    fails(control) && ratio.ln().abs() <= FAR_BEYOND * noise_floor(control).ln_1p()
 }
 
 /// Judges the interval of a ratio (baseline's time / variant's time) against the noise floor.
@@ -215,7 +224,11 @@ mod tests {
     #[test]
     fn a_control_fails_when_its_interval_excludes_one() {
         assert!(!fails(at(0.99, 1.0, 1.002)) && !fails(at(1.0, 1.0, 1.002)) && !fails(at(0.998, 0.999, 1.0)));
-        assert!(fails(at(1.0029, 1.0036, 1.0043)) && fails(at(0.9963, 0.997, 0.9978)));
+        let off = at(1.0029, 1.0036, 1.0043);
+        assert!(fails(off) && fails(at(0.9963, 0.997, 0.9978)));
+        // Ten times 0.43 % are 4.4 %, either way.
+        assert!(is_void(off, 1.043) && is_void(off, 0.958) && !is_void(off, 1.045) && !is_void(off, 0.957));
+        assert!(!is_void(at(0.9999, 1.0, 1.0043), 1.001));
     }
 
     #[test]
