@@ -96,6 +96,28 @@ fn x87_around_a_function_refuses_mmx() {
         "code outside the file may return a value in st(0) when called in line 6 by g, the function itself",
     );
     assert!(accepted(&caller, "xmm").contains("%xmm15"));
+    // Names that say what is returned, or that nothing is.
+    let panics = "_RNvNtCsgEmfK2I1SDS_4core9panicking18panic_bounds_check";
+    for name in ["memcpy", "_ZN4core3fmt5write17h0123456789abcdefE", panics] {
+        assert!(
+            accepted(&then(&format!("\tcall {name}\n")), "mm").contains(&format!("\temms\n\tcall {name}\n")),
+            "{name}"
+        );
+    }
+    assert!(accepted(&then(&format!("\tcall {panics}\n")), "zmm-lane").contains("kxnorb"));
+    refused(&then("\tcall memcpy\n"), "zmm-lane", "needs a mask");
+    // The same by way of a register, if every way to the call loads it.
+    let loaded = |call: &str| {
+        let load = "\tmovq memcpy@GOTPCREL(%rip), %rbx\n";
+        then(&format!("{load}{call}\tcall *%rbx\n"))
+    };
+    assert!(accepted(&loaded("\tcall memset\n"), "mm").contains("%mm0"));
+    refused(
+        &loaded("\ttestq %rdi, %rdi\n\tje 1f\n\tmovq %rsi, %rbx\n1:\n"),
+        "mm",
+        "may return a value in st(0)",
+    );
+    refused(&then("\tcall _ZN3foo3barEv\n"), "mm", "may return a value in st(0)");
 }
 
 #[test]
@@ -196,6 +218,9 @@ fn slots_that_are_touched_out_of_sight_stay() {
     }
     let above = "\t.globl f\nf:\tmovq %rdi, 8(%rsp)\n\tmovq %rsi, %rdi\n\tmovq 8(%rsp), %rax\n\tret\n";
     refused(above, "xmm", "lies in the caller's frame");
+    // A local function's values may lie in its caller's frame, and the caller may read them.
+    let local = "\t.globl f\nf:\tsubq $24, %rsp\n\tcall L_g\n\tmovq (%rsp), %rax\n\taddq $24, %rsp\n\tret\nL_g:\tmovq %rdi, 8(%rsp)\n\tmovq 8(%rsp), %rax\n\tret\n";
+    refused(local, "xmm", touched);
     // A frame whose addresses go nowhere.
     assert!(accepted(&then(""), "xmm").contains("%xmm15"));
 }

@@ -34,8 +34,10 @@ pub struct Unit {
     pub x87: Option<usize>,
     /// The units that it calls, by number.
     pub callees: BTreeSet<usize>,
-    /// Its first call of, or jump to, something that is not in this file, or nobody knows what.
+    /// Its first call of, or jump to, something that is not in this file, or nobody knows what, and that may come back.
     pub leaves: Option<usize>,
+    /// The first of these that may return a value in st(0).
+    pub float_leaves: Option<usize>,
     /// Whether it calls or jumps through a pointer: then it may call whatever can be entered from outside.
     pub indirect: bool,
     /// Whether code that the text does not show as its caller can call it, or it returns to the caller of a function that jumps to it:
@@ -43,6 +45,8 @@ pub struct Unit {
     pub entered: bool,
     /// The first place, as (unit, instruction), where it or what it calls leaves this file.
     pub outward: Option<(usize, usize)>,
+    /// The same for what may return a value in st(0).
+    pub float_outward: Option<(usize, usize)>,
     /// Why nothing can be said of its slots.
     pub opaque: Option<Opaque>,
 }
@@ -195,8 +199,11 @@ impl Analysis {
             if below.contains(&n) {
                 units[n].opaque.get_or_insert(Opaque::Recursive);
             }
-            let leaves = |n: usize| Some((n, units[n].leaves?));
-            units[n].outward = leaves(n).or_else(|| below.into_iter().find_map(leaves));
+            let first = |of: &dyn Fn(&Unit) -> Option<usize>| {
+                core::iter::once(n).chain(below.iter().copied()).find_map(|n| Some((n, of(&units[n])?)))
+            };
+            let (any, float) = (first(&|unit| unit.leaves), first(&|unit| unit.float_leaves));
+            (units[n].outward, units[n].float_outward) = (any, float);
         }
         let stray = Uses::of(&program, (0..program.ops.len()).filter(|op| !owners.contains_key(op)));
         Analysis { program, units, stray }
@@ -325,13 +332,22 @@ fn unit(
     let Uses { registers: uses, x87 } = Uses::of(program, function.body.iter().copied());
     let mut callees = BTreeSet::new();
     let mut leaves = function.astray.first().copied();
-    let mut indirect = leaves.is_some();
+    let (mut float_leaves, mut indirect) = (leaves, leaves.is_some());
     for (op, callee) in function.callees() {
         match callee {
             Callee::Local(entry) => callees.extend(by_entry.get(entry)),
-            Callee::External(_) | Callee::Unknown => {
+            Callee::External(name) => {
+                if !flow::diverges(name) {
+                    leaves.get_or_insert(op);
+                }
+                if flow::may_return_float(name) {
+                    float_leaves.get_or_insert(op);
+                }
+            }
+            Callee::Unknown => {
                 leaves.get_or_insert(op);
-                indirect |= *callee == Callee::Unknown;
+                float_leaves.get_or_insert(op);
+                indirect = true;
             }
         }
     }
@@ -366,15 +382,17 @@ fn unit(
         x87,
         callees,
         leaves,
+        float_leaves,
         indirect,
         entered: false,
         outward: None,
+        float_outward: None,
         opaque,
     }
 }
 
-/// Marks the functions that are entered from outside, and keeps every register for the callers that a function has in this file: a
-/// compiler that has looked at a function knows which registers it leaves alone.
+/// Marks the functions that are entered from outside, and what follows from it: who else may read a slot, and which registers a caller
+/// may count on. A compiler that has looked at a function knows which registers it leaves alone.
 fn enter(program: &Program, units: &mut [Unit]) {
     let taken = flow::taken(program);
     let (mut called, mut jumped) = (BTreeSet::new(), BTreeSet::new());
@@ -390,6 +408,13 @@ fn enter(program: &Program, units: &mut [Unit]) {
         let entry = unit.function.entry;
         unit.entered =
             unit.function.global || taken.contains(&entry) || jumped.contains(&entry) || !called.contains(&n);
+        // What lies in the caller's frame is the caller's to read after the return. Some compilers put a callee's values there.
+        let exits: Vec<usize> = unit.function.exits.keys().copied().collect();
+        for slot in unit.slots.iter_mut().filter(|slot| slot.address.base == 0 && slot.address.offset >= 0) {
+            slot.from_outside |= unit.entered;
+            slot.suspects =
+                slot.suspects.iter().chain(&exits).copied().collect::<BTreeSet<_>>().into_iter().collect();
+        }
         if unit.function.global && called.contains(&n) {
             unit.registers = registers::registers(program, &unit.function, true);
         }

@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use iced_x86::{FlowControl, Mnemonic};
+use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
 use petgraph::algo::dominators;
 use petgraph::graph::{DiGraph, NodeIndex};
 
+use crate::frame::CALLEE_SAVED;
 use crate::program::{Program, Target};
 use crate::tables::{self, By, Table};
 use crate::text::Kind;
@@ -180,6 +181,40 @@ pub(crate) fn taken(program: &Program) -> BTreeSet<usize> {
     out
 }
 
+/// Whether Rust made this name. Its functions never return a value in st(0).
+fn of_rust(name: &str) -> bool {
+    // The older form ends in a hash: `17h`, sixteen digits, `E`.
+    let hash = name.strip_suffix('E').and_then(|name| name.get(name.len().checked_sub(19)?..));
+    let hashed = |hash: &str| {
+        hash.strip_prefix("17h").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    name.starts_with("_R") || name.starts_with("_ZN") && hash.is_some_and(hashed)
+}
+
+/// Whether a function of this name never comes back: Rust's panics, which are all in one module.
+pub(crate) fn diverges(name: &str) -> bool {
+    of_rust(name) && name.contains("4core9panicking")
+}
+
+/// Whether a function of this name may return a value in st(0). Rust's do not, nor do those that compilers call by themselves.
+pub(crate) fn may_return_float(name: &str) -> bool {
+    const PLAIN: [&str; 12] = [
+        "memcpy",
+        "memmove",
+        "memset",
+        "memcmp",
+        "bcmp",
+        "strlen",
+        "abort",
+        "__stack_chk_fail",
+        "__udivti3",
+        "__umodti3",
+        "__divti3",
+        "__modti3",
+    ];
+    !of_rust(name) && !PLAIN.contains(&name)
+}
+
 /// What is known of the whole program.
 struct Known<'a> {
     entries: &'a BTreeSet<usize>,
@@ -317,8 +352,62 @@ fn function(program: &Program, entry: usize, known: &Known<'_>, linked: bool) ->
     let elsewhere: Vec<usize> = seen.iter().filter(jumps).copied().filter(outside).collect();
     out.astray.extend(elsewhere);
     out.body = seen.into_iter().collect();
+    let registers: Vec<usize> =
+        out.calls.iter().filter(|(_, call)| call.callee == Callee::Unknown).map(|(&op, _)| op).collect();
+    let before = out.before();
+    for op in registers {
+        let found = loaded(program, &out, &before, op).map(|target| callee(&Some(target)));
+        if let Some(found) =
+            found.filter(|found| !matches!(found, Callee::Local(to) if !entries.contains(to)))
+            && let Some(call) = out.calls.get_mut(&op)
+        {
+            call.callee = found;
+        }
+    }
     out.depth = depth(&out);
     out
+}
+
+/// The function that a call through a register goes to, where every way to the call loads its address from the linker's table: compilers
+/// keep the address of one that they call often.
+fn loaded(
+    program: &Program,
+    function: &Function,
+    before: &HashMap<usize, Vec<usize>>,
+    call: usize,
+) -> Option<Target> {
+    let register = Some(program.ops[call].instruction)
+        .filter(|instruction| instruction.op0_kind() == OpKind::Register)?
+        .op0_register();
+    let mut info = InstructionInfoFactory::new();
+    let mut found: Option<&Target> = None;
+    let (mut seen, mut todo) = (BTreeSet::new(), vec![call]);
+    while let Some(op) = todo.pop() {
+        // Nothing is known of what a register holds at the entry.
+        let from = before.get(&op).filter(|_| op != function.entry)?;
+        for &op in from.iter().filter(|op| seen.insert(**op)) {
+            let instruction = &program.ops[op].instruction;
+            let kept = !function.calls.contains_key(&op) || CALLEE_SAVED.contains(&register);
+            let writes = info.info(instruction).used_registers().iter().any(|used| {
+                used.register().full_register() == register
+                    && !matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess)
+            });
+            if !writes && kept {
+                todo.push(op);
+                continue;
+            }
+            let loads = instruction.mnemonic() == Mnemonic::Mov
+                && instruction.op0_kind() == OpKind::Register
+                && instruction.op0_register() == register
+                && program.said(op).contains("@GOTPCREL");
+            let target = program.ops[op].target.as_ref().filter(|_| loads)?;
+            if found.is_some_and(|other| other != target) {
+                return None;
+            }
+            found = Some(target);
+        }
+    }
+    found.cloned()
 }
 
 /// Gives the jumps by distances all that the function's tables of distances name; what has not been seen yet.

@@ -152,7 +152,7 @@ pub struct Neighbours {
     x87: Option<(Option<usize>, usize)>,
     /// Where one of them leaves the file.
     leaves: Option<(usize, usize)>,
-    /// Where the function itself or a callee does.
+    /// Where the function itself or a callee calls code that may return in st(0).
     outward: Option<(usize, usize)>,
 }
 
@@ -199,7 +199,7 @@ impl Neighbours {
             registers: BTreeMap::new(),
             x87: None,
             leaves: None,
-            outward: units[unit].outward,
+            outward: units[unit].float_outward,
         };
         for n in order {
             let one = &units[n];

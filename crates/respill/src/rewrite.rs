@@ -88,7 +88,7 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
             all.extend(plan.homes.range((below, 0)..(below + 1, 0)).map(|(_, &home)| home));
         }
         // Code outside may give its result in st(0), which a function that calls it hands on. There MMX is freed after each callee.
-        if unit.outward.is_some() {
+        if unit.float_outward.is_some() {
             after_callees(analysis, plan, unit, options, &syntaxes, &mut edits, &mut changed);
             all.retain(|home| !matches!(home, Home::Mm(_)));
         }
@@ -127,6 +127,14 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
                 changed.insert(statement);
             }
         }
+        if mmx && options.emms {
+            for (&op, _) in
+                unit.function.calls.iter().filter(|(_, call)| !matches!(call.callee, Callee::Local(_)))
+            {
+                edits.before(program.ops[op].statement, "emms\n\t");
+                changed.insert(program.ops[op].statement);
+            }
+        }
     }
     Ok(Rewritten { text: program.text.edited(&edits), changed, edits })
 }
@@ -146,7 +154,7 @@ fn after_callees(
         let Callee::Local(entry) = call.callee else { continue };
         let Some(callee) = analysis.at(entry) else { continue };
         let of = &analysis.units[callee];
-        if of.entered || of.outward.is_some() {
+        if of.entered || of.float_outward.is_some() {
             continue;
         }
         let all = analysis.below(callee).into_iter().chain([callee]);

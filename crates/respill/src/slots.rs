@@ -197,12 +197,11 @@ fn suspects(function: &Function, frame: &Frame, slot: &Slot) -> Vec<usize> {
     out.into_iter().collect()
 }
 
-/// Marks the slots that are read on some way from the entry before they are written, and those that lie in the caller's frame.
+/// Marks the slots that are read on some way from the entry before they are written.
 fn outside(function: &Function, live: &Live, slots: &mut [Slot]) {
     let entry = live.before.get(&function.entry);
     for (i, slot) in slots.iter_mut().enumerate() {
-        slot.from_outside =
-            entry.is_some_and(|live| live.contains(&i)) || slot.address.base == 0 && slot.address.offset >= 0;
+        slot.from_outside = entry.is_some_and(|live| live.contains(&i));
     }
 }
 
