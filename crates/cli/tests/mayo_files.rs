@@ -63,7 +63,7 @@ fn a_file_that_is_named_twice_is_refused_before_anything_is_signed() {
     for again in ["a", "./a"] {
         for force in [&[][..], &["--force"]] {
             let sign = [&["mayo", "sign", "--key", "sk.pem"], force, &["a", "b", again, "c"]].concat();
-            no(&place, &sign, 2, "would be written twice");
+            no(&place, &sign, 2, "are the same file");
             assert_eq!(place.names(), before);
         }
     }
