@@ -171,7 +171,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], access: Access, force: bool) -> R
     Sink::create(path, access, force)?.put(bytes)
 }
 
-/// Refuses early what [`write`] would refuse late, for outputs that are too many to be kept open.
+/// Refuses early what [`write()`] would refuse late, for outputs that are too many to be kept open.
 pub(crate) fn may_write(path: &Path, force: bool) -> Result<(), Failure> {
     place(path, Access::Public, force).map(drop)
 }
