@@ -183,7 +183,7 @@ mod tests {
             ("alpha = 0.01", "alpha = 2"),
             ("luck", "look"),
             ("rounds = 16", "rounds = 0"),
-            ("must_find_processes = 0.05", "must_find_processes = 0.0001"),
+            ("must_find_processes = 0.1", "must_find_processes = 0.0001"),
         ] {
             assert!(ENTRY.toml.contains(from), "{from}");
             assert!(Asked::of(&study(&ENTRY.toml.replacen(from, to, 1))).is_err(), "{to}");

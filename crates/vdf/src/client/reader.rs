@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use rustix::net::sockopt;
-
 use super::frames::{Awaited, Decoder, Message};
 use super::session::{ClientError, Happening};
 use crate::serial::Mode;
@@ -17,18 +15,29 @@ use crate::serial::Mode;
 pub(super) const LOOK: Duration = Duration::from_millis(200);
 
 /// Silence after which the other end's system is asked whether it is still there.
+#[cfg(unix)]
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// Between two such questions.
+#[cfg(unix)]
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// Questions without an answer after which the connection has failed.
+#[cfg(unix)]
 const KEEPALIVE_COUNT: u32 = 4;
 
 /// Makes a connection whose other end is gone without a word fail after two minutes, and not never.
+#[cfg(unix)]
 pub(super) fn keep_alive(connection: &TcpStream) -> io::Result<()> {
+    use rustix::net::sockopt;
     sockopt::set_socket_keepalive(connection, true)?;
     sockopt::set_tcp_keepidle(connection, KEEPALIVE_IDLE)?;
     sockopt::set_tcp_keepintvl(connection, KEEPALIVE_INTERVAL)?;
     sockopt::set_tcp_keepcnt(connection, KEEPALIVE_COUNT)?;
+    Ok(())
+}
+
+/// Elsewhere the system's own settings stand.
+#[cfg(not(unix))]
+pub(super) fn keep_alive(_: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
