@@ -110,7 +110,7 @@ pub(crate) fn mgm(data: &[u8]) {
         wrong[usize::from(at) % 8] ^= change;
         let opened = mgm.open(&nonce, aad, &mut data, &wrong);
         assert!(opened.is_ok() == (change == 0), "{}: {opened:?} with a change of {change}", choice.name());
-        assert!(if change == 0 { data == text } else { data != text || text.is_empty() });
+        assert!(if change == 0 { data == text } else { data.iter().all(|&byte| byte == 0) });
         assert!(mgm.open(&nonce, aad, &mut data, &tag[..7]).is_err(), "a short tag is accepted");
     }
 }
