@@ -25,7 +25,7 @@ pub(crate) use output::{Sink, may_write, needs_standard_output, put_all, write};
 pub(crate) enum Access {
     /// The owner alone.
     Private,
-    /// Those whom the user's file mode creation mask lets.
+    /// Everyone the umask allows.
     Public,
 }
 

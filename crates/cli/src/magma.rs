@@ -145,7 +145,7 @@ fn container_failure(name: &str, e: &container::Error) -> Failure {
         | Error::TooManyRefused { .. } => Failure::refused(format!(
             "{name}: {e}; get it again from where it came, what was given out is not the whole"
         )),
-        // The beginning of one, so that it is no other file: what is missing is missing, be it a chunk or the header's end.
+        // It begins like a container, so it is one that was cut short: refused, not malformed.
         Error::HeaderEnds(_) | Error::WrongKey => {
             Failure::refused(format!("{name}: {e}; nothing was given out"))
         }

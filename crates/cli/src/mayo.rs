@@ -15,6 +15,7 @@ use lanework_mayo::{
 
 use device::Devices;
 use getrandom::SysRng;
+use lanework_cpu::Threads;
 use verdict::{Judge, Verdict};
 
 use crate::args::{MayoArgs, MayoJob, SetName};
@@ -161,6 +162,13 @@ fn sign(
         _ => Failure::unavailable(e),
     };
     let threads = session.threads(threads, &subject(params, name));
+    // One pool for all groups of files.
+    let pool = if inputs.len() > 1 && threads.count() > 1 {
+        Some(Threads::pool(threads.count()).map_err(Failure::unavailable)?)
+    } else {
+        None
+    };
+    let threads = pool.as_ref().map_or(Threads::One, Threads::Pool);
     let digests = |paths: &[PathBuf]| -> Result<Vec<MessageDigest>, Failure> {
         streams::digests(engine, params, paths, threads)?.into_iter().collect()
     };
@@ -281,6 +289,13 @@ fn verify(
     let name = if inputs.len() == 1 { "verify" } else { "verify-expanded" };
     let engine = session.mayo_engine(&subject(params, name))?;
     let threads = session.threads(threads, &subject(params, name));
+    // One pool for all groups of files.
+    let pool = if inputs.len() > 1 && threads.count() > 1 {
+        Some(Threads::pool(threads.count()).map_err(Failure::unavailable)?)
+    } else {
+        None
+    };
+    let threads = pool.as_ref().map_or(Threads::One, Threads::Pool);
     let mut devices = Devices::asked(session, engine)?;
     let group = if devices.is_some() { device::GROUP } else { GROUP };
     let mut judge: Box<Judge<'_>> = if let Some(devices) = &mut devices {

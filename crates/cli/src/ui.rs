@@ -160,21 +160,9 @@ impl Session {
     }
 }
 
-/// A file's name in a line of text, on which it cannot end the line, move the cursor or turn the direction of writing: such
-/// characters are escaped as in Rust's strings.
+/// A file's name in a line of text, escaped so that it stays on that line.
 pub(crate) fn shown(path: &Path) -> String {
-    let name = path.to_string_lossy();
-    // Beside the control characters: line and paragraph separators, and what changes the direction of text.
-    let moves =
-        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    name.chars().fold(String::with_capacity(name.len()), |mut shown, c| {
-        if c.is_control() || moves(c) {
-            shown.extend(c.escape_default())
-        } else {
-            shown.push(c)
-        }
-        shown
-    })
+    crate::echo::whole(&path.to_string_lossy())
 }
 
 /// Refuses to print bytes on a terminal, unless `-o -` asks for it.

@@ -254,7 +254,7 @@ fn key_files_of_both_kinds_and_no_other() {
     for (name, says) in [
         ("short", "short: 31 bytes; a key file holds 32 raw bytes or 64 hexadecimal digits"),
         ("long", "long: longer than 256 bytes"),
-        ("odd", "odd: character 21 is no hexadecimal digit"),
+        ("odd", "odd: character 21 is not a hexadecimal digit"),
         ("half", "half: 32 hexadecimal digits, which are 128 bits"),
         ("HALF", "HALF: 32 hexadecimal digits, which are 128 bits"),
         ("halfline", "halfline: 33 bytes"),
@@ -442,7 +442,7 @@ fn what_does_not_go_together_is_refused_with_a_remedy() {
         (&["ctr"], "--iv HEX"),
         (&["ctr", "--iv", "0011"], "--iv: the IV or nonce has 2 bytes"),
         (&["ctr", "--iv", "0"], "1 digits; two make a byte"),
-        (&["ctr", "--iv", "0x000001"], "character 2 is no hexadecimal digit"),
+        (&["ctr", "--iv", "0x000001"], "character 2 is not a hexadecimal digit"),
         (&["cbc", "--iv", "00112233"], "multiple of 8"),
         (&["ctr", "--iv", "00000001", "--padding", "2"], "leave --padding out"),
         (&["ctr", "--iv", "00000001", "--section", "64"], "leave --section out"),

@@ -42,7 +42,7 @@ struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// Nothing where the path leads nowhere: whoever opens it says why.
+    /// `None` if the path leads nowhere. Opening it reports the reason.
     fn new(path: &'a Path, descriptor: BorrowedFd<'_>, standard: &'static str) -> Option<Named<'a>> {
         let metadata = if is_stream(path) {
             own(descriptor).and_then(|file| file.metadata())

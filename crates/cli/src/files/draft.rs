@@ -37,7 +37,7 @@ const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEX
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 
-/// The file, and where it shall lie.
+/// The file, and the place it will have.
 pub(super) struct Draft {
     file: File,
     folder: Arc<OwnedFd>,
@@ -49,7 +49,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// A file to be put at `target`, which is no link.
+    /// Starts a file that will replace or become `target`, which must not be a symbolic link.
     pub(super) fn new(target: &Path, access: Access) -> io::Result<Draft> {
         Draft::of_kind(target, access, true)
     }
@@ -307,8 +307,8 @@ fn not_ours_to_replace(folder: &OwnedFd, name: &OsStr) -> bool {
         && file.st_uid != us.as_raw()
 }
 
-/// The directories of several files, locked in an order that is everybody's. A directory that must not be read, or a file
-/// system without locks, keeps nobody apart.
+/// Locks the directories of several files, in the order of their inodes so that two runs never wait for each other. A directory
+/// that cannot be read, or a file system without locks, is left unlocked.
 fn folders(drafts: &[Draft]) -> Vec<OwnedFd> {
     let mut folders: Vec<_> = drafts
         .iter()

@@ -55,7 +55,7 @@ impl Source {
     }
 }
 
-/// The bytes that are left in a file: whoever had standard input before may have read some of it.
+/// The bytes left in a file. Another program may have read part of standard input before.
 fn regular(mut file: &fs::File) -> Option<u64> {
     let length = file.metadata().ok().filter(fs::Metadata::is_file).map(|m| m.len())?;
     Some(length.saturating_sub(file.stream_position().ok()?))

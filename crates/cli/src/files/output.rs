@@ -19,9 +19,9 @@ pub(crate) struct Sink<'a> {
 }
 
 enum Place {
-    /// Standard output: what is written is out.
+    /// Standard output. Written bytes cannot be taken back.
     Standard(fs::File),
-    /// A device, a pipe, a socket: the same, and opened when the first byte is written. Two pipes may have one reader.
+    /// A device, a pipe or a socket. It is opened for the first byte, since one reader may wait for two pipes in turn.
     Device(Option<fs::File>),
     File(Draft),
 }

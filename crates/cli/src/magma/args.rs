@@ -63,7 +63,7 @@ pub(crate) fn hex_into(digits: &[u8], bytes: &mut [u8]) -> Result<(), String> {
     // The digits may be a key: the place of a wrong one is told, never what stands there.
     if digits.iter().fold(0, |all, &byte| all | digit(byte)) > 15 {
         let at = digits.iter().take_while(|&&byte| digit(byte) <= 15).count();
-        return Err(format!("character {} is no hexadecimal digit", at + 1));
+        return Err(format!("character {} is not a hexadecimal digit", at + 1));
     }
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
         *byte = digit(pair[0]) << 4 | digit(pair[1]);
@@ -361,7 +361,7 @@ mod tests {
             assert_eq!(digit(character), want, "{character:#x}");
         }
         assert_eq!(hex(b"0f A9").unwrap_err(), "5 digits; two make a byte");
-        assert_eq!(hex(b"0f-A9b").unwrap_err(), "character 3 is no hexadecimal digit");
+        assert_eq!(hex(b"0f-A9b").unwrap_err(), "character 3 is not a hexadecimal digit");
         assert_eq!(hex(b"0fA9bC"), Ok(vec![0x0f, 0xa9, 0xbc]));
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Box<Zeroizing<[
     let bytes = files::read_small(path, KEY_FILE_LIMIT)?;
     let mut key = Box::new(Zeroizing::new([0; 32]));
     if bytes.len() == 32 {
-        // Only the answer is a branch, and of a key that was drawn at random it is no.
+        // The branch depends only on whether all 32 bytes are digits, which no random key is.
         if bytes.iter().fold(0, |all, &byte| all | digit(byte)) <= 15 {
             return Err(Failure::file(
                 path,

@@ -17,7 +17,8 @@ const PIECE: usize = 256 << 10;
 pub(super) fn digest(engine: Engine, params: &Params, path: &Path) -> Result<MessageDigest, Failure> {
     let mut source = Source::open(path)?;
     let mut hasher = MessageHasher::new(engine, params);
-    let mut piece = vec![0; PIECE];
+    let expected = source.length().and_then(|length| usize::try_from(length).ok()).unwrap_or(PIECE);
+    let mut piece = vec![0; expected.clamp(1, PIECE)];
     loop {
         match source.file().read(&mut piece) {
             Ok(0) => return Ok(hasher.finish()),
