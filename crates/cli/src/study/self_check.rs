@@ -182,7 +182,7 @@ mod tests {
             ("sizes = [0.003]", "sizes = [0.01]"),
             ("alpha = 0.01", "alpha = 2"),
             ("luck", "look"),
-            ("rounds = 16", "rounds = 0"),
+            ("rounds = 24", "rounds = 0"),
             ("must_find_processes = 0.1", "must_find_processes = 0.0001"),
         ] {
             assert!(ENTRY.toml.contains(from), "{from}");
