@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use lanework_cpu::Cpu;
-use lanework_vdf::backend::{BACKENDS, Kernels};
 use lanework_vdf::prover::{Evaluated, Job, Options, Proved, ProverError, evaluate, prove};
-use lanework_vdf::{Discriminant, Form, Proof};
+use lanework_vdf::{Discriminant, Engine, Form, Proof};
 use sha2::{Digest, Sha256};
 
 use crate::bytes::Bytes;
@@ -21,10 +19,6 @@ struct Good {
     y: Form,
     proving: Vec<u8>,
     evaluating: Vec<u8>,
-}
-
-fn kernels() -> &'static Kernels {
-    BACKENDS[0].get(&Cpu::detect()).expect("portable is always there")
 }
 
 /// Memory instead of a disk, where there is such a folder: every record waits for the disk.
@@ -43,7 +37,7 @@ fn with_file<T>(bytes: &[u8], run: impl FnOnce(&Path) -> T) -> (T, Vec<u8>) {
 
 fn options(path: &Path) -> Options<'_> {
     // One thread: records always come in the same order.
-    Options::new(kernels()).threads(1).checkpoint(path).interval(Duration::ZERO)
+    Options::new(Engine::portable()).threads(1).checkpoint(path).interval(Duration::ZERO)
 }
 
 fn proved(job: &Job, bytes: &[u8]) -> (Result<Proved, ProverError>, Vec<u8>) {

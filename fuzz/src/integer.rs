@@ -5,7 +5,7 @@ use lanework_cpu::Cpu;
 use lanework_integer::backend::gcd::{Gcd, Gcds};
 use lanework_integer::backend::{Arithmetic, BACKENDS, Kernels};
 use lanework_integer::check::{fault, inverse_fault, partial_fault, reduction_fault};
-use lanework_integer::{Int, Uint};
+use lanework_integer::{Engine, Int, Uint};
 use num_bigint::{BigInt, BigUint, Sign};
 
 use crate::bytes::Bytes;
@@ -22,7 +22,7 @@ pub(crate) fn arithmetic(data: &[u8]) {
 }
 
 fn kernels() -> impl Iterator<Item = (&'static str, &'static Kernels)> {
-    BACKENDS.iter().filter_map(|row| Some((row.name(), row.get(&Cpu::detect()).ok()?)))
+    BACKENDS.iter().filter_map(|row| Some((row.name(), row.get(&Cpu::detect()).ok()?.kernels())))
 }
 
 fn number<const R: usize>(input: &mut Bytes<'_>, bytes: usize) -> Uint<R> {
@@ -34,7 +34,7 @@ fn width<const V: usize, const D: usize, const R: usize>(
     of: fn(&Kernels) -> &Arithmetic<V, D>,
 ) {
     let (signs, word) = (input.byte(), u64::from_le_bytes(input.array()));
-    let bytes = of(BACKENDS[0].get(&Cpu::detect()).expect("portable is always there")).bits() / 8;
+    let bytes = of(Engine::portable().kernels()).bits() / 8;
     let x = Int::new(signs & 1 == 1, number::<R>(input, bytes));
     let y = Int::new(signs & 2 == 2, number::<R>(input, bytes));
     let mut m: Uint<R> = number(input, bytes);

@@ -1,22 +1,21 @@
 //! Magma: modes, MGM, key wrapping and containers, by every backend and against the specification.
 #![forbid(unsafe_code)]
 
-use lanework_cpu::{Cpu, Select};
-use lanework_magma::backend::BACKENDS;
+use lanework_cpu::Cpu;
 use lanework_magma::container::{Options, Secret, decrypt, encrypt};
 use lanework_magma::kexp15::Kexp15;
-use lanework_magma::key::{Choice, Magma};
 use lanework_magma::mgm::Mgm;
 use lanework_magma::modes::{
     CbcDecryptor, CbcEncryptor, CfbDecryptor, CfbEncryptor, Ctr, CtrAcpkm, Ofb, Omac, Stream,
 };
 use lanework_magma::spec::modes as spec;
+use lanework_magma::{Engine, Magma};
 
 use crate::bytes::Bytes;
 
-fn choices() -> Vec<Choice> {
+fn engines() -> Vec<Engine> {
     let cpu = Cpu::detect();
-    BACKENDS.iter().filter_map(|row| Choice::new(&cpu, Select::Named(row.name())).ok()).collect()
+    Engine::available(&cpu).collect()
 }
 
 /// Cuts a message in pieces whose lengths follow from `cut`, multiples of `unit`.
@@ -51,8 +50,8 @@ pub(crate) fn modes(data: &[u8]) {
         6 => cipher.ofb(&iv, text),
         _ => cipher.omac(text).to_vec(),
     };
-    for choice in choices() {
-        let magma = Magma::with(&key, choice);
+    for engine in engines() {
+        let magma = Magma::with(&key, engine);
         let good = "an IV of the mode's length";
         let made = match mode {
             0 => in_pieces(Ctr::new(&magma, &iv[..4]).expect(good), text, cut, 1),
@@ -75,7 +74,7 @@ pub(crate) fn modes(data: &[u8]) {
             5 => made == text,
             _ => made == expected,
         };
-        assert!(right, "mode {mode} of {} differs from the specification", choice.name());
+        assert!(right, "mode {mode} of {} differs from the specification", engine.name());
     }
 }
 
@@ -101,15 +100,15 @@ pub(crate) fn mgm(data: &[u8]) {
         return;
     }
     let (expected, tag) = spec::mgm(&key, nonce, aad, text);
-    for choice in choices() {
-        let mgm = Mgm::with(&key, 8, choice).expect("a tag of 8 bytes");
+    for engine in engines() {
+        let mgm = Mgm::with(&key, 8, engine).expect("a tag of 8 bytes");
         let mut data = text.to_vec();
         let made = mgm.seal(&nonce, aad, &mut data).expect("lengths are within bounds");
-        assert!(data == expected && made.as_slice() == tag, "{} seals otherwise", choice.name());
+        assert!(data == expected && made.as_slice() == tag, "{} seals otherwise", engine.name());
         let mut wrong = tag;
         wrong[usize::from(at) % 8] ^= change;
         let opened = mgm.open(&nonce, aad, &mut data, &wrong);
-        assert!(opened.is_ok() == (change == 0), "{}: {opened:?} with a change of {change}", choice.name());
+        assert!(opened.is_ok() == (change == 0), "{}: {opened:?} with a change of {change}", engine.name());
         assert!(if change == 0 { data == text } else { data.iter().all(|&byte| byte == 0) });
         assert!(mgm.open(&nonce, aad, &mut data, &tag[..7]).is_err(), "a short tag is accepted");
     }
@@ -121,8 +120,8 @@ pub(crate) fn kexp15(data: &[u8]) {
     let (mac, encrypt, iv) = (input.array::<32>(), input.array::<32>(), input.array::<4>());
     let (change, at) = (input.byte(), input.byte());
     let mut first: Option<Result<Vec<u8>, String>> = None;
-    for choice in choices() {
-        let Ok(key) = Kexp15::new(&mac, &encrypt, choice) else {
+    for engine in engines() {
+        let Ok(key) = Kexp15::new(&mac, &encrypt, engine) else {
             assert!(mac == encrypt, "two keys are refused");
             return;
         };
@@ -138,7 +137,7 @@ pub(crate) fn kexp15(data: &[u8]) {
         assert!(key.unwrap(&iv, input.0).is_err());
         match &first {
             None => first = Some(made),
-            Some(first) => assert!(*first == made, "{} wraps otherwise", choice.name()),
+            Some(first) => assert!(*first == made, "{} wraps otherwise", engine.name()),
         }
     }
 }
@@ -151,23 +150,23 @@ fn secret() -> Secret {
 fn contain(data: &[u8]) -> Vec<u8> {
     let options = Options { chunk: 4096, ..Options::default() };
     let mut out = Vec::new();
-    encrypt(&secret(), options, [0x5c; 32], choices()[0], data, &mut out).expect("it fits in memory");
+    encrypt(&secret(), options, [0x5c; 32], engines()[0], data, &mut out).expect("it fits in memory");
     out
 }
 
 /// Bytes as a container, and as the message of one: all backends give and refuse the same, and a whole one opens.
 pub(crate) fn container(data: &[u8]) {
     let mut first: Option<(Vec<u8>, String)> = None;
-    for choice in choices() {
+    for engine in engines() {
         let mut out = Vec::new();
-        let opened = decrypt(&secret(), choice, data, &mut out);
+        let opened = decrypt(&secret(), engine, data, &mut out);
         let told = format!("{opened:?}");
         match &first {
             None => first = Some((out, told)),
-            Some(first) => assert!(*first == (out, told), "{} opens otherwise", choice.name()),
+            Some(first) => assert!(*first == (out, told), "{} opens otherwise", engine.name()),
         }
     }
-    let best = *choices().last().expect("portable is there");
+    let best = *engines().last().expect("portable is there");
     let whole = contain(data);
     let mut out = Vec::new();
     assert!(decrypt(&secret(), best, &whole[..], &mut out).is_ok() && out == data);

@@ -5,15 +5,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use lanework_cpu::{Cpu, Select};
+use lanework_cpu::Cpu;
 use lanework_integer::Uint;
-use lanework_magma::backend::BACKENDS;
-use lanework_magma::key::{Choice, Magma};
 use lanework_magma::mgm::Mgm;
 use lanework_magma::modes::{
     CbcDecryptor, CbcEncryptor, CfbDecryptor, CfbEncryptor, Ctr, CtrAcpkm, Ofb, Omac, Stream,
 };
-use lanework_mayo::{Engine, PublicKey, Round, Signature};
+use lanework_magma::{Engine, Magma};
+use lanework_mayo::{PublicKey, Round, Signature};
 use lanework_peers::gmp::Gmp;
 use lanework_peers::{
     CIPHER_FLAVOURS, CipherMode, CipherPeer, CipherPlaces, DelayLibrary, Direction, PeerError, Peers,
@@ -82,7 +81,7 @@ pub(crate) fn signatures(data: &[u8]) {
     let Some(case) = mayo::case(data, |p| p.round() == Round::Two) else { return };
     let key = PublicKey::from_bytes(case.params, &case.public).expect("any bytes of this length are a key");
     let ours = Signature::from_bytes(case.params, &case.signature)
-        .is_ok_and(|s| key.verify(Engine::best(), &case.message, &s).is_ok());
+        .is_ok_and(|s| key.verify(lanework_mayo::Engine::best(), &case.message, &s).is_ok());
     let name = format!("mayo{}", case.params.set().number());
     for peer in &SIGNERS.0 {
         let Some(set) = peer.set(&name) else { continue };
@@ -95,9 +94,9 @@ fn same(peer: &str, what: &str, theirs: Result<bool, PeerError>, ours: bool) {
     assert!(theirs == Ok(ours), "{what}: {peer} says {theirs:?}, we say {ours}");
 }
 
-fn choices() -> Vec<Choice> {
+fn engines() -> Vec<Engine> {
     let cpu = Cpu::detect();
-    BACKENDS.iter().filter_map(|row| Choice::new(&cpu, Select::Named(row.name())).ok()).collect()
+    Engine::available(&cpu).collect()
 }
 
 fn apply(state: Result<impl Stream, lanework_magma::Error>, text: &[u8]) -> Vec<u8> {
@@ -114,11 +113,11 @@ pub(crate) fn ciphers(data: &[u8]) {
 
 fn cipher(peer: &dyn CipherPeer, data: &[u8]) {
     let mut input = Bytes(data);
-    let (mode, choice, change) = (input.byte() % 9, input.byte(), input.byte());
+    let (mode, engine, change) = (input.byte() % 9, input.byte(), input.byte());
     let (key, mut iv) = (input.array::<32>(), input.array::<8>());
-    let choices = choices();
-    let choice = choices[usize::from(choice) % choices.len()];
-    let magma = Magma::with(&key, choice);
+    let engines = engines();
+    let engine = engines[usize::from(engine) % engines.len()];
+    let magma = Magma::with(&key, engine);
     let whole = &input.0[..input.0.len() / 8 * 8];
     let (mode, way, text) = match mode {
         0 => (CipherMode::MagmaCtr, Direction::Encrypt, input.0),
@@ -132,7 +131,7 @@ fn cipher(peer: &dyn CipherPeer, data: &[u8]) {
         _ => (CipherMode::MagmaMgm, Direction::Encrypt, input.0),
     };
     let Some(set) = peer.set(mode) else { return };
-    let of = || format!("{mode:?} {way:?} of {} and of ours on {}", peer.name(), choice.name());
+    let of = || format!("{mode:?} {way:?} of {} and of ours on {}", peer.name(), engine.name());
     match mode {
         CipherMode::MagmaOmac => {
             let mut mac = Omac::new(&magma, set.tag).expect("a tag of the mode's length");
@@ -148,7 +147,7 @@ fn cipher(peer: &dyn CipherPeer, data: &[u8]) {
             if aad.is_empty() && text.is_empty() {
                 return;
             }
-            let mgm = Mgm::with(&key, 8, choice).expect("a tag of 8 bytes");
+            let mgm = Mgm::with(&key, 8, engine).expect("a tag of 8 bytes");
             let mut ours = text.to_vec();
             let made = mgm.seal(&iv, aad, &mut ours).expect("lengths are within bounds");
             let (mut sealed, mut tag) = (vec![0; text.len()], vec![0; set.tag]);

@@ -1,8 +1,7 @@
 //! Which backend and how many threads an operation uses: as asked for, else as the profile says, else the best.
 #![forbid(unsafe_code)]
 
-use lanework_cpu::{Backend, Select, Threads};
-use lanework_mayo::Engine;
+use lanework_cpu::{Backends, Engine, Select, Threads};
 
 use crate::outcome::Failure;
 use crate::profile::Choice;
@@ -13,9 +12,9 @@ impl Session {
         self.profile.as_ref().ok()?.as_ref()?.choices.get(subject)
     }
 
-    /// The backend for one MAYO operation: forced by flag or environment, else the profile's, else the best.
-    pub(crate) fn mayo_engine(&self, subject: &str) -> Result<Engine, Failure> {
-        let forced = self.context.settings.select("mayo");
+    /// The backend for a job: forced by flag or environment, else the profile's, else the best.
+    pub(crate) fn engine<K: Backends>(&self, subject: &str) -> Result<Engine<K>, Failure> {
+        let forced = self.context.settings.select(K::PRIMITIVE);
         if forced == Select::Best
             && let Some(choice) = self.choice(subject)
             && let Ok(engine) = Engine::choose(&self.context.cpu, Select::Named(&choice.backend))
@@ -23,43 +22,6 @@ impl Session {
             return Ok(engine);
         }
         Engine::choose(&self.context.cpu, forced).map_err(Failure::unavailable)
-    }
-
-    /// The same for Magma.
-    pub(crate) fn magma_choice(&self, subject: &str) -> Result<lanework_magma::Choice, Failure> {
-        let forced = self.context.settings.select("magma");
-        if forced == Select::Best
-            && let Some(choice) = self.choice(subject)
-            && let Ok(choice) = lanework_magma::Choice::new(&self.context.cpu, Select::Named(&choice.backend))
-        {
-            return Ok(choice);
-        }
-        lanework_magma::Choice::new(&self.context.cpu, forced).map_err(Failure::unavailable)
-    }
-
-    /// The backend of the integers by themselves: forced, else the best. Nothing races them, so that no profile has a choice,
-    /// and the delay function's own choice names its integers too.
-    pub(crate) fn integer_backend(
-        &self,
-    ) -> Result<&'static Backend<lanework_integer::backend::Kernels>, Failure> {
-        let (table, forced) = (lanework_integer::backend::BACKENDS, self.context.settings.select("integer"));
-        lanework_cpu::select(table, &self.context.cpu, forced).map_err(Failure::unavailable)
-    }
-
-    /// As for MAYO, for the squaring chain of the delay function.
-    pub(crate) fn vdf_backend(
-        &self,
-        subject: &str,
-    ) -> Result<&'static Backend<lanework_vdf::backend::Kernels>, Failure> {
-        let (table, cpu) = (lanework_vdf::backend::BACKENDS, &self.context.cpu);
-        let forced = self.context.settings.select("vdf");
-        if forced == Select::Best
-            && let Some(choice) = self.choice(subject)
-            && let Ok(row) = lanework_cpu::select(table, cpu, Select::Named(&choice.backend))
-        {
-            return Ok(row);
-        }
-        lanework_cpu::select(table, cpu, forced).map_err(Failure::unavailable)
     }
 
     /// That a device which was asked for is there, for what would go on without.

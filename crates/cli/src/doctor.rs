@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use lanework_cpu::Threads;
+use lanework_cpu::{Backends, Threads};
 use lanework_lab::clock::Monotonic;
 use lanework_lab::machine::Machine;
 use lanework_subjects::device::CUDA;
@@ -12,13 +12,25 @@ use crate::outcome::{Failure, Outcome};
 use crate::profile;
 use crate::ui::Session;
 
+/// A backend.
+#[derive(serde::Serialize)]
+struct Row {
+    primitive: &'static str,
+    #[serde(rename = "backend")]
+    name: &'static str,
+    what: &'static str,
+    /// Why it cannot run here.
+    unavailable: Option<String>,
+    /// Whether it is the one that is used where no job says otherwise.
+    chosen: bool,
+}
+
 /// What was found.
 pub(crate) struct Findings {
     machine: Machine,
     features: String,
     masked: String,
-    /// (primitive, backend, what it is, why not or None, whether it is the one chosen)
-    backends: Vec<(&'static str, String, String, Option<String>, bool)>,
+    backends: Vec<Row>,
     chosen_error: Option<String>,
     peers: Vec<(String, Result<String, String>)>,
     /// The CUDA devices, or why there is none.
@@ -28,13 +40,6 @@ pub(crate) struct Findings {
 pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
     let found = inspect(session);
     if session.json {
-        let backends: Vec<_> = found
-            .backends
-            .iter()
-            .map(|(p, b, what, why, chosen)| {
-                serde_json::json!({ "primitive": p, "backend": b, "what": what, "unavailable": why, "chosen": chosen })
-            })
-            .collect();
         let peers: Vec<_> = found
             .peers
             .iter()
@@ -52,7 +57,7 @@ pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
             "{}",
             serde_json::json!({
                 "machine": found.machine, "features": found.features, "masked": found.masked,
-                "backends": backends, "peers": peers, "cuda": devices,
+                "backends": found.backends, "peers": peers, "cuda": devices,
                 "profile": profile::path().map(|p| p.display().to_string()),
                 "profile_used": session.profile.as_ref().is_ok_and(Option::is_some),
                 "profile_error": session.profile.as_ref().err().map(Failure::message),
@@ -80,55 +85,44 @@ fn card(card: &lanework_cuda::Card) -> serde_json::Value {
     })
 }
 
+/// The rows of one primitive's table; and why none is chosen, if that is so.
+fn rows<K: Backends>(session: &Session, rows: &mut Vec<Row>, error: &mut Option<String>) {
+    let chosen = session.engine::<K>("").map_err(|e| e.message().to_owned());
+    rows.extend(K::BACKENDS.iter().map(|backend| Row {
+        primitive: K::PRIMITIVE,
+        name: backend.name(),
+        what: backend.summary(),
+        unavailable: backend.get(&session.context.cpu).err().map(|u| u.why),
+        chosen: chosen.as_ref().is_ok_and(|engine| engine.name() == backend.name()),
+    }));
+    if let (None, Err(why)) = (&error, chosen) {
+        *error = Some(why);
+    }
+}
+
 pub(crate) fn inspect(session: &Session) -> Findings {
     let cpu = &session.context.cpu;
-    let (engine, choice) = (session.mayo_engine(""), session.magma_choice(""));
-    let mayo = lanework_mayo::backend::BACKENDS.iter().map(|b| {
-        let chosen = engine.as_ref().is_ok_and(|e| e.name() == b.name());
-        ("mayo", b.name(), b.summary(), b.get(cpu).err(), chosen)
-    });
-    let magma = lanework_magma::backend::BACKENDS.iter().map(|b| {
-        let chosen = choice.as_ref().is_ok_and(|c| c.name() == b.name());
-        ("magma", b.name(), b.summary(), b.get(cpu).err(), chosen)
-    });
-    let integers = session.integer_backend();
-    let integer = lanework_integer::backend::BACKENDS.iter().map(|b| {
-        let chosen = integers.as_ref().is_ok_and(|c| c.name() == b.name());
-        ("integer", b.name(), b.summary(), b.get(cpu).err(), chosen)
-    });
-    let chain = session.vdf_backend("vdf/1024/square");
-    let vdf = lanework_vdf::backend::BACKENDS.iter().map(|b| {
-        let chosen = chain.as_ref().is_ok_and(|c| c.name() == b.name());
-        ("vdf", b.name(), b.summary(), b.get(cpu).err(), chosen)
-    });
     let devices = lanework_cuda::devices().map_err(|u| u.why);
     // Devices are an axis of their own; what runs on them stands here all the same, and can be forced and required.
-    let kernels = {
-        let wrong = || devices.as_ref().err().cloned();
-        let why = wrong().map(|why| lanework_cpu::Unavailable { what: CUDA.to_owned(), why });
-        let what = "batches on CUDA devices, where --device asks for one; unproven on hardware";
-        ("mayo", CUDA, what, why, session.context.device.is_asked())
+    let on_devices = Row {
+        primitive: "mayo",
+        name: CUDA,
+        what: "batches on CUDA devices, where --device asks for one; unproven on hardware",
+        unavailable: devices.as_ref().err().cloned(),
+        chosen: session.context.device.is_asked(),
     };
-    let backends = mayo
-        .chain([kernels])
-        .chain(magma)
-        .chain(integer)
-        .chain(vdf)
-        .map(|(primitive, name, summary, unavailable, chosen)| {
-            (primitive, name.to_owned(), summary.to_owned(), unavailable.map(|u| u.why), chosen)
-        })
-        .collect();
+    let (mut backends, mut chosen_error) = (Vec::new(), None);
+    rows::<lanework_mayo::backend::Kernels>(session, &mut backends, &mut chosen_error);
+    backends.push(on_devices);
+    rows::<lanework_magma::backend::Kernels>(session, &mut backends, &mut chosen_error);
+    rows::<lanework_integer::backend::Kernels>(session, &mut backends, &mut chosen_error);
+    rows::<lanework_vdf::backend::Kernels>(session, &mut backends, &mut chosen_error);
     Findings {
         machine: Machine::inspect(&Monotonic::new(), Vec::new()),
         features: cpu.features().to_string(),
         masked: cpu.masked().to_string(),
         backends,
-        chosen_error: engine
-            .err()
-            .or(choice.err())
-            .or(integers.err())
-            .or(chain.err())
-            .map(|e| e.message().to_owned()),
+        chosen_error,
         peers: peers(session),
         devices,
     }
@@ -179,8 +173,8 @@ pub(crate) fn short(found: &Findings) -> String {
             let _ = writeln!(out, "gpu         none: {why}");
         }
     }
-    for (primitive, name, what, why, chosen) in &found.backends {
-        let state = match (why, chosen) {
+    for Row { primitive, name, what, unavailable, chosen } in &found.backends {
+        let state = match (unavailable, chosen) {
             (Some(why), _) => format!("unavailable: {why}"),
             (None, true) => "chosen".to_owned(),
             (None, false) => "available".to_owned(),

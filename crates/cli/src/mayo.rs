@@ -70,7 +70,7 @@ fn keygen(
     files::check_distinct([], [secret_path, public_path])?;
     let secret_sink = Sink::create(secret_path, Access::Private, force)?;
     let public_sink = Sink::create(public_path, Access::Public, force)?;
-    let engine = session.mayo_engine(&subject(params, "keygen"))?;
+    let engine = session.engine(&subject(params, "keygen"))?;
     let secret = SecretKey::generate_os(params).map_err(Failure::unavailable)?;
     let mut devices = Devices::asked(session, engine)?;
     let public = match &mut devices {
@@ -107,7 +107,7 @@ fn secret_key(session: &Session, path: &Path) -> Result<SecretKey, Failure> {
     secret_file::warn_if_shared(session, path);
     let text = files::read_text(path, KEY_FILE_LIMIT)?;
     // Reading makes the public key anew, to see that the document's two halves belong together.
-    SecretKey::from_pem(session.mayo_engine("")?, &text).map_err(|e| Failure::file(path, e))
+    SecretKey::from_pem(session.engine("")?, &text).map_err(|e| Failure::file(path, e))
 }
 
 /// A path for JSON, which has no room for names that are not Unicode.
@@ -155,7 +155,7 @@ fn sign(
     let key = secret_key(session, key_path)?;
     let params = key.params();
     let name = if inputs.len() == 1 { "sign" } else { "sign-expanded" };
-    let engine = session.mayo_engine(&subject(params, name))?;
+    let engine = session.engine(&subject(params, name))?;
     let options = SignOptions { verify };
     let failed = |e: lanework_mayo::Error| match e {
         lanework_mayo::Error::Fault | lanework_mayo::Error::Exhausted => Failure::refused(e),
@@ -287,7 +287,7 @@ fn verify(
     let key = PublicKey::from_pem(&text).map_err(|e| Failure::file(key_path, e))?;
     let params = key.params();
     let name = if inputs.len() == 1 { "verify" } else { "verify-expanded" };
-    let engine = session.mayo_engine(&subject(params, name))?;
+    let engine = session.engine(&subject(params, name))?;
     let threads = session.threads(threads, &subject(params, name));
     // One pool for all groups of files.
     let pool = if inputs.len() > 1 && threads.count() > 1 {

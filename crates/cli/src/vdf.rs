@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use lanework_vdf::backend::Kernels;
 use lanework_vdf::number;
 
 use crate::files::{Access, Sink, check_distinct};
@@ -38,7 +37,7 @@ pub(crate) fn run(session: &Session, args: VdfArgs) -> Result<Outcome, Failure> 
 fn discriminant(session: &Session, args: &DiscriminantArgs) -> Result<Outcome, Failure> {
     let output = Output::new(session, &args.output, None)?;
     let named = Named::by_challenge(&args.challenge.0, "--challenge".to_owned(), args.bits, "--bits")?;
-    let group = named.find(kernels(session, "vdf/1024/discriminant")?.1)?;
+    let group = named.find(session.engine("vdf/1024/discriminant")?)?;
     let number = group.discriminant.value();
     let mut object = group.json();
     object.insert("decimal".to_owned(), number::to_decimal(&number).into());
@@ -46,12 +45,6 @@ fn discriminant(session: &Session, args: &DiscriminantArgs) -> Result<Outcome, F
     number.magnitude().write_be_bytes(&mut bytes);
     output.write(object, &number::to_hexadecimal(&number), &bytes)?;
     Ok(Outcome::Yes)
-}
-
-/// The backend of one operation: its name, and its kernels.
-fn kernels(session: &Session, subject: &str) -> Result<(&'static str, &'static Kernels), Failure> {
-    let backend = session.vdf_backend(subject)?;
-    Ok((backend.name(), backend.get(&session.context.cpu).map_err(Failure::unavailable)?))
 }
 
 /// Bytes in hexadecimal digits.

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 use common::{Place, code, json, stderr};
-use lanework_magma::Choice;
+use lanework_magma::Engine;
 use lanework_magma::container::{self, HEADER, Options, Secret};
 use zeroize::Zeroizing;
 
@@ -48,8 +48,7 @@ fn containers_of_every_size_on_files_and_pipes() {
         assert_eq!(made.len(), HEADER + length + 8 * length.div_ceil(65_536).max(1));
         // The library's serial code reads what the command's threads wrote.
         let mut back = Vec::new();
-        container::decrypt(&library_key(), Choice::default(), made.as_slice(), &mut back)
-            .expect("a container");
+        container::decrypt(&library_key(), Engine::best(), made.as_slice(), &mut back).expect("a container");
         assert!(back == text, "{length}");
         let args = ["magma", "decrypt", "--key-file", "key", "--threads", &threads, "-o", "back", "c"];
         let opened = place.run(&args);
@@ -79,7 +78,7 @@ fn small_chunks_and_what_the_library_makes() {
     assert!(code(&back) == 0 && back.stdout == text);
     let mut made = Vec::new();
     let options = Options { chunk: 8192, ..Options::default() };
-    container::encrypt(&library_key(), options, [3; 32], Choice::default(), text.as_slice(), &mut made)
+    container::encrypt(&library_key(), options, [3; 32], Engine::best(), text.as_slice(), &mut made)
         .expect("a container");
     let back = place.fed(&["magma", "decrypt", "--key-file", "key"], &made);
     assert!(code(&back) == 0 && back.stdout == text);

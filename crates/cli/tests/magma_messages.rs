@@ -4,7 +4,7 @@ mod common;
 
 use common::{Place, code, json, stderr};
 use lanework_magma::mgm::Mgm;
-use lanework_magma::{Choice, Kexp15};
+use lanework_magma::{Engine, Kexp15};
 
 const KEY: &str = "ffeeddccbbaa99887766554433221100f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff";
 const NONCE: &str = "12def06b3c130a59";
@@ -41,7 +41,7 @@ fn sealing_is_rfc_9058_and_opens_again() {
         let made = place.run(&sealing("seal", &[&options[..], &["text"]].concat()));
         assert_eq!(code(&made), 0, "{length}: {}", stderr(&made));
         let mut expected = text.clone();
-        let mgm = Mgm::with(&key(), tag, Choice::default()).expect("a tag length");
+        let mgm = Mgm::with(&key(), tag, Engine::best()).expect("a tag length");
         let sum = mgm.seal(&common::bytes(NONCE), &common::bytes(aad), &mut expected).expect("a message");
         expected.extend(sum.as_slice());
         assert!(made.stdout == expected, "{length}");
@@ -240,7 +240,7 @@ fn keys_are_wrapped_and_unwrapped() {
     let wrapped = run("wrap", &["secret", "-o", "wrapped", "--json"]);
     assert_eq!(code(&wrapped), 0, "{}", stderr(&wrapped));
     assert_eq!(json(&wrapped.stdout)["bytes_written"], 40);
-    let keys = Kexp15::new(&mac, &encrypt, Choice::default()).expect("two keys");
+    let keys = Kexp15::new(&mac, &encrypt, Engine::best()).expect("two keys");
     assert_eq!(place.get("wrapped"), keys.wrap(&common::bytes("67bed654"), &secret).expect("wrapped"));
     assert_eq!(run("unwrap", &["wrapped"]).stdout, secret);
     let mut bad = place.get("wrapped");

@@ -1,7 +1,7 @@
 //! The backend table: what every primitive's `BACKENDS` is made of.
-#![forbid(unsafe_code)]
 
 use core::fmt;
+use core::ops::Deref;
 
 use crate::{Cpu, Features};
 
@@ -15,9 +15,13 @@ pub struct Backend<K: 'static> {
 }
 
 impl<K> Backend<K> {
-    /// A table row. `kernels` must be sound to call wherever all of `needs` is present.
+    /// A table row.
+    ///
+    /// # Safety
+    /// Every safe method of `kernels` must be sound to call on a CPU that has all of `needs`: each feature that a kernel
+    /// enables is in `needs`, or implied by a member. [`Backend::get`] gives the kernels to safe code on this promise alone.
     #[must_use]
-    pub const fn new(
+    pub const unsafe fn new(
         name: &'static str,
         summary: &'static str,
         needs: Features,
@@ -44,14 +48,14 @@ impl<K> Backend<K> {
         self.needs
     }
 
-    /// The kernels, if `cpu` has everything they need. This is the only way to them.
+    /// The engine, if `cpu` has every feature that the row needs. This is the only way to the kernels.
     ///
     /// # Errors
     /// [`Unavailable`] naming the missing features, and whether they are absent or masked.
-    pub fn get(&self, cpu: &Cpu) -> Result<&'static K, Unavailable> {
+    pub fn get(&self, cpu: &Cpu) -> Result<Engine<K>, Unavailable> {
         let missing = self.needs.difference(cpu.features());
         if missing == Features::NONE {
-            return Ok(self.kernels);
+            return Ok(Engine { name: self.name, kernels: self.kernels });
         }
         let masked = missing.difference(missing.difference(cpu.masked()));
         let absent = missing.difference(masked);
@@ -63,6 +67,138 @@ impl<K> Backend<K> {
             why += &format!("{}masked: {masked}", if why.is_empty() { "" } else { "; " });
         }
         Err(Unavailable { what: self.name.to_owned(), why })
+    }
+}
+
+/// The kernels of a primitive, which have a table of backends.
+pub trait Backends: Sized + 'static {
+    /// The primitive's name, as `LANEWORK_BACKEND` takes it: `mayo`.
+    const PRIMITIVE: &'static str;
+
+    /// Every backend, from the plainest, which needs nothing, to the fastest.
+    const BACKENDS: &'static [Backend<Self>];
+}
+
+/// A backend that this CPU can run: its name and its kernels. Every primitive's `Engine` is one of these.
+///
+/// It dereferences to the kernels. Holding one is the proof that the CPU has the features that they need.
+#[derive(Debug)]
+pub struct Engine<K: 'static> {
+    name: &'static str,
+    kernels: &'static K,
+}
+
+impl<K> Clone for Engine<K> {
+    fn clone(&self) -> Engine<K> {
+        *self
+    }
+}
+
+impl<K> Copy for Engine<K> {}
+
+/// Two engines are equal if they run the same kernels.
+impl<K> PartialEq for Engine<K> {
+    fn eq(&self, other: &Engine<K>) -> bool {
+        core::ptr::eq(self.kernels, other.kernels)
+    }
+}
+
+impl<K> Eq for Engine<K> {}
+
+impl<K> Deref for Engine<K> {
+    type Target = K;
+
+    fn deref(&self) -> &K {
+        self.kernels
+    }
+}
+
+/// The fastest backend of this machine.
+impl<K: Backends> Default for Engine<K> {
+    fn default() -> Engine<K> {
+        Engine::best()
+    }
+}
+
+impl<K> Engine<K> {
+    /// An engine of kernels that stand in no table: a copy of a row's that a check watches, or a test's with a planted fault.
+    ///
+    /// # Safety
+    /// As for [`Backend::new`], with the features of the CPU that this runs on for `needs`.
+    #[must_use]
+    pub const unsafe fn outside(name: &'static str, kernels: &'static K) -> Engine<K> {
+        Engine { name, kernels }
+    }
+
+    /// The backend's name, as taken by [`Select::Named`].
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The backend's kernels, for as long as the program runs.
+    #[must_use]
+    pub const fn kernels(&self) -> &'static K {
+        self.kernels
+    }
+}
+
+impl<K: Backends> Engine<K> {
+    /// The fastest backend that this machine can run.
+    ///
+    /// # Panics
+    /// If no row of the table can run here. Every primitive's first row needs nothing.
+    #[must_use]
+    pub fn best() -> Engine<K> {
+        match Engine::choose(&Cpu::detect(), Select::Best) {
+            Ok(engine) => engine,
+            Err(why) => unreachable!("the first row of a table needs nothing: {why}"),
+        }
+    }
+
+    /// The first backend of the table, which needs nothing of the CPU.
+    ///
+    /// # Panics
+    /// If the first row needs something. No primitive's does.
+    #[must_use]
+    pub fn portable() -> Engine<K> {
+        match K::BACKENDS[0].get(&Cpu::baseline()) {
+            Ok(engine) => engine,
+            Err(why) => unreachable!("the first row of a table needs nothing: {why}"),
+        }
+    }
+
+    /// The backend for `cpu` that `how` asks for.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when a named backend does not exist or cannot run on `cpu`, with the reason.
+    pub fn choose(cpu: &Cpu, how: Select<'_>) -> Result<Engine<K>, Unavailable> {
+        match how {
+            Select::Best => Engine::available(cpu).next_back().ok_or_else(|| Unavailable {
+                what: "every backend".to_owned(),
+                why: "the table has no row that can run on this CPU".to_owned(),
+            }),
+            Select::Named(name) => {
+                let row = K::BACKENDS.iter().find(|row| row.name == name).ok_or_else(|| Unavailable {
+                    what: format!("backend '{name}'"),
+                    why: format!(
+                        "there is none of that name; known: {}",
+                        K::BACKENDS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
+                    ),
+                })?;
+                row.get(cpu)
+            }
+        }
+    }
+
+    /// Every backend, from the plainest to the fastest; for those that `cpu` cannot run, the reason.
+    pub fn all(cpu: &Cpu) -> impl DoubleEndedIterator<Item = Result<Engine<K>, Unavailable>> {
+        K::BACKENDS.iter().map(move |row| row.get(cpu))
+    }
+
+    /// Every backend that `cpu` can run, from the plainest to the fastest.
+    pub fn available(cpu: &Cpu) -> impl DoubleEndedIterator<Item = Engine<K>> {
+        Engine::all(cpu).filter_map(Result::ok)
     }
 }
 
@@ -93,59 +229,36 @@ pub enum Select<'a> {
     Named(&'a str),
 }
 
-/// Chooses a row of `table` for `cpu`. Rows are ordered from the plainest, which needs nothing, to the fastest.
-///
-/// # Errors
-/// [`Unavailable`] when the named row does not exist or cannot run here.
-pub fn select<K>(
-    table: &'static [Backend<K>],
-    cpu: &Cpu,
-    how: Select<'_>,
-) -> Result<&'static Backend<K>, Unavailable> {
-    match how {
-        Select::Best => table.iter().rev().find(|b| b.get(cpu).is_ok()).ok_or_else(|| Unavailable {
-            what: "every backend".to_owned(),
-            why: "the table has no row that can run on this CPU".to_owned(),
-        }),
-        Select::Named(name) => {
-            let row = table.iter().find(|b| b.name == name).ok_or_else(|| Unavailable {
-                what: format!("backend '{name}'"),
-                why: format!(
-                    "there is none of that name; known: {}",
-                    table.iter().map(|b| b.name).collect::<Vec<_>>().join(", ")
-                ),
-            })?;
-            row.get(cpu).map(|_| row)
-        }
-    }
-}
-
-/// The rows of `table` that can run on `cpu`, and for the others the reason why not.
-pub fn available<K>(
-    table: &'static [Backend<K>],
-    cpu: &Cpu,
-) -> impl Iterator<Item = Result<&'static Backend<K>, Unavailable>> {
-    table.iter().map(move |row| row.get(cpu).map(|_| row))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Feature;
 
-    static PLAIN: u8 = 1;
-    static WIDE: u8 = 2;
-    static TABLE: [Backend<u8>; 2] = [
-        Backend::new("portable", "plain", Features::NONE, &PLAIN),
-        Backend::new("avx2", "wide", Features::of(&[Feature::Avx2]), &WIDE),
-    ];
+    #[derive(Debug)]
+    struct Width(u8);
+
+    // SAFETY: `Width` has no methods.
+    const ROWS: [Backend<Width>; 2] = unsafe {
+        [
+            Backend::new("portable", "plain", Features::NONE, &Width(1)),
+            Backend::new("avx2", "wide", Features::of(&[Feature::Avx2]), &Width(2)),
+        ]
+    };
+
+    impl Backends for Width {
+        const PRIMITIVE: &'static str = "width";
+        const BACKENDS: &'static [Backend<Width>] = &ROWS;
+    }
+
+    type Engine = super::Engine<Width>;
 
     #[test]
     fn a_missing_feature_is_named_and_falls_back() {
         let cpu = Cpu::baseline();
-        assert_eq!(select(&TABLE, &cpu, Select::Best).unwrap().name(), "portable");
-        let why = select(&TABLE, &cpu, Select::Named("avx2")).unwrap_err().why;
+        assert_eq!(Engine::choose(&cpu, Select::Best).unwrap().name(), "portable");
+        let why = Engine::choose(&cpu, Select::Named("avx2")).unwrap_err().why;
         assert!(why.contains("lacks") && why.contains("avx2"), "{why}");
+        assert_eq!(Engine::available(&cpu).count(), 1);
     }
 
     #[test]
@@ -153,17 +266,18 @@ mod tests {
         let cpu = Cpu::detect();
         if !cpu.features().contains(Feature::Avx2) {
             // The machine cannot show masking; absence is covered by the other test.
-            assert!(TABLE[1].get(&cpu).is_err());
+            assert!(ROWS[1].get(&cpu).is_err());
             return;
         }
-        assert_eq!(*TABLE[1].get(&cpu).unwrap(), 2);
-        let why = TABLE[1].get(&cpu.masking(Features::parse("avx").unwrap())).unwrap_err().why;
+        assert_eq!(ROWS[1].get(&cpu).unwrap().0, 2);
+        assert_eq!(Engine::best().name(), "avx2");
+        let why = ROWS[1].get(&cpu.masking(Features::parse("avx").unwrap())).unwrap_err().why;
         assert!(why.starts_with("masked:"), "{why}");
     }
 
     #[test]
     fn an_unknown_name_lists_the_known() {
-        let e = select(&TABLE, &Cpu::baseline(), Select::Named("sse9")).unwrap_err();
+        let e = Engine::choose(&Cpu::baseline(), Select::Named("sse9")).unwrap_err();
         assert!(e.to_string().contains("sse9") && e.to_string().contains("portable, avx2"), "{e}");
     }
 }

@@ -85,7 +85,7 @@ impl Features {
     pub const NONE: Features = Features(0);
 
     /// What the backends named `avx2` may use.
-    pub const AVX2: Features =
+    pub const AVX2_AES_BMI_PCLMULQDQ: Features =
         Features::of(&[Feature::Avx2, Feature::Aes, Feature::Bmi1, Feature::Bmi2, Feature::Pclmulqdq]);
 
     /// What the backends named `avx512` may use: F BW DQ VL IFMA VBMI VBMI2 GFNI VAES VPCLMULQDQ together.

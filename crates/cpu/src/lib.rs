@@ -9,7 +9,7 @@ mod settings;
 mod sys;
 mod threads;
 
-pub use backend::{Backend, Select, Unavailable, available, select};
+pub use backend::{Backend, Backends, Engine, Select, Unavailable};
 pub use features::{Cpu, Feature, Features, UnknownFeature};
 pub use settings::{Settings, SettingsError};
 /// Aligned blocks of memory, and wiping.

@@ -8,7 +8,7 @@ use core::cmp::Ordering;
 
 #[cfg(target_arch = "x86_64")]
 use lanework_cpu::Feature;
-use lanework_cpu::{Backend, Cpu, Features, Select, Unavailable, select};
+use lanework_cpu::{Backend, Backends, Features};
 
 use crate::{Int, Uint};
 
@@ -155,52 +155,34 @@ impl Kernels {
 }
 
 /// Every backend, from the plainest, which needs nothing, to the fastest.
-pub static BACKENDS: &[Backend<Kernels>] = &[
-    Backend::new("portable", "plain Rust on 64-bit limbs", Features::NONE, &portable::KERNELS),
-    #[cfg(target_arch = "x86_64")]
-    Backend::new(
-        "adx",
-        "64-bit limbs with MULX and two chains of carries",
-        Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Adx]),
-        &adx::KERNELS,
-    ),
-    #[cfg(target_arch = "x86_64")]
-    Backend::new(
-        "avx512",
-        "52-bit limbs in vectors, carried once an operation",
-        Features::AVX512.union(Features::of(&[Feature::Adx])),
-        &avx512::KERNELS,
-    ),
-];
+pub static BACKENDS: &[Backend<Kernels>] =
+    // SAFETY: a row's list has every feature that its kernels enable; `subjects/tests/features.rs` holds the sources against it.
+    unsafe {
+        &[
+            Backend::new("portable", "plain Rust on 64-bit limbs", Features::NONE, &portable::KERNELS),
+            #[cfg(target_arch = "x86_64")]
+            Backend::new(
+                "adx",
+                "64-bit limbs with MULX and two chains of carries",
+                Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Adx]),
+                &adx::KERNELS,
+            ),
+            #[cfg(target_arch = "x86_64")]
+            Backend::new(
+                "avx512",
+                "52-bit limbs in vectors, carried once an operation",
+                Features::AVX512.union(Features::of(&[Feature::Adx])),
+                &avx512::KERNELS,
+            ),
+        ]
+    };
 
-/// The backend that was chosen for integers.
-#[derive(Clone, Copy, Debug)]
-pub struct Integers {
-    name: &'static str,
-    kernels: &'static Kernels,
-}
+/// A backend of the integers that this CPU can run.
+pub type Engine = lanework_cpu::Engine<Kernels>;
 
-impl Integers {
-    /// Chooses a backend.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the one that is named does not exist or cannot run here.
-    pub fn new(cpu: &Cpu, how: Select<'_>) -> Result<Integers, Unavailable> {
-        let row = select(BACKENDS, cpu, how)?;
-        Ok(Integers { name: row.name(), kernels: row.get(cpu)? })
-    }
-
-    /// The backend's name.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Its operations.
-    #[must_use]
-    pub const fn kernels(&self) -> &'static Kernels {
-        self.kernels
-    }
+impl Backends for Kernels {
+    const PRIMITIVE: &'static str = "integer";
+    const BACKENDS: &'static [Backend<Kernels>] = BACKENDS;
 }
 
 impl<const V: usize, const D: usize> Arithmetic<V, D> {

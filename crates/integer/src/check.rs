@@ -410,7 +410,7 @@ pub fn all(cpu: &Cpu, depth: Depth) -> Vec<Row> {
     let mut rows = Vec::new();
     for backend in BACKENDS {
         match backend.get(cpu) {
-            Ok(kernels) => rows.extend(of(backend.name(), kernels, depth)),
+            Ok(kernels) => rows.extend(of(backend.name(), &kernels, depth)),
             Err(u) => rows.push(Row::unavailable("operations", &u)),
         }
     }

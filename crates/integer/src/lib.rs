@@ -15,6 +15,6 @@ pub mod limbs;
 pub mod study;
 mod uint;
 
-pub use backend::{BACKENDS, Integers};
+pub use backend::{BACKENDS, Engine};
 pub use int::Int;
 pub use uint::Uint;

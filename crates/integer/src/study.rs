@@ -55,16 +55,25 @@ static BUSY: Product = Product {
 };
 
 /// All forms.
-pub static PRODUCTS: &[Backend<Product>] = &[
-    Backend::new("unrolled", "the shipped product: every row written out", Features::AVX512, &UNROLLED),
-    Backend::new("looped", "one loop over the eight classes of rows", Features::AVX512, &LOOPED),
-    Backend::new(
-        "busy",
-        "the shipped product, with as many multiply-adds again that nobody needs: half the ports",
-        Features::AVX512,
-        &BUSY,
-    ),
-];
+pub static PRODUCTS: &[Backend<Product>] =
+    // SAFETY: a row's list has every feature that its kernels enable.
+    unsafe {
+        &[
+            Backend::new(
+                "unrolled",
+                "the shipped product: every row written out",
+                Features::AVX512,
+                &UNROLLED,
+            ),
+            Backend::new("looped", "one loop over the eight classes of rows", Features::AVX512, &LOOPED),
+            Backend::new(
+                "busy",
+                "the shipped product, with as many multiply-adds again that nobody needs: half the ports",
+                Features::AVX512,
+                &BUSY,
+            ),
+        ]
+    };
 
 /// Sums in two's complement, and what the core is asked beside.
 #[derive(Debug)]
@@ -124,7 +133,15 @@ impl Probes {
 
 /// The probes' only row.
 pub static PROBES: Backend<Probes> =
-    Backend::new("avx512", "sums in two's complement and loops of the core", Features::AVX512, &Probes(()));
+    // SAFETY: the list has every feature that the probes enable.
+    unsafe {
+        Backend::new(
+            "avx512",
+            "sums in two's complement and loops of the core",
+            Features::AVX512,
+            &Probes(()),
+        )
+    };
 
 #[cfg(test)]
 mod tests {
@@ -135,7 +152,7 @@ mod tests {
     use lanework_cpu::Settings;
 
     fn probes() -> Option<&'static Probes> {
-        PROBES.get(&Settings::from_env().expect("settings").cpu()).ok()
+        PROBES.get(&Settings::from_env().expect("settings").cpu()).ok().map(|engine| engine.kernels())
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn kernels(name: &str) -> Option<&'static Kernels> {
     let settings = Settings::from_env().expect("settings");
     let row = BACKENDS.iter().find(|b| b.name() == name);
     match row.map(|row| row.get(&settings.cpu())) {
-        Some(Ok(kernels)) => Some(kernels),
+        Some(Ok(engine)) => Some(engine.kernels()),
         other => {
             assert!(!settings.requires(name), "{name} is required: {:?}", other.map(Result::err));
             None

@@ -12,7 +12,7 @@ use inout::InOutBuf;
 #[cfg(target_arch = "x86_64")]
 use lanework_cpu::Feature;
 use lanework_cpu::memory::Block;
-use lanework_cpu::{Backend, Features};
+use lanework_cpu::{Backend, Backends, Features};
 
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule};
@@ -34,6 +34,21 @@ mod tests;
 
 /// Lanes that a batch works on: independent messages, each with a key of its own.
 pub const LANES: usize = 128;
+
+/// A backend of Magma that this CPU can run.
+pub type Engine = lanework_cpu::Engine<Kernels>;
+
+impl Backends for Kernels {
+    const PRIMITIVE: &'static str = "magma";
+    const BACKENDS: &'static [Backend<Kernels>] = BACKENDS;
+}
+
+/// An engine of a test's kernels.
+#[cfg(test)]
+pub(crate) fn altered(name: &'static str, kernels: &'static Kernels) -> Engine {
+    // SAFETY: a test takes kernels from a row that runs here, and replaces some by code without any feature.
+    unsafe { Engine::outside(name, kernels) }
+}
 
 /// The blocks of every lane, as bytes.
 pub(crate) type LaneBlocks = [[u8; 8]; LANES];
@@ -83,44 +98,53 @@ pub struct Kernels {
 }
 
 /// Every backend, from the plainest, which needs nothing, to the fastest.
-pub static BACKENDS: &[Backend<Kernels>] = &[
-    Backend::new(
-        "portable",
-        "plain Rust without tables; bitsliced in bulk",
-        Features::NONE,
-        &portable::KERNELS,
-    ),
-    #[cfg(target_arch = "x86_64")]
-    Backend::new("avx2", "byte planes, 128 blocks at once", Features::AVX2, &avx2::KERNELS),
-    #[cfg(target_arch = "x86_64")]
-    Backend::new(
-        "avx2-gfni",
-        "the same with GFNI parting nibbles",
-        Features::of(&[Feature::Avx2, Feature::Gfni, Feature::Pclmulqdq]),
-        &avx2::KERNELS_GFNI,
-    ),
-    #[cfg(target_arch = "x86_64")]
-    Backend::new(
-        "avx512bw",
-        "byte-sliced on 512 bits, 128 blocks in flight, without byte permutations",
-        avx512bw::NEEDS,
-        &avx512bw::KERNELS,
-    ),
-    #[cfg(target_arch = "x86_64")]
-    Backend::new(
-        "avx512-bitslice",
-        "a bit of 512 blocks in a register for large inputs under set Z, else as avx512",
-        Features::AVX512,
-        &avx512::BITSLICE,
-    ),
-    #[cfg(target_arch = "x86_64")]
-    Backend::new(
-        "avx512",
-        "byte permutations in 64-byte tables, 128 blocks in flight",
-        Features::AVX512,
-        &avx512::KERNELS,
-    ),
-];
+pub static BACKENDS: &[Backend<Kernels>] =
+    // SAFETY: a row's list has every feature that its kernels enable; `subjects/tests/features.rs` holds the sources against it.
+    unsafe {
+        &[
+            Backend::new(
+                "portable",
+                "plain Rust without tables; bitsliced in bulk",
+                Features::NONE,
+                &portable::KERNELS,
+            ),
+            #[cfg(target_arch = "x86_64")]
+            Backend::new(
+                "avx2",
+                "byte planes, 128 blocks at once",
+                Features::AVX2_AES_BMI_PCLMULQDQ,
+                &avx2::KERNELS,
+            ),
+            #[cfg(target_arch = "x86_64")]
+            Backend::new(
+                "avx2-gfni",
+                "the same with GFNI parting nibbles",
+                Features::of(&[Feature::Avx2, Feature::Gfni, Feature::Pclmulqdq]),
+                &avx2::KERNELS_GFNI,
+            ),
+            #[cfg(target_arch = "x86_64")]
+            Backend::new(
+                "avx512bw",
+                "byte-sliced on 512 bits, 128 blocks in flight, without byte permutations",
+                avx512bw::NEEDS,
+                &avx512bw::KERNELS,
+            ),
+            #[cfg(target_arch = "x86_64")]
+            Backend::new(
+                "avx512-bitslice",
+                "a bit of 512 blocks in a register for large inputs under set Z, else as avx512",
+                Features::AVX512,
+                &avx512::BITSLICE,
+            ),
+            #[cfg(target_arch = "x86_64")]
+            Backend::new(
+                "avx512",
+                "byte permutations in 64-byte tables, 128 blocks in flight",
+                Features::AVX512,
+                &avx512::KERNELS,
+            ),
+        ]
+    };
 
 impl Kernels {
     /// How many blocks of one key are worked on at once.

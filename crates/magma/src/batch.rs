@@ -22,10 +22,11 @@ use core::cmp::Reverse;
 use lanework_cpu::memory::{Block, wipe_blocks};
 use lanework_cpu::{PoolError, Threads};
 
+use crate::backend::Engine;
 use crate::backend::chain::{Scratch, Step, Strands, Table};
 use crate::backend::{Kernels, LANES, LaneBlocks};
 use crate::error::Error;
-use crate::key::{Choice, Core, Keyed};
+use crate::key::{Core, Keyed};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Schedule};
 
@@ -52,15 +53,15 @@ pub type Outcomes = Vec<Result<(), Error>>;
 /// The backend is this one's, whatever the jobs' keys were made for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Batch<'t> {
-    choice: Choice,
+    engine: Engine,
     threads: Threads<'t>,
 }
 
 impl<'t> Batch<'t> {
     /// On a chosen backend and the calling thread.
     #[must_use]
-    pub fn new(choice: Choice) -> Batch<'t> {
-        Batch { choice, threads: Threads::One }
+    pub fn new(engine: Engine) -> Batch<'t> {
+        Batch { engine, threads: Threads::One }
     }
 
     /// On these threads.
@@ -72,11 +73,11 @@ impl<'t> Batch<'t> {
     /// The backend that runs.
     #[must_use]
     pub const fn backend(&self) -> &'static str {
-        self.choice.name()
+        self.engine.name()
     }
 
     fn kernels(&self) -> &'static Kernels {
-        self.choice.kernels()
+        self.engine.kernels()
     }
 
     /// Checks all jobs, then runs `task` on groups of good ones that fit into the lanes together and share an S-box set.

@@ -4,8 +4,9 @@
 //! [`crate::spec`], which shares no code with any backend.
 #![forbid(unsafe_code)]
 
+use crate::backend::Engine;
 use crate::error::Error;
-use crate::key::{Choice, Keyed};
+use crate::key::Keyed;
 use crate::known::mgm::{MESSAGES, Message};
 use crate::known::modes::{Answer, LEGACY, MAGMA};
 use crate::known::{array, bytes};
@@ -68,19 +69,19 @@ const QUICK_BYTES: usize = 1 << 16;
 
 /// Answers from the standards and from other implementations' tests, both ways, whole and cut.
 #[must_use]
-pub fn known_answers(choice: Choice, depth: Depth) -> Row {
+pub fn known_answers(engine: Engine, depth: Depth) -> Row {
     let answers: Vec<Answer> = MAGMA.iter().chain(LEGACY).copied().collect();
-    known_answers_of(choice, depth, &answers, MESSAGES)
+    known_answers_of(engine, depth, &answers, MESSAGES)
 }
 
 /// The same for a choice of answers.
 #[must_use]
-pub fn known_answers_of(choice: Choice, depth: Depth, answers: &[Answer], messages: &[Message]) -> Row {
-    let mut row = Row::new("known answers", choice.name());
+pub fn known_answers_of(engine: Engine, depth: Depth, answers: &[Answer], messages: &[Message]) -> Row {
+    let mut row = Row::new("known answers", engine.name());
     let kept = |a: &&Answer| depth == Depth::Full || a.plain.zeros <= QUICK_BYTES;
     for answer in answers.iter().filter(kept) {
         for cuts in [&[][..], &[1016, 5, 8]] {
-            let holds = answer.holds(choice, cuts);
+            let holds = answer.holds(engine, cuts);
             row.case(holds == Ok(true), || {
                 format!("{} ({}) in pieces of {cuts:?}: {holds:?}", answer.name, answer.source)
             });
@@ -89,7 +90,7 @@ pub fn known_answers_of(choice: Choice, depth: Depth, answers: &[Answer], messag
     for m in messages {
         let (nonce, aad, plain) = (bytes(m.nonce), bytes(m.aad), bytes(m.plaintext));
         let mut data = plain.clone();
-        let done = Mgm::with(&array(m.key), 8, choice).and_then(|mgm| {
+        let done = Mgm::with(&array(m.key), 8, engine).and_then(|mgm| {
             let tag = mgm.seal(&nonce, &aad, &mut data)?;
             let sealed = data == bytes(m.ciphertext) && tag.as_slice() == bytes(m.tag);
             mgm.open(&nonce, &aad, &mut data, tag.as_slice())?;
@@ -101,24 +102,24 @@ pub fn known_answers_of(choice: Choice, depth: Depth, answers: &[Answer], messag
 }
 
 /// Every check on one backend, each row as it is done.
-pub fn run(choice: Choice, depth: Depth, each: &mut dyn FnMut(Row)) {
-    each(known_answers(choice, depth));
-    each(blocks(choice, depth));
-    each(counters(choice, depth));
-    each(lanes(choice, depth));
-    each(products(choice, depth));
-    each(streams(choice, depth));
-    each(codes(choice, depth));
-    each(aead(choice, depth));
-    each(pieces(choice, depth));
-    each(batches(choice, depth));
-    each(refusals(choice));
-    each(damage(choice, depth));
+pub fn run(engine: Engine, depth: Depth, each: &mut dyn FnMut(Row)) {
+    each(known_answers(engine, depth));
+    each(blocks(engine, depth));
+    each(counters(engine, depth));
+    each(lanes(engine, depth));
+    each(products(engine, depth));
+    each(streams(engine, depth));
+    each(codes(engine, depth));
+    each(aead(engine, depth));
+    each(pieces(engine, depth));
+    each(batches(engine, depth));
+    each(refusals(engine));
+    each(damage(engine, depth));
 }
 
 /// Whether a key runs on the backend that was chosen for it.
-fn runs_here(key: &impl Keyed, choice: Choice) -> bool {
-    key.backend() == choice.name()
+fn runs_here(key: &impl Keyed, engine: Engine) -> bool {
+    key.backend() == engine.name()
 }
 
 /// What a call did, with its bytes where it did something.

@@ -8,8 +8,9 @@ use core::fmt;
 
 use zeroize::Zeroizing;
 
+use crate::backend::Engine;
 use crate::error::Error;
-use crate::key::{Choice, Keyed, Magma};
+use crate::key::{Keyed, Magma};
 use crate::modes::{Ctr, Omac, Stream};
 use crate::release::equal;
 
@@ -34,11 +35,11 @@ impl Kexp15 {
     ///
     /// # Errors
     /// [`Error::Parameter`] if the two keys are the same.
-    pub fn new(mac: &[u8; 32], encrypt: &[u8; 32], choice: Choice) -> Result<Kexp15, Error> {
+    pub fn new(mac: &[u8; 32], encrypt: &[u8; 32], engine: Engine) -> Result<Kexp15, Error> {
         if equal(mac, encrypt) {
             return Err(Error::Parameter("KExp15 takes two independent keys, but they are the same"));
         }
-        Ok(Kexp15 { mac: Magma::with(mac, choice), encrypt: Magma::with(encrypt, choice) })
+        Ok(Kexp15 { mac: Magma::with(mac, engine), encrypt: Magma::with(encrypt, engine) })
     }
 
     /// KExp15: wraps a secret under an IV of 4 bytes that this pair of keys has never had.
@@ -104,25 +105,25 @@ fn check<'k>(key: &'k Magma, iv: &[u8], secret: &[u8]) -> Result<Omac<&'k Magma>
 mod tests {
     use super::*;
     use crate::known::keys::WRAPPED;
-    use crate::known::modes::choices;
+    use crate::known::modes::engines;
     use crate::known::{array, bytes};
 
     #[test]
     fn known_keys_are_wrapped_and_unwrapped() {
-        for choice in choices() {
+        for engine in engines() {
             for w in WRAPPED {
-                let keys = Kexp15::new(&array(w.mac), &array(w.encrypt), choice).expect("two keys");
+                let keys = Kexp15::new(&array(w.mac), &array(w.encrypt), engine).expect("two keys");
                 let wrapped = keys.wrap(&bytes(w.iv), &bytes(w.secret)).expect("a secret");
-                assert_eq!(wrapped, bytes(w.wrapped), "{} {}", choice.name(), w.source);
+                assert_eq!(wrapped, bytes(w.wrapped), "{} {}", engine.name(), w.source);
                 let secret = keys.unwrap(&bytes(w.iv), &wrapped).expect("its own check");
-                assert_eq!(*secret, bytes(w.secret), "{} {}", choice.name(), w.source);
+                assert_eq!(*secret, bytes(w.secret), "{} {}", engine.name(), w.source);
             }
         }
     }
 
     #[test]
     fn every_length_comes_back_and_every_changed_bit_is_refused() {
-        let keys = Kexp15::new(&[1; 32], &[2; 32], Choice::default()).expect("two keys");
+        let keys = Kexp15::new(&[1; 32], &[2; 32], Engine::best()).expect("two keys");
         for length in 1..=50u8 {
             let secret: Vec<u8> = (0..length).collect();
             let wrapped = keys.wrap(b"iv00", &secret).expect("a secret");
@@ -139,8 +140,8 @@ mod tests {
 
     #[test]
     fn misuse_has_its_errors() {
-        assert!(matches!(Kexp15::new(&[1; 32], &[1; 32], Choice::default()), Err(Error::Parameter(_))));
-        let keys = Kexp15::new(&[1; 32], &[2; 32], Choice::default()).expect("two keys");
+        assert!(matches!(Kexp15::new(&[1; 32], &[1; 32], Engine::best()), Err(Error::Parameter(_))));
+        let keys = Kexp15::new(&[1; 32], &[2; 32], Engine::best()).expect("two keys");
         for got in [0, 3, 5, 8] {
             let wrong = Some(Error::NonceLength { got, want: "4" });
             assert_eq!(keys.wrap(&vec![0; got], b"secret").err(), wrong);

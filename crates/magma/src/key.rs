@@ -4,59 +4,12 @@
 use core::fmt;
 
 use inout::InOutBuf;
-use lanework_cpu::{Cpu, Select, Unavailable, select};
 
-use crate::backend::{BACKENDS, Kernels};
+use crate::backend::Engine;
 use crate::error::Error;
 use crate::limits::{Budget, Limits};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule, wipe_words, word};
-
-/// Which backend a key shall use.
-#[derive(Clone, Copy, Debug)]
-pub struct Choice {
-    kernels: &'static Kernels,
-    name: &'static str,
-}
-
-impl Choice {
-    /// Chooses a row of [`BACKENDS`] for `cpu`.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when the named backend does not exist or cannot run here.
-    pub fn new(cpu: &Cpu, how: Select<'_>) -> Result<Choice, Unavailable> {
-        let row = select(BACKENDS, cpu, how)?;
-        Ok(Choice { kernels: row.get(cpu)?, name: row.name() })
-    }
-
-    /// Kernels of a test.
-    #[cfg(test)]
-    pub(crate) const fn of(name: &'static str, kernels: &'static Kernels) -> Choice {
-        Choice { kernels, name }
-    }
-
-    /// The backend's name.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// The backend's kernels.
-    #[must_use]
-    pub const fn kernels(&self) -> &'static Kernels {
-        self.kernels
-    }
-}
-
-/// The best backend of this machine.
-impl Default for Choice {
-    fn default() -> Choice {
-        match Choice::new(&Cpu::detect(), Select::Best) {
-            Ok(choice) => choice,
-            Err(_) => unreachable!("the first row needs nothing"),
-        }
-    }
-}
 
 /// What both ciphers are under their byte order: schedules for both directions, and the kernels that run them.
 #[doc(hidden)]
@@ -64,7 +17,7 @@ pub struct Core {
     pub(crate) words: [u32; 8],
     pub(crate) encrypt: Schedule,
     pub(crate) decrypt: Schedule,
-    pub(crate) choice: Choice,
+    pub(crate) engine: Engine,
     pub(crate) budget: Budget,
 }
 
@@ -76,20 +29,20 @@ impl Drop for Core {
 
 impl Core {
     /// On the heap from the start: a value that moves leaves a copy of itself on the stack, which nothing wipes.
-    pub(crate) fn new(key: &[u8; 32], sbox: Sbox, order: ByteOrder, choice: Choice) -> Box<Core> {
+    pub(crate) fn new(key: &[u8; 32], sbox: Sbox, order: ByteOrder, engine: Engine) -> Box<Core> {
         let budget = Budget::new(Limits::default());
-        let mut core = Core::without_a_key(sbox, order, choice, budget);
+        let mut core = Core::without_a_key(sbox, order, engine, budget);
         core.change(key);
         core
     }
 
-    fn without_a_key(sbox: Sbox, order: ByteOrder, choice: Choice, budget: Budget) -> Box<Core> {
+    fn without_a_key(sbox: Sbox, order: ByteOrder, engine: Engine, budget: Budget) -> Box<Core> {
         let zeros = [0; 8];
         Box::new(Core {
             words: zeros,
             encrypt: Schedule::encrypt(&zeros, sbox, order),
             decrypt: Schedule::decrypt(&zeros, sbox, order),
-            choice,
+            engine,
             budget,
         })
     }
@@ -117,7 +70,7 @@ impl Core {
     /// The same key on the same account, in memory of its own.
     pub(crate) fn another(&self) -> Box<Core> {
         let Schedule { sbox, order, .. } = self.encrypt;
-        let mut core = Core::without_a_key(sbox, order, self.choice, self.budget.clone());
+        let mut core = Core::without_a_key(sbox, order, self.engine, self.budget.clone());
         core.words.copy_from_slice(&self.words);
         core.spread();
         core
@@ -131,27 +84,27 @@ impl Core {
 
     /// Whole blocks, in place or not.
     pub(crate) fn encrypt_blocks(&self, data: InOutBuf<'_, '_, u8>) {
-        self.choice.kernels.blocks(&self.encrypt, data);
+        self.engine.blocks(&self.encrypt, data);
     }
 
     /// Whole blocks, in place or not.
     pub(crate) fn decrypt_blocks(&self, data: InOutBuf<'_, '_, u8>) {
-        self.choice.kernels.blocks(&self.decrypt, data);
+        self.engine.blocks(&self.decrypt, data);
     }
 
     /// One block as bytes.
     pub(crate) fn encrypt_block(&self, block: &mut [u8; 8]) {
-        self.choice.kernels.blocks(&self.encrypt, block.as_mut_slice().into());
+        self.engine.blocks(&self.encrypt, block.as_mut_slice().into());
     }
 
     /// Any number of bytes.
     pub(crate) fn counter(&self, counter: Counter, data: InOutBuf<'_, '_, u8>) {
-        self.choice.kernels.counter(&self.encrypt, counter, data);
+        self.engine.counter(&self.encrypt, counter, data);
     }
 
     /// Whole blocks of keystream.
     pub(crate) fn keystream(&self, counter: Counter, out: &mut [u8]) {
-        self.choice.kernels.keystream(&self.encrypt, counter, out);
+        self.engine.keystream(&self.encrypt, counter, out);
     }
 }
 
@@ -166,7 +119,7 @@ pub(crate) use sealed::Sealed;
 pub trait Keyed: Sealed {
     /// The backend that runs.
     fn backend(&self) -> &'static str {
-        self.core().choice.name
+        self.core().engine.name()
     }
 
     /// The S-box set.
@@ -242,21 +195,21 @@ impl Magma {
     /// A key on this machine's best backend.
     #[must_use]
     pub fn new(key: &[u8; 32]) -> Magma {
-        Magma::with(key, Choice::default())
+        Magma::with(key, Engine::best())
     }
 
     /// A key on a chosen backend.
     #[must_use]
-    pub fn with(key: &[u8; 32], choice: Choice) -> Magma {
-        Magma(Core::new(key, Sbox::Z, ByteOrder::Big, choice))
+    pub fn with(key: &[u8; 32], engine: Engine) -> Magma {
+        Magma(Core::new(key, Sbox::Z, ByteOrder::Big, engine))
     }
 
     /// A key of unchecked length.
     ///
     /// # Errors
     /// [`Error::KeyLength`].
-    pub fn from_slice(key: &[u8], choice: Choice) -> Result<Magma, Error> {
-        Ok(Magma::with(key.try_into().map_err(|_| Error::KeyLength(key.len()))?, choice))
+    pub fn from_slice(key: &[u8], engine: Engine) -> Result<Magma, Error> {
+        Ok(Magma::with(key.try_into().map_err(|_| Error::KeyLength(key.len()))?, engine))
     }
 }
 
@@ -272,21 +225,21 @@ impl Gost28147 {
     /// A key on this machine's best backend.
     #[must_use]
     pub fn new(key: &[u8; 32], sbox: Sbox) -> Gost28147 {
-        Gost28147::with(key, sbox, Choice::default())
+        Gost28147::with(key, sbox, Engine::best())
     }
 
     /// A key on a chosen backend.
     #[must_use]
-    pub fn with(key: &[u8; 32], sbox: Sbox, choice: Choice) -> Gost28147 {
-        Gost28147(Core::new(key, sbox, ByteOrder::Little, choice))
+    pub fn with(key: &[u8; 32], sbox: Sbox, engine: Engine) -> Gost28147 {
+        Gost28147(Core::new(key, sbox, ByteOrder::Little, engine))
     }
 
     /// A key of unchecked length.
     ///
     /// # Errors
     /// [`Error::KeyLength`].
-    pub fn from_slice(key: &[u8], sbox: Sbox, choice: Choice) -> Result<Gost28147, Error> {
-        Ok(Gost28147::with(key.try_into().map_err(|_| Error::KeyLength(key.len()))?, sbox, choice))
+    pub fn from_slice(key: &[u8], sbox: Sbox, engine: Engine) -> Result<Gost28147, Error> {
+        Ok(Gost28147::with(key.try_into().map_err(|_| Error::KeyLength(key.len()))?, sbox, engine))
     }
 }
 

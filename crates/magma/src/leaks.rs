@@ -34,7 +34,7 @@ use lanework_leakage::evidence::{Finding, Means, Row};
 use lanework_leakage::valgrind::{self, NotRun, Section, observe};
 
 use crate::backend::BACKENDS;
-use crate::key::Choice;
+use crate::backend::Engine;
 use subjects::path;
 
 pub use subjects::subjects;
@@ -47,7 +47,7 @@ const TIERS: [&str; 2] = ["portable", "avx2"];
 const STREEBOG: &str = ": lps (block_api.rs:";
 
 /// Operations made of kernels.
-const OPERATIONS: [(&str, fn(Choice)); 9] = [
+const OPERATIONS: [(&str, fn(Engine)); 9] = [
     ("modes", modes::streams),
     ("modes on threads", modes::threads),
     ("authentication codes", modes::codes),
@@ -74,18 +74,18 @@ fn ran(tier: &str) -> String {
 }
 
 /// The child's work on one backend.
-fn operate(choice: Choice) {
+fn operate(engine: Engine) {
     for (what, operation) in kernels::OPERATIONS {
-        observe(&headline(choice.name(), what), || operation(choice.kernels()));
+        observe(&headline(engine.name(), what), || operation(engine.kernels()));
     }
     for (what, operation) in OPERATIONS {
-        observe(&headline(choice.name(), what), || operation(choice));
+        observe(&headline(engine.name(), what), || operation(engine));
     }
     let container = RefCell::new(None);
-    observe(&headline(choice.name(), CONTAINER_KEYS), || {
-        container.replace(Some(messages::container_keys(choice)));
+    observe(&headline(engine.name(), CONTAINER_KEYS), || {
+        container.replace(Some(messages::container_keys(engine)));
     });
-    observe(&headline(choice.name(), CONTAINER_CHUNKS), || {
+    observe(&headline(engine.name(), CONTAINER_CHUNKS), || {
         messages::container_chunks(container.borrow().as_ref().expect("was made"));
     });
 }
@@ -103,9 +103,9 @@ pub fn under_memcheck(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) {
     // The groups of operations share their secrets; they take seconds.
     if operations().iter().any(|what| wanted(&path(what))) {
         for row in BACKENDS {
-            if let Ok(choice) = Choice::new(cpu, Select::Named(row.name())) {
-                eprintln!("{}", ran(choice.name()));
-                operate(choice);
+            if let Ok(engine) = Engine::choose(cpu, Select::Named(row.name())) {
+                eprintln!("{}", ran(engine.name()));
+                operate(engine);
             }
         }
     }
@@ -142,7 +142,7 @@ pub fn memcheck_rows(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool, said: Result<&str
     };
     for backend in BACKENDS {
         let tier = backend.name();
-        let why = match Choice::new(cpu, Select::Named(tier)) {
+        let why = match Engine::choose(cpu, Select::Named(tier)) {
             Err(why) => Some(Finding::NotApplicable(why.why)),
             Ok(_) if !TIERS.contains(&tier) && said.is_ok_and(|said| !said.contains(&ran(tier))) => {
                 Some(Finding::NotApplicable("valgrind does not know its instructions".into()))

@@ -27,9 +27,10 @@ mod sys;
 pub mod tlstree;
 pub mod traits;
 
+pub use backend::Engine;
 pub use error::Error;
 pub use kexp15::Kexp15;
-pub use key::{Choice, Gost28147, Keyed, Magma};
+pub use key::{Gost28147, Keyed, Magma};
 pub use limits::Limits;
 pub use mgm::Mgm;
 pub use sbox::Sbox;

@@ -20,8 +20,9 @@ use inout::InOutBuf;
 use lanework_cpu::Threads;
 use lanework_cpu::memory::wipe;
 
+use crate::backend::Engine;
 use crate::error::Error;
-use crate::key::{Choice, Core, Keyed, Magma, Sealed};
+use crate::key::{Core, Keyed, Magma, Sealed};
 use crate::release::equal;
 
 pub(crate) mod field;
@@ -91,8 +92,8 @@ impl Mgm {
     ///
     /// # Errors
     /// [`Error::TagLength`] if `tag` is not 4 to 8: RFC 9058 allows 32 to 64 bits.
-    pub fn with(key: &[u8; 32], tag: usize, choice: Choice) -> Result<Mgm, Error> {
-        Mgm::over(Magma::with(key, choice), tag)
+    pub fn with(key: &[u8; 32], tag: usize, engine: Engine) -> Result<Mgm, Error> {
+        Mgm::over(Magma::with(key, engine), tag)
     }
 
     /// MGM over a cipher that has its key already.

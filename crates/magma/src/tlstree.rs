@@ -8,9 +8,10 @@ use core::fmt;
 
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::backend::Engine;
 use crate::error::Error;
 use crate::kdf::Prf;
-use crate::key::{Choice, Magma};
+use crate::key::Magma;
 
 /// The labels of the three levels, the same in both standards.
 const LABELS: [&[u8]; 3] = [b"level1", b"level2", b"level3"];
@@ -128,15 +129,15 @@ impl TlsTree {
         &self.tree.leaf
     }
 
-    /// The cipher of record `number`, made anew only when its key is another than the last record's. `choice` counts then. What a
+    /// The cipher of record `number`, made anew only when its key is another than the last record's. `engine` counts then. What a
     /// key has processed and refused ([`crate::limits`]) is counted as long as it is the last record's: TLS ends a connection at
     /// the first record that is refused, and whoever goes on, as DTLS does, counts refused records over all keys himself.
     ///
     /// # Errors
     /// [`Error::SequenceOverflow`] if the suite does not allow so many records.
-    pub fn cipher(&mut self, number: u64, choice: Choice) -> Result<&Magma, Error> {
+    pub fn cipher(&mut self, number: u64, engine: Engine) -> Result<&Magma, Error> {
         let key = Zeroizing::new(*self.key(number)?);
-        Ok(self.magma.get_or_insert_with(|| Magma::with(&key, choice)))
+        Ok(self.magma.get_or_insert_with(|| Magma::with(&key, engine)))
     }
 }
 

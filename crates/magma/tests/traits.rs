@@ -14,17 +14,17 @@ use lanework_magma::known::mgm::MESSAGES;
 use lanework_magma::known::{array, bytes};
 use lanework_magma::modes::{CbcDecryptor, CbcEncryptor, CfbDecryptor, CfbEncryptor, Ctr, Ofb, Omac, Stream};
 use lanework_magma::traits::{MagmaMgm, MagmaOmac};
-use lanework_magma::{Choice, Gost28147, Keyed, Limits, Magma, Mgm, Sbox, spec};
+use lanework_magma::{Engine, Gost28147, Keyed, Limits, Magma, Mgm, Sbox, spec};
 
 type Block = Array<u8, U8>;
 
 const KEY: [u8; 32] = *b"a key of thirty-two bytes, tests";
 
-fn choices() -> Vec<Choice> {
+fn engines() -> Vec<Engine> {
     let settings = Settings::from_env().expect("the environment can be read");
     let cpu = Cpu::detect();
-    let chosen = BACKENDS.iter().filter_map(|row| match Choice::new(&cpu, Select::Named(row.name())) {
-        Ok(choice) => Some(choice),
+    let chosen = BACKENDS.iter().filter_map(|row| match Engine::choose(&cpu, Select::Named(row.name())) {
+        Ok(engine) => Some(engine),
         Err(why) => {
             assert!(!settings.requires(row.name()), "{why}, but LANEWORK_REQUIRE asks for it");
             None
@@ -85,15 +85,15 @@ fn every_way<C: BlockCipherEncrypt<BlockSize = U8> + BlockCipherDecrypt>(
 
 #[test]
 fn block_ciphers_are_the_specifications() {
-    for choice in choices() {
+    for engine in engines() {
         let words = spec::magma_words(&KEY);
         let e = |b| spec::encrypt(Sbox::Z.rows(), &words, b);
-        every_way(choice.name(), &Magma::with(&KEY, choice), e, u64::from_be_bytes, u64::to_be_bytes);
+        every_way(engine.name(), &Magma::with(&KEY, engine), e, u64::from_be_bytes, u64::to_be_bytes);
         let words = spec::gost28147_words(&KEY);
         for sbox in Sbox::ALL {
             let e = |b| spec::encrypt(sbox.rows(), &words, b);
-            let cipher = Gost28147::with(&KEY, sbox, choice);
-            every_way(choice.name(), &cipher, e, u64::from_le_bytes, u64::to_le_bytes);
+            let cipher = Gost28147::with(&KEY, sbox, engine);
+            every_way(engine.name(), &cipher, e, u64::from_le_bytes, u64::to_le_bytes);
         }
     }
 }
@@ -111,9 +111,9 @@ fn a_key_from_the_trait_is_the_key() {
 #[test]
 fn generic_modes_over_our_cipher_are_our_modes() {
     let iv = [1, 2, 3, 4, 0, 0, 0, 0];
-    for choice in choices() {
-        let name = choice.name();
-        let key = || Magma::with(&KEY, choice);
+    for engine in engines() {
+        let name = engine.name();
+        let key = || Magma::with(&KEY, engine);
         for n in [0, 8, 16, 1024, 2048, 2056, 4096, 8 * 700] {
             let plain = numbers(n as u64, n);
 
@@ -154,7 +154,7 @@ fn generic_modes_over_our_cipher_are_our_modes() {
             ours.update(&message).expect("within limits");
             let ours = ours.finish();
             assert_eq!(theirs.finalize().into_bytes()[..], *ours.as_ref(), "{name}: OMAC of {n}");
-            let mut mac = MagmaOmac::with(&KEY, choice);
+            let mut mac = MagmaOmac::with(&KEY, engine);
             for piece in message.chunks(5) {
                 Mac::update(&mut mac, piece);
             }
@@ -187,8 +187,8 @@ fn a_stream_cipher_seeks_and_stops_where_ctr_does() {
     let mut expected = message.clone();
     Ctr::new(Magma::new(&KEY), b"iv04").and_then(|mut ctr| ctr.apply(&mut expected)).expect("within limits");
     assert!(sealed == expected);
-    for choice in choices() {
-        let mut ctr = Ctr::new(Magma::with(&KEY, choice), b"iv04").expect("an IV");
+    for engine in engines() {
+        let mut ctr = Ctr::new(Magma::with(&KEY, engine), b"iv04").expect("an IV");
         for start in (0..40usize).chain([1023, 1024, 1025, 2999, 5]) {
             StreamCipherSeek::seek(&mut ctr, start);
             assert_eq!(ctr.current_pos::<usize>(), start);
@@ -197,7 +197,7 @@ fn a_stream_cipher_seeks_and_stops_where_ctr_does() {
                 let end = (at + length).min(sealed.len());
                 let mut piece = sealed[at..end].to_vec();
                 ctr.apply_keystream(&mut piece);
-                assert!(piece == message[at..end], "{} from {start}: {at} to {end}", choice.name());
+                assert!(piece == message[at..end], "{} from {start}: {at} to {end}", engine.name());
                 at = end;
                 assert_eq!(ctr.current_pos::<u64>(), at as u64);
             }
@@ -235,16 +235,16 @@ fn a_stream_cipher_keeps_to_the_keys_limits() {
 #[test]
 fn aead_is_mgm() {
     use aead::{Aead, AeadInOut, Payload};
-    for choice in choices() {
+    for engine in engines() {
         for m in MESSAGES {
-            let mgm = Mgm::with(&array(m.key), 8, choice).expect("8 bytes");
+            let mgm = Mgm::with(&array(m.key), 8, engine).expect("8 bytes");
             let aead = MagmaMgm::<U8>::try_from(mgm).expect("8 bytes");
             let (nonce, aad) = (Array(array(m.nonce)), bytes(m.aad));
             let (plaintext, sealed) = (bytes(m.plaintext), bytes(&[m.ciphertext, m.tag].concat()));
             let out = aead.encrypt(&nonce, Payload { msg: &plaintext, aad: &aad }).expect("a message");
-            assert_eq!(out, sealed, "{} {}", choice.name(), m.source);
+            assert_eq!(out, sealed, "{} {}", engine.name(), m.source);
             let out = aead.decrypt(&nonce, Payload { msg: &sealed, aad: &aad }).expect("its own tag");
-            assert_eq!(out, plaintext, "{} {}", choice.name(), m.source);
+            assert_eq!(out, plaintext, "{} {}", engine.name(), m.source);
             for byte in 0..sealed.len() {
                 let mut bad = sealed.clone();
                 bad[byte] ^= 0x10;

@@ -13,7 +13,7 @@ use lanework_leakage::residue::{Found, Needles, Watching, probe};
 use lanework_magma::backend::BACKENDS;
 use lanework_magma::batch::{Batch, CtrJob, OmacJob, SealJob};
 use lanework_magma::modes::{CbcEncryptor, Ctr, CtrAcpkm, Omac, OmacAcpkm, Stream};
-use lanework_magma::{Choice, Gost28147, Kexp15, Magma, Mgm, Sbox};
+use lanework_magma::{Engine, Gost28147, Kexp15, Magma, Mgm, Sbox};
 
 #[global_allocator]
 static HEAP: Watching = Watching;
@@ -42,61 +42,61 @@ fn needles() -> Needles {
 }
 
 /// What is done with a key that is made for it and dropped after it. The key's bytes are the caller's.
-type Operation = (&'static str, fn(&[u8; 32], Choice, &mut [u8]));
+type Operation = (&'static str, fn(&[u8; 32], Engine, &mut [u8]));
 
 const OPERATIONS: [Operation; 11] = [
-    ("Magma", |key, choice, _| drop(black_box(&Magma::with(key, choice)).clone())),
-    ("28147-89", |key, choice, _| drop(black_box(&Gost28147::with(key, Sbox::CryptoProA, choice)).clone())),
-    ("CTR", |key, choice, data| {
-        Ctr::new(Magma::with(key, choice), &[1; 4]).unwrap().apply(data).unwrap();
+    ("Magma", |key, engine, _| drop(black_box(&Magma::with(key, engine)).clone())),
+    ("28147-89", |key, engine, _| drop(black_box(&Gost28147::with(key, Sbox::CryptoProA, engine)).clone())),
+    ("CTR", |key, engine, data| {
+        Ctr::new(Magma::with(key, engine), &[1; 4]).unwrap().apply(data).unwrap();
     }),
-    ("CBC", |key, choice, data| {
-        CbcEncryptor::new(Magma::with(key, choice), &[1; 8]).unwrap().apply(data).unwrap();
+    ("CBC", |key, engine, data| {
+        CbcEncryptor::new(Magma::with(key, engine), &[1; 8]).unwrap().apply(data).unwrap();
     }),
-    ("CTR-ACPKM", |key, choice, data| {
-        CtrAcpkm::new(&Magma::with(key, choice), &[1; 4]).unwrap().apply(data).unwrap();
+    ("CTR-ACPKM", |key, engine, data| {
+        CtrAcpkm::new(&Magma::with(key, engine), &[1; 4]).unwrap().apply(data).unwrap();
     }),
-    ("OMAC", |key, choice, data| {
-        let mut mac = Omac::new(Magma::with(key, choice), 8).unwrap();
+    ("OMAC", |key, engine, data| {
+        let mut mac = Omac::new(Magma::with(key, engine), 8).unwrap();
         mac.update(data).unwrap();
         black_box(mac.finish());
     }),
-    ("OMAC-ACPKM", |key, choice, data| {
-        let mut mac = OmacAcpkm::new(&Magma::with(key, choice), 64, 80, 8).unwrap();
+    ("OMAC-ACPKM", |key, engine, data| {
+        let mut mac = OmacAcpkm::new(&Magma::with(key, engine), 64, 80, 8).unwrap();
         mac.update(data).unwrap();
         black_box(mac.finish());
     }),
-    ("MGM", |key, choice, data| {
-        let mgm = Mgm::with(key, 8, choice).unwrap();
+    ("MGM", |key, engine, data| {
+        let mgm = Mgm::with(key, 8, engine).unwrap();
         let tag = mgm.seal(&[1; 8], b"more", data).unwrap();
         mgm.open(&[1; 8], b"more", data, tag.as_slice()).unwrap();
     }),
-    ("KExp15", |key, choice, data| {
+    ("KExp15", |key, engine, data| {
         let mut other = *key;
         other[0] ^= 1;
-        let wrapping = Kexp15::new(&other, key, choice);
+        let wrapping = Kexp15::new(&other, key, engine);
         lanework_cpu::memory::wipe(&mut other);
         black_box(wrapping.unwrap().wrap(&[1; 4], data).unwrap());
     }),
-    ("batches", |key, choice, data| {
-        let magma = Magma::with(key, choice);
+    ("batches", |key, engine, data| {
+        let magma = Magma::with(key, engine);
         let mut jobs: Vec<_> =
             data.chunks_mut(64).map(|data| CtrJob { key: &magma, iv: &[1; 4], data }).collect();
-        assert!(Batch::new(choice).ctr(&mut jobs).unwrap().iter().all(Result::is_ok));
+        assert!(Batch::new(engine).ctr(&mut jobs).unwrap().iter().all(Result::is_ok));
         let mut macs = vec![[0; 8]; data.len() / 64];
         let mut jobs: Vec<_> =
             data.chunks(64).zip(&mut macs).map(|(data, mac)| OmacJob { key: &magma, data, mac }).collect();
-        assert!(Batch::new(choice).omac(&mut jobs).unwrap().iter().all(Result::is_ok));
+        assert!(Batch::new(engine).omac(&mut jobs).unwrap().iter().all(Result::is_ok));
     }),
-    ("batch of MGM", |key, choice, data| {
-        let magma = Magma::with(key, choice);
+    ("batch of MGM", |key, engine, data| {
+        let magma = Magma::with(key, engine);
         let mut tags = vec![[0; 8]; data.len() / 64];
         let mut jobs: Vec<_> = data
             .chunks_mut(64)
             .zip(&mut tags)
             .map(|(data, tag)| SealJob { key: &magma, nonce: &[1; 8], aad: b"more", data, tag })
             .collect();
-        assert!(Batch::new(choice).mgm_seal(8, &mut jobs).unwrap().iter().all(Result::is_ok));
+        assert!(Batch::new(engine).mgm_seal(8, &mut jobs).unwrap().iter().all(Result::is_ok));
     }),
 ];
 
@@ -106,8 +106,8 @@ fn nothing_of_a_key_is_left_on_any_backend() {
     let (needles, key) = (needles(), key());
     let mut left = Vec::new();
     for row in BACKENDS {
-        let choice = match Choice::new(&settings.cpu(), Select::Named(row.name())) {
-            Ok(choice) => choice,
+        let engine = match Engine::choose(&settings.cpu(), Select::Named(row.name())) {
+            Ok(engine) => engine,
             Err(reason) => {
                 println!("skipped: {reason}");
                 assert!(!settings.requires(row.name()), "LANEWORK_REQUIRE names {reason}");
@@ -118,7 +118,7 @@ fn nothing_of_a_key_is_left_on_any_backend() {
             // One message in a few blocks, one in whole batches and more.
             for n in [64, 64 * 70] {
                 let mut data = vec![7; n];
-                let found = probe(&needles, || operation(&key, choice, &mut data));
+                let found = probe(&needles, || operation(&key, engine, &mut data));
                 if !found.nothing() {
                     left.push(format!("{}, {what}, {n} bytes: {found:?}", row.name()));
                 }
@@ -138,7 +138,7 @@ fn plant_each(plant: impl Fn(&[u8]) + Send + Sync, place: impl Fn(&Found) -> Opt
         // Planted after a whole operation, as a forgotten buffer would be.
         let mut data = [7; 64];
         let found = probe(&needles, || {
-            OPERATIONS[2].1(&key, Choice::default(), &mut data);
+            OPERATIONS[2].1(&key, Engine::best(), &mut data);
             plant(&bytes[5..21]);
         });
         assert_eq!(place(&found), Some(kind), "{found:?}");

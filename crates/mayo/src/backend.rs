@@ -15,10 +15,11 @@
 
 #[cfg(target_arch = "x86_64")]
 use lanework_cpu::Feature;
-use lanework_cpu::{Backend, Features};
+use lanework_cpu::{Backend, Backends, Features};
 
 use crate::params::Params;
 use crate::sys::Block;
+use crate::workspace::Workspace;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod aesni;
@@ -148,6 +149,51 @@ pub struct Kernels {
     pub(crate) sets: [SetKernels; SETS],
 }
 
+/// A backend of MAYO that this CPU can run.
+///
+/// ```
+/// use lanework_mayo::Engine;
+///
+/// println!("signing runs on {}", Engine::best().name());
+/// ```
+pub type Engine = lanework_cpu::Engine<Kernels>;
+
+impl Backends for Kernels {
+    const PRIMITIVE: &'static str = "mayo";
+    const BACKENDS: &'static [Backend<Kernels>] = BACKENDS;
+}
+
+impl Kernels {
+    /// The backend's symmetric kernels, for [`crate::spec`] and for comparing them.
+    #[must_use]
+    pub const fn expand(&self) -> &Expand {
+        &self.expand
+    }
+
+    /// What the backend's AES-128-CTR runs on: `bitsliced`, `aes-ni`, `vaes-512`.
+    #[must_use]
+    pub const fn aes(&self) -> &'static str {
+        self.expand.aes
+    }
+
+    /// Heap bytes that one thread needs for any operation of `params` on this backend, batches included.
+    #[must_use]
+    pub fn workspace_bytes(&self, params: &Params) -> usize {
+        Workspace::bytes(self.set(params), self.expand.lanes)
+    }
+
+    pub(crate) const fn set(&self, params: &Params) -> &SetKernels {
+        &self.sets[params.index()]
+    }
+}
+
+/// An engine of kernels that a check made out of an engine's, some of them replaced by code without any feature.
+#[cfg(any(test, feature = "leaks"))]
+pub(crate) fn altered(name: &'static str, kernels: Kernels) -> Engine {
+    // SAFETY: what was replaced needs no feature, and the rest comes from an engine that runs here.
+    unsafe { Engine::outside(name, Box::leak(Box::new(kernels))) }
+}
+
 /// Parameter sets that a backend has kernels for.
 pub(crate) const SETS: usize = if cfg!(feature = "study") { 12 } else { 8 };
 
@@ -178,35 +224,39 @@ macro_rules! stamp_sets {
 pub(crate) use stamp_sets;
 
 /// Every backend, from the plainest to the fastest.
-pub static BACKENDS: &[Backend<Kernels>] = &[
-    Backend::new(
-        "portable",
-        "plain constant-time Rust, bitsliced AES, no intrinsics",
-        Features::NONE,
-        &portable::KERNELS,
-    ),
-    #[cfg(target_arch = "x86_64")]
-    Backend::new(
-        "avx2",
-        "nibble-sliced byte shuffles in 256-bit registers, AES-NI",
-        Features::AVX2,
-        &avx2::KERNELS,
-    ),
-    #[cfg(target_arch = "x86_64")]
-    Backend::new(
-        "avx2-vaes",
-        "the same with two AES blocks to a register",
-        Features::AVX2.union(Features::of(&[Feature::Vaes])),
-        &avx2::KERNELS_VAES,
-    ),
-    #[cfg(target_arch = "x86_64")]
-    Backend::new(
-        "avx512",
-        "512-bit GFNI on dense 2x2 cells, VAES, column-wise elimination by byte permutations",
-        Features::AVX512,
-        &avx512::KERNELS,
-    ),
-];
+pub static BACKENDS: &[Backend<Kernels>] =
+    // SAFETY: a row's list has every feature that its kernels enable; `subjects/tests/features.rs` holds the sources against it.
+    unsafe {
+        &[
+            Backend::new(
+                "portable",
+                "plain constant-time Rust, bitsliced AES, no intrinsics",
+                Features::NONE,
+                &portable::KERNELS,
+            ),
+            #[cfg(target_arch = "x86_64")]
+            Backend::new(
+                "avx2",
+                "nibble-sliced byte shuffles in 256-bit registers, AES-NI",
+                Features::AVX2_AES_BMI_PCLMULQDQ,
+                &avx2::KERNELS,
+            ),
+            #[cfg(target_arch = "x86_64")]
+            Backend::new(
+                "avx2-vaes",
+                "the same with two AES blocks to a register",
+                Features::AVX2_AES_BMI_PCLMULQDQ.union(Features::of(&[Feature::Vaes])),
+                &avx2::KERNELS_VAES,
+            ),
+            #[cfg(target_arch = "x86_64")]
+            Backend::new(
+                "avx512",
+                "512-bit GFNI on dense 2x2 cells, VAES, column-wise elimination by byte permutations",
+                Features::AVX512,
+                &avx512::KERNELS,
+            ),
+        ]
+    };
 
 impl SetKernels {
     /// Bytes of a padded m-vector.

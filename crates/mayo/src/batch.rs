@@ -12,12 +12,13 @@ use lanework_cpu::Threads;
 use rand_core::TryCryptoRng;
 use zeroize::Zeroizing;
 
+use crate::backend::Engine;
 use crate::digest::{Message, MessageDigest};
 use crate::error::Error;
 use crate::expanded::{SigningKey, VerifyingKey};
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer, emit, expect};
 use crate::params::Params;
-use crate::scheme::{self, Engine, KeygenItem, PublicSource, SecretSource, SignItem, VerifyItem};
+use crate::scheme::{self, KeygenItem, PublicSource, SecretSource, SignItem, VerifyItem};
 
 #[cfg(test)]
 mod tests;
@@ -351,7 +352,7 @@ fn sign_each<R: TryCryptoRng + ?Sized>(
     }
     let alike = |i: usize| {
         let ((engine, key, _), (before, neighbour, _)) = (signers.key(i), signers.key(i - 1));
-        engine.is(before) && key.params().index() == neighbour.params().index()
+        engine == before && key.params().index() == neighbour.params().index()
     };
     let lanes = signers.key(0).0.expand().lanes();
     collect(threads, messages.len(), lanes, alike, |start, size| {
@@ -401,7 +402,7 @@ fn verify_each(
     }
     let alike = |i: usize| {
         let ((engine, params, _), (before, neighbour, _)) = (verifiers.key(i), verifiers.key(i - 1));
-        engine.is(before) && params.index() == neighbour.index()
+        engine == before && params.index() == neighbour.index()
     };
     let lanes = verifiers.key(0).0.expand().lanes();
     collect(threads, messages.len(), lanes, alike, |start, size| {

@@ -3,6 +3,7 @@
 //! Each gives a [`Row`]. Inputs come from a seeded generator, so that a failure can be had again.
 #![forbid(unsafe_code)]
 
+use crate::backend::Engine;
 use crate::digest::{Message, MessageDigest, MessageHasher};
 use crate::error::Error;
 use crate::expanded::{SigningKey, VerifyingKey};
@@ -10,7 +11,6 @@ use crate::hazmat::{self, sign_with_randomizer};
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 use crate::known::{self, Maker, NistDrbg, Specification};
 use crate::params::{Params, Round};
-use crate::scheme::Engine;
 
 pub use lanework_cpu::check::{Depth, Row};
 

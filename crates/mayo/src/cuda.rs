@@ -43,12 +43,12 @@ use std::sync::{Arc, OnceLock};
 
 use lanework_cuda::Device;
 
+use crate::backend::Engine;
 use crate::backend::cuda::fuse::Plan;
 use crate::backend::cuda::lane::{Job, Kernels, bytes_each, matrix_bytes};
 use crate::backend::cuda::{CODE, IMAGE};
 use crate::error::Error;
 use crate::params::Params;
-use crate::scheme::Engine;
 
 pub use fleet::{Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys};
 pub use keys::{GpuSigningKeys, GpuVerifyingKeys};

@@ -10,11 +10,11 @@ use core::fmt;
 
 use zeroize::Zeroize;
 
+use crate::backend::Engine;
 use crate::backend::sponge::RATE;
 use crate::error::Error;
 use crate::keys::{canonical, expect};
 use crate::params::Params;
-use crate::scheme::Engine;
 
 /// Hashes a message of any length for signing or verifying, with 336 bytes of state.
 ///

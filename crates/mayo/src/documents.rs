@@ -21,10 +21,10 @@ use pkcs8::PrivateKeyInfoRef;
 use spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
 use zeroize::Zeroizing;
 
+use crate::backend::Engine;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, expect};
 use crate::params::{Params, Round, Set};
-use crate::scheme::Engine;
 use crate::sys::wipe_stack_and_registers;
 
 const PKCS8_LABEL: &str = "PRIVATE KEY";

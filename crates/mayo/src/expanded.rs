@@ -9,11 +9,12 @@ use std::sync::{Arc, OnceLock};
 use getrandom::SysRng;
 use rand_core::TryCryptoRng;
 
+use crate::backend::Engine;
 use crate::digest::Message;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer, emit, expect, sign_raw};
 use crate::params::Params;
-use crate::scheme::{self, Engine, PublicSource, SecretSource};
+use crate::scheme::{self, PublicSource, SecretSource};
 use crate::sys::{Block, wipe, wipe_blocks};
 
 /// A secret key with O and the backend's layout of P1 and L. Everything secret is wiped when it is dropped.

@@ -1,6 +1,7 @@
 //! Backends with planted faults, to show that signing emits nothing when it goes wrong and that the checks see it.
 #![forbid(unsafe_code)]
 
+use crate::backend::{Engine, altered};
 use crate::backend::{Kernels, SetKernels, portable};
 use crate::check::{self, Depth, Row};
 use crate::digest::Message;
@@ -9,7 +10,7 @@ use crate::expanded::SigningKey;
 use crate::hazmat::{sign_deterministic, sign_deterministic_with, sign_with_randomizer};
 use crate::keys::{SecretKey, SignOptions};
 use crate::params::{Params, Round, Set};
-use crate::scheme::{self, Engine, SecretSource};
+use crate::scheme::{self, SecretSource};
 use crate::sys::Block;
 
 /// The set that the faults are planted in.
@@ -27,7 +28,7 @@ fn sound() -> &'static SetKernels {
 fn engine(name: &'static str, plant: impl FnOnce(&mut SetKernels)) -> Engine {
     let mut kernels = Kernels { expand: portable::KERNELS.expand, sets: portable::KERNELS.sets };
     plant(&mut kernels.sets[params().index()]);
-    Engine { name, kernels: Box::leak(Box::new(kernels)) }
+    altered(name, kernels)
 }
 
 /// Every system has too small a rank. The x it leaves must not get out either.

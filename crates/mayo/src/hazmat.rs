@@ -6,10 +6,10 @@
 //! message signed with one seed and one R in two rounds of MAYO gives the secret key away.
 #![forbid(unsafe_code)]
 
+use crate::backend::Engine;
 use crate::error::Error;
 use crate::expanded::SigningKey;
 use crate::keys::{SecretKey, SignOptions, Signature};
-use crate::scheme::Engine;
 
 mod sealed {
     pub trait Sealed {}

@@ -12,10 +12,11 @@ use getrandom::SysRng;
 use rand_core::{CryptoRng, TryCryptoRng};
 use zeroize::Zeroizing;
 
+use crate::backend::Engine;
 use crate::digest::{Message, MessageDigest};
 use crate::error::Error;
 use crate::params::Params;
-use crate::scheme::{self, Engine, PublicSource, SecretSource};
+use crate::scheme::{self, PublicSource, SecretSource};
 use crate::sys::{wipe, wipe_vector_registers};
 
 /// A compact secret key: the seed, and which set of which round it belongs to.

@@ -13,9 +13,9 @@ use aes::Aes256;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use sha2::{Digest, Sha256};
 
+use crate::backend::Engine;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 use crate::params::{Params, Round, Set};
-use crate::scheme::Engine;
 
 /// NIST's AES-256-CTR-DRBG as the response files use it: no derivation function, no reseeding.
 #[derive(Debug)]

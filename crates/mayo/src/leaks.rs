@@ -28,11 +28,11 @@ use lanework_leakage::evidence::{Finding, Means, Row};
 use lanework_leakage::memcheck::{make_secret, release, secret_bytes};
 use lanework_leakage::valgrind::{self, NotRun};
 
+use crate::backend::Engine;
 use crate::expanded::SigningKey;
 use crate::hazmat::{Signer, sign_with_randomizer};
 use crate::keys::{SecretKey, SignOptions};
 use crate::params::{Params, Round, Set};
-use crate::scheme::Engine;
 use instrument::{Seen, instrument};
 use subjects::path;
 
@@ -166,7 +166,7 @@ pub fn under_memcheck(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) {
             let operations: Vec<&str> =
                 operations(params).iter().copied().filter(|what| wanted(&path(params, what))).collect();
             if !operations.is_empty() {
-                operate(plain, instrument(plain.name(), plain.kernels, params), params, &operations);
+                operate(plain, instrument(plain.name(), plain.kernels(), params), params, &operations);
             }
         }
     }

@@ -5,6 +5,7 @@
 use getrandom::SysRng;
 use lanework_cpu::{Cpu, Threads};
 
+use crate::backend::{Engine, altered};
 use crate::backend::{Kernels, SetKernels, portable};
 use crate::batch::{self, Signers, Verifiers};
 use crate::digest::MessageHasher;
@@ -14,7 +15,6 @@ use crate::hazmat::sign_deterministic_with;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 use crate::known::Maker;
 use crate::params::{Params, Round, Set};
-use crate::scheme::Engine;
 use crate::sys::Block;
 use crate::workspace::poison;
 
@@ -115,7 +115,7 @@ fn planted(plant: impl FnOnce(&mut SetKernels)) -> (Engine, &'static Params) {
     let params = Params::of(Round::Three, Set::Mayo2);
     let mut kernels = Kernels { expand: portable::KERNELS.expand, sets: portable::KERNELS.sets };
     plant(&mut kernels.sets[params.index()]);
-    (Engine { name: "planted", kernels: Box::leak(Box::new(kernels)) }, params)
+    (altered("planted", kernels), params)
 }
 
 fn sound() -> &'static SetKernels {

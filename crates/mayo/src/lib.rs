@@ -31,9 +31,9 @@ mod sys;
 pub mod typed;
 mod workspace;
 
+pub use backend::Engine;
 pub use digest::{MessageDigest, MessageHasher};
 pub use error::Error;
 pub use expanded::{SigningKey, VerifyingKey};
 pub use keys::{PublicKey, SecretKey, SignOptions, Signature};
 pub use params::{Params, Round, Set};
-pub use scheme::Engine;

@@ -8,11 +8,10 @@
 //! length that slipped through ends in a panic: nothing is computed from what an earlier operation left in the workspace.
 #![forbid(unsafe_code)]
 
-use lanework_cpu::{Backend, Cpu, Select, Unavailable};
 #[cfg(feature = "cuda")]
 use zeroize::Zeroizing;
 
-use crate::backend::{BACKENDS, Expand, Kernels, SLACK, SetKernels};
+use crate::backend::{Engine, SLACK};
 use crate::digest::Message;
 use crate::error::Error;
 use crate::field::{pack, unpack};
@@ -20,78 +19,8 @@ use crate::params::{Params, SEED_PK_BYTES};
 use crate::sys::Block;
 use crate::workspace::{self, Elements, Holds, Prepared, Public, Secret};
 
-/// A backend's kernels together with its name: what every key holds on to.
-#[derive(Clone, Copy, Debug)]
-pub struct Engine {
-    pub(crate) name: &'static str,
-    pub(crate) kernels: &'static Kernels,
-}
-
 /// Attempts before signing gives up, as the specification sets.
 const ATTEMPTS: core::ops::RangeInclusive<u8> = 0..=255;
-
-impl Engine {
-    /// The fastest backend that this machine can run.
-    #[must_use]
-    pub fn best() -> Engine {
-        // The first row of the table is the one that needs nothing, so that the choice cannot fail.
-        Engine::choose(&Cpu::detect(), Select::Best).unwrap_or_else(|_| Engine::portable())
-    }
-
-    /// The backend for `cpu` that `how` asks for.
-    ///
-    /// # Errors
-    /// [`Unavailable`] when a named backend does not exist or cannot run on `cpu`, with the reason.
-    pub fn choose(cpu: &Cpu, how: Select<'_>) -> Result<Engine, Unavailable> {
-        lanework_cpu::select(BACKENDS, cpu, how).and_then(|row| Engine::of(row, cpu))
-    }
-
-    /// Every backend, from the plainest to the fastest; for those that `cpu` cannot run, the reason.
-    pub fn all(cpu: &Cpu) -> impl Iterator<Item = Result<Engine, Unavailable>> {
-        BACKENDS.iter().map(move |row| Engine::of(row, cpu))
-    }
-
-    /// The backend's name, as taken by [`Select::Named`].
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// What the backend's AES-128-CTR runs on: `bitsliced`, `aes-ni`, `vaes-512`.
-    #[must_use]
-    pub const fn aes(&self) -> &'static str {
-        self.kernels.expand.aes
-    }
-
-    fn of(row: &'static Backend<Kernels>, cpu: &Cpu) -> Result<Engine, Unavailable> {
-        row.get(cpu).map(|kernels| Engine { name: row.name(), kernels })
-    }
-
-    /// Whether the two run the same kernels.
-    pub(crate) fn is(self, other: Engine) -> bool {
-        core::ptr::eq(self.kernels, other.kernels)
-    }
-
-    pub(crate) fn portable() -> Engine {
-        Engine { name: "portable", kernels: &crate::backend::portable::KERNELS }
-    }
-
-    pub(crate) fn set(&self, params: &Params) -> &'static SetKernels {
-        &self.kernels.sets[params.index()]
-    }
-
-    /// The backend's symmetric kernels, for [`crate::spec`] and for comparing them.
-    #[must_use]
-    pub const fn expand(&self) -> &'static Expand {
-        &self.kernels.expand
-    }
-
-    /// Heap bytes that one thread needs for any operation of `params` on this backend, batches included.
-    #[must_use]
-    pub fn workspace_bytes(&self, params: &Params) -> usize {
-        workspace::Workspace::bytes(self.set(params), self.expand().lanes())
-    }
-}
 
 /// Messages that one call of [`hash_each`] hands to a backend at a time: no backend has more lanes.
 const AT_ONCE: usize = 8;

@@ -2,15 +2,14 @@
 //!
 //! They are rows of the same type as those of [`BACKENDS`] and are reached in the same way, but stand in a table of
 //! their own that no choice of a backend ever looks at. What a row is made of shows in [`describe`].
-#![forbid(unsafe_code)]
 
 use lanework_cpu::{Backend, Cpu, Feature, Features, Unavailable};
 
+use crate::backend::Engine;
 use crate::backend::inside::{self, with_threads};
 use crate::backend::{BACKENDS, Expand, Kernels, portable};
 #[cfg(target_arch = "x86_64")]
 use crate::backend::{aesni, avx2, avx512};
-use crate::scheme::Engine;
 
 mod phases;
 
@@ -21,27 +20,100 @@ const AESNI: Features = Features::of(&[Feature::Sse41, Feature::Aes]);
 
 /// The study's rows. None is in [`BACKENDS`].
 #[cfg(target_arch = "x86_64")]
-pub static STUDY_BACKENDS: &[Backend<Kernels>] = &[
-    Backend::new("portable+aesni", "portable arithmetic and hashing, AES-NI", AESNI, &PORTABLE_AESNI),
-    Backend::new("avx2-softaes", "AVX2 arithmetic and hashing, bitsliced AES", Features::AVX2, &AVX2_SOFTAES),
-    Backend::new("portable+inside=1", "portable rows, never forked", Features::NONE, &PORTABLE_INSIDE[0]),
-    Backend::new("portable+inside=2", "portable rows, forked over 2", Features::NONE, &PORTABLE_INSIDE[1]),
-    Backend::new("portable+inside=4", "portable rows, forked over 4", Features::NONE, &PORTABLE_INSIDE[2]),
-    Backend::new("avx2+inside=1", "AVX2 rows, never forked", Features::AVX2, &AVX2_INSIDE[0]),
-    Backend::new("avx2+inside=2", "AVX2 rows, forked over 2", Features::AVX2, &AVX2_INSIDE[1]),
-    Backend::new("avx2+inside=4", "AVX2 rows, forked over 4", Features::AVX2, &AVX2_INSIDE[2]),
-    Backend::new("avx512+inside=1", "AVX-512 rows, never forked", Features::AVX512, &AVX512_INSIDE[0]),
-    Backend::new("avx512+inside=2", "AVX-512 rows, forked over 2", Features::AVX512, &AVX512_INSIDE[1]),
-    Backend::new("avx512+inside=4", "AVX-512 rows, forked over 4", Features::AVX512, &AVX512_INSIDE[2]),
-];
+pub static STUDY_BACKENDS: &[Backend<Kernels>] =
+    // SAFETY: a row's list has every feature that its kernels enable.
+    unsafe {
+        &[
+            Backend::new("portable+aesni", "portable arithmetic and hashing, AES-NI", AESNI, &PORTABLE_AESNI),
+            Backend::new(
+                "avx2-softaes",
+                "AVX2 arithmetic and hashing, bitsliced AES",
+                Features::AVX2_AES_BMI_PCLMULQDQ,
+                &AVX2_SOFTAES,
+            ),
+            Backend::new(
+                "portable+inside=1",
+                "portable rows, never forked",
+                Features::NONE,
+                &PORTABLE_INSIDE[0],
+            ),
+            Backend::new(
+                "portable+inside=2",
+                "portable rows, forked over 2",
+                Features::NONE,
+                &PORTABLE_INSIDE[1],
+            ),
+            Backend::new(
+                "portable+inside=4",
+                "portable rows, forked over 4",
+                Features::NONE,
+                &PORTABLE_INSIDE[2],
+            ),
+            Backend::new(
+                "avx2+inside=1",
+                "AVX2 rows, never forked",
+                Features::AVX2_AES_BMI_PCLMULQDQ,
+                &AVX2_INSIDE[0],
+            ),
+            Backend::new(
+                "avx2+inside=2",
+                "AVX2 rows, forked over 2",
+                Features::AVX2_AES_BMI_PCLMULQDQ,
+                &AVX2_INSIDE[1],
+            ),
+            Backend::new(
+                "avx2+inside=4",
+                "AVX2 rows, forked over 4",
+                Features::AVX2_AES_BMI_PCLMULQDQ,
+                &AVX2_INSIDE[2],
+            ),
+            Backend::new(
+                "avx512+inside=1",
+                "AVX-512 rows, never forked",
+                Features::AVX512,
+                &AVX512_INSIDE[0],
+            ),
+            Backend::new(
+                "avx512+inside=2",
+                "AVX-512 rows, forked over 2",
+                Features::AVX512,
+                &AVX512_INSIDE[1],
+            ),
+            Backend::new(
+                "avx512+inside=4",
+                "AVX-512 rows, forked over 4",
+                Features::AVX512,
+                &AVX512_INSIDE[2],
+            ),
+        ]
+    };
 
 /// The study's rows. None is in [`BACKENDS`].
 #[cfg(not(target_arch = "x86_64"))]
-pub static STUDY_BACKENDS: &[Backend<Kernels>] = &[
-    Backend::new("portable+inside=1", "portable rows, never forked", Features::NONE, &PORTABLE_INSIDE[0]),
-    Backend::new("portable+inside=2", "portable rows, forked over 2", Features::NONE, &PORTABLE_INSIDE[1]),
-    Backend::new("portable+inside=4", "portable rows, forked over 4", Features::NONE, &PORTABLE_INSIDE[2]),
-];
+pub static STUDY_BACKENDS: &[Backend<Kernels>] =
+    // SAFETY: a row's list has every feature that its kernels enable.
+    unsafe {
+        &[
+            Backend::new(
+                "portable+inside=1",
+                "portable rows, never forked",
+                Features::NONE,
+                &PORTABLE_INSIDE[0],
+            ),
+            Backend::new(
+                "portable+inside=2",
+                "portable rows, forked over 2",
+                Features::NONE,
+                &PORTABLE_INSIDE[1],
+            ),
+            Backend::new(
+                "portable+inside=4",
+                "portable rows, forked over 4",
+                Features::NONE,
+                &PORTABLE_INSIDE[2],
+            ),
+        ]
+    };
 
 #[cfg(target_arch = "x86_64")]
 static PORTABLE_AESNI: Kernels = Kernels {
@@ -91,7 +163,7 @@ pub fn engine(name: &str, cpu: &Cpu) -> Result<Engine, Unavailable> {
             rows().map(Backend::name).collect::<Vec<_>>().join(", ")
         ),
     })?;
-    row.get(cpu).map(|kernels| Engine { name: row.name(), kernels })
+    row.get(cpu)
 }
 
 /// All rows: those that anybody may run, then the study's.
@@ -117,24 +189,23 @@ pub struct Made {
 /// Reads off an engine's kernels what it runs, so that a report need not trust the name that was asked for.
 #[must_use]
 pub fn describe(engine: &Engine) -> Made {
-    let kernels = engine.kernels;
     // Taking kernels out of a row asks for the CPU; here only addresses are compared, so any CPU that can run this
     // engine serves, and rows that it cannot run hold other kernels anyway.
     let cpu = Cpu::detect();
-    let held = |row: &&Backend<Kernels>| row.get(&cpu).is_ok_and(|k| core::ptr::eq(k, kernels));
+    let held = |row: &&Backend<Kernels>| row.get(&cpu).is_ok_and(|theirs| theirs == *engine);
     let index = crate::params::Params::of(crate::params::Round::DEFAULT, crate::params::Set::Mayo1).index();
-    let mine = &kernels.sets[index];
+    let mine = &engine.sets[index];
     let tier = BACKENDS.iter().find_map(|row| {
-        let theirs = &row.get(&cpu).ok()?.sets[index];
+        let theirs = &row.get(&cpu).ok()?.kernels().sets[index];
         core::ptr::fn_addr_eq(theirs.solve, mine.solve)
             .then(|| (row.name(), core::ptr::fn_addr_eq(theirs.sign, mine.sign)))
     });
     Made {
-        name: engine.name,
+        name: engine.name(),
         summary: rows().find(held).map_or("", |row| row.summary()),
         elimination: tier.map_or("", |t| t.0),
         own_products: tier.is_some_and(|t| t.1),
-        aes: kernels.expand.aes,
+        aes: engine.aes(),
     }
 }
 
@@ -167,7 +238,7 @@ mod tests {
         for row in STUDY_BACKENDS {
             assert!(BACKENDS.iter().all(|b| b.name() != row.name()), "{}", row.name());
             let cpu = Cpu::detect();
-            assert!(lanework_cpu::select(BACKENDS, &cpu, lanework_cpu::Select::Named(row.name())).is_err());
+            assert!(Engine::choose(&cpu, lanework_cpu::Select::Named(row.name())).is_err());
         }
         assert!(Params::all().all(|p| p.round != Round::One));
     }
@@ -175,13 +246,14 @@ mod tests {
     #[test]
     fn round_1_is_the_specification_and_the_published_answers() {
         for (p, e) in Params::study_only().flat_map(|p| engines().into_iter().map(move |e| (p, e))) {
-            let all = records(&e, p, if e.name.contains('=') { 3 } else { 100 }).expect("honest seeds sign");
+            let all =
+                records(&e, p, if e.name().contains('=') { 3 } else { 100 }).expect("honest seeds sign");
             let published = digests(p).expect("published");
             let first = sha256_hex(response(&all[..1]).as_bytes());
-            assert_eq!(first, published.first, "{} {}", e.name, p.name());
+            assert_eq!(first, published.first, "{} {}", e.name(), p.name());
             if all.len() == 100 {
                 let all = sha256_hex(response(&all).as_bytes());
-                assert_eq!(all, published.all, "{} {}", e.name, p.name());
+                assert_eq!(all, published.all, "{} {}", e.name(), p.name());
             }
         }
         let e = engines()[0];
@@ -201,7 +273,12 @@ mod tests {
                 assert!(e.verify(p, &public_key, &message, &signature));
                 for at in [0, p.n / 2, signature.len() - 1] {
                     signature[at] ^= 1;
-                    assert!(!e.verify(p, &public_key, &message, &signature), "{} {} {at}", e.name, p.name());
+                    assert!(
+                        !e.verify(p, &public_key, &message, &signature),
+                        "{} {} {at}",
+                        e.name(),
+                        p.name()
+                    );
                     signature[at] ^= 1;
                 }
             }
@@ -215,7 +292,7 @@ mod tests {
         for p in Params::all().chain(Params::study_only()) {
             let expect = records(&plain, p, 4).expect("honest seeds sign");
             for e in &engines {
-                assert_eq!(records(e, p, 4).as_ref(), Some(&expect), "{} {}", e.name, p.name());
+                assert_eq!(records(e, p, 4).as_ref(), Some(&expect), "{} {}", e.name(), p.name());
             }
         }
     }
@@ -230,7 +307,7 @@ mod tests {
                 for op in Operation::ALL {
                     expect.run(op, Phase::Products);
                     got.run(op, Phase::Products);
-                    assert_eq!(got.products(), expect.products(), "{} {} {op:?}", e.name, p.name());
+                    assert_eq!(got.products(), expect.products(), "{} {} {op:?}", e.name(), p.name());
                 }
             }
         }

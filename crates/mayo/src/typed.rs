@@ -50,12 +50,12 @@ use core::marker::PhantomData;
 use rand_core::{CryptoRng, TryCryptoRng};
 use signature::{Keypair, RandomizedSigner, SignatureEncoding, Verifier};
 
+use crate::backend::Engine;
 use crate::error::Error;
 use crate::expanded;
 use crate::hazmat::{self, Deterministic};
 use crate::keys::{self, PublicKey, SecretKey, SignOptions, expect};
 use crate::params::{Params, Round, Set};
-use crate::scheme::Engine;
 
 mod sealed {
     pub trait Sealed {}

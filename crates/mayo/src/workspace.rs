@@ -236,11 +236,11 @@ pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Engine;
     use crate::batch::{self, Signers};
     use crate::expanded::SigningKey;
     use crate::hazmat::sign_deterministic;
     use crate::keys::{SecretKey, SignOptions};
-    use crate::scheme::Engine;
     use getrandom::SysRng;
     use lanework_cpu::{Cpu, Threads};
 

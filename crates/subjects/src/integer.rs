@@ -29,9 +29,9 @@ pub fn check(
                 Ok(kernels) => {
                     // One by one, so that each is told as it ends.
                     let name = backend.name();
-                    push(row(checks::operations(name, kernels, inner)));
-                    push(row(checks::carries(name, kernels, inner)));
-                    push(row(checks::refusals(name, kernels)));
+                    push(row(checks::operations(name, &kernels, inner)));
+                    push(row(checks::carries(name, &kernels, inner)));
+                    push(row(checks::refusals(name, &kernels)));
                 }
                 Err(unavailable) => push(missing(context, "every check", &unavailable)),
             }

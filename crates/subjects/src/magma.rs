@@ -13,7 +13,7 @@ use lanework_lab::record::ResultRow;
 use lanework_lab::subject::{Subject, Unavailable, Variant};
 use lanework_magma::backend::BACKENDS;
 use lanework_magma::floor::{Ports, cycles_per_byte};
-use lanework_magma::{Choice, check as checks};
+use lanework_magma::{Engine, check as checks};
 
 use crate::{Context, Depth, checked, missing, row, skipped};
 
@@ -205,12 +205,12 @@ pub fn subject(context: &Context, case: Case) -> Subject {
     }
     let cores = Threads::Own(0).count();
     if case.threaded() && cores > 1 {
-        let choice = choose(&context.cpu, context.settings.select("magma"));
-        let backend = choice.as_ref().map_or("best", Choice::name).to_owned();
+        let engine = choose(&context.cpu, context.settings.select("magma"));
+        let backend = engine.as_ref().map_or("best", Engine::name).to_owned();
         for threads in [1, cores] {
-            let choice = choice.clone();
+            let engine = engine.clone();
             let variant = Variant::new(format!("{backend}+threads={threads}"), move || {
-                ours::prepare(choice.clone()?, case, Some(threads))
+                ours::prepare(engine.clone()?, case, Some(threads))
             });
             subject = subject.with(variant.cores(threads));
         }
@@ -228,21 +228,21 @@ fn gate(context: &Context) -> Gate {
     Gate::new(move || Ok(gate_rows(&context)))
 }
 
-fn choose(cpu: &Cpu, how: Select<'_>) -> Result<Choice, Unavailable> {
-    Choice::new(cpu, how).map_err(|u| Unavailable::because(u.to_string()))
+fn choose(cpu: &Cpu, how: Select<'_>) -> Result<Engine, Unavailable> {
+    Engine::choose(cpu, how).map_err(|u| Unavailable::because(u.to_string()))
 }
 
 /// Every backend, in the table's order.
-fn choices(cpu: &Cpu) -> impl Iterator<Item = Result<Choice, lanework_cpu::Unavailable>> + '_ {
-    BACKENDS.iter().map(|b| Choice::new(cpu, Select::Named(b.name())))
+fn engines(cpu: &Cpu) -> impl Iterator<Item = Result<Engine, lanework_cpu::Unavailable>> + '_ {
+    BACKENDS.iter().map(|b| Engine::choose(cpu, Select::Named(b.name())))
 }
 
 /// What must hold before Magma is timed: every backend that can run passes the quick checks, and every peer agrees with ours.
 fn gate_rows(context: &Context) -> Vec<GateRow> {
     let mut rows = Vec::new();
-    for choice in choices(&context.cpu) {
-        match choice {
-            Ok(choice) => checks::run(choice, checks::Depth::Quick, &mut |r| rows.push(row(r))),
+    for engine in engines(&context.cpu) {
+        match engine {
+            Ok(engine) => checks::run(engine, checks::Depth::Quick, &mut |r| rows.push(row(r))),
             Err(unavailable) => rows.push(skipped("magma", &unavailable)),
         }
     }
@@ -259,14 +259,14 @@ pub fn check(
     progress: &mut dyn FnMut(&GateRow),
 ) -> Vec<GateRow> {
     checked("magma", pattern, progress, |push| {
-        for choice in choices(&context.cpu) {
-            match choice {
-                Ok(choice) => {
+        for engine in engines(&context.cpu) {
+            match engine {
+                Ok(engine) => {
                     let mut each = |r| push(row(r));
                     match depth {
-                        Depth::Quick => checks::run(choice, checks::Depth::Quick, &mut each),
-                        Depth::KnownAnswers => each(checks::known_answers(choice, checks::Depth::Full)),
-                        Depth::Full => checks::run(choice, checks::Depth::Full, &mut each),
+                        Depth::Quick => checks::run(engine, checks::Depth::Quick, &mut each),
+                        Depth::KnownAnswers => each(checks::known_answers(engine, checks::Depth::Full)),
+                        Depth::Full => checks::run(engine, checks::Depth::Full, &mut each),
                     }
                 }
                 Err(unavailable) => push(missing(context, "every check", &unavailable)),

@@ -10,11 +10,11 @@
 
 use std::hint::black_box;
 
-use lanework_cpu::{Cpu, Select, Threads, select};
+use lanework_cpu::{Cpu, Select, Threads};
 use lanework_integer::Int;
 use lanework_lab::gate::{Gate, GateRow};
 use lanework_lab::subject::{Facts, Runnable, Subject, Unavailable, Variant, work};
-use lanework_vdf::backend::{BACKENDS, Kernels};
+use lanework_vdf::Engine;
 use lanework_vdf::chain::{Chain, Coefficients};
 use lanework_vdf::known::{self, Record};
 use lanework_vdf::prover::{self, Job, Options};
@@ -108,7 +108,8 @@ pub fn subject(context: &Context, operation: Operation) -> Subject {
         let variant = Variant::new(name, move || prepare(&cpu, backend, operation, threads));
         variant.units(operation.units()).cores(threads)
     };
-    let mut variants = BACKENDS.iter().map(|b| variant(b.name().to_owned(), b.name(), 1));
+    let mut variants =
+        lanework_vdf::backend::BACKENDS.iter().map(|b| variant(b.name().to_owned(), b.name(), 1));
     let first =
         variants.next().unwrap_or_else(|| Variant::new("none", || Err(Unavailable::because("no backend"))));
     let gated = context.clone();
@@ -116,7 +117,7 @@ pub fn subject(context: &Context, operation: Operation) -> Subject {
     let path = format!("vdf/{BITS}/{}", operation.name());
     let subject = variants.fold(Subject::new(path, gate, first).counted(operation.counted()), Subject::with);
     let cores = Threads::Own(0).count();
-    let subject = match select(BACKENDS, &cpu, context.settings.select("vdf")) {
+    let subject = match Engine::choose(&cpu, context.settings.select("vdf")) {
         // Proving after the squaring is work for every core.
         Ok(best) if operation == Operation::Prove && cores > 1 => [1, cores]
             .iter()
@@ -132,22 +133,22 @@ fn failed(e: impl ToString) -> Unavailable {
     Unavailable::because(e.to_string())
 }
 
-fn kernels(cpu: &Cpu, name: &str) -> Result<&'static Kernels, Unavailable> {
-    select(BACKENDS, cpu, Select::Named(name)).and_then(|b| b.get(cpu)).map_err(failed)
+fn engine(cpu: &Cpu, name: &str) -> Result<Engine, Unavailable> {
+    Engine::choose(cpu, Select::Named(name)).map_err(failed)
 }
 
 /// A chain from the generator of the discriminant of chiavdf's own benchmark.
 ///
 /// # Errors
 /// None that could be met: its constants are checked by tests.
-pub fn chain(kernels: &'static Kernels) -> Result<Chain, Unavailable> {
+pub fn chain(engine: Engine) -> Result<Chain, Unavailable> {
     let number = known::number(known::SQUARINGS_D);
     let d = Discriminant::new(&number).map_err(failed)?;
     let x = generator(&d)?;
     let narrow = |n: Int<33>| n.try_resize().ok_or_else(|| Unavailable::because("a number is too long"));
     let (a, b, c) = (narrow(x.a())?, narrow(x.b())?, narrow(x.c())?);
     let form = Coefficients { a: *a.magnitude(), b, c: *c.magnitude() };
-    Chain::new(kernels, narrow(number)?.magnitude(), &form).map_err(failed)
+    Chain::new(engine, narrow(number)?.magnitude(), &form).map_err(failed)
 }
 
 fn generator(d: &Discriminant) -> Result<Form, Unavailable> {
@@ -161,28 +162,23 @@ fn challenges() -> Vec<Vec<u8>> {
 }
 
 /// Published proofs of one segment with their discriminants.
-fn published(kernels: &'static Kernels) -> Result<Vec<(Discriminant, Record)>, Unavailable> {
+fn published(engine: Engine) -> Result<Vec<(Discriminant, Record)>, Unavailable> {
     known::records()
         .filter(|record| record.depth == 0 && record.bits == BITS)
         .take(PROOFS)
         .map(|record| {
-            let d = Discriminant::from_seed_on(kernels, &record.challenge, record.bits).map_err(failed)?;
+            let d = Discriminant::from_seed_on(engine, &record.challenge, record.bits).map_err(failed)?;
             Ok((d, record))
         })
         .collect()
 }
 
 /// The proof of so many squarings, from the challenge on: what chiavdf's `prove` does.
-fn prove(
-    kernels: &'static Kernels,
-    challenge: &[u8],
-    iterations: u64,
-    threads: usize,
-) -> Result<Vec<u8>, Unavailable> {
-    let d = Discriminant::from_seed_on(kernels, challenge, BITS).map_err(failed)?;
+fn prove(engine: Engine, challenge: &[u8], iterations: u64, threads: usize) -> Result<Vec<u8>, Unavailable> {
+    let d = Discriminant::from_seed_on(engine, challenge, BITS).map_err(failed)?;
     let x = generator(&d)?;
     let job = Job::new(d.clone(), x, iterations);
-    let proved = prover::prove(&job, &Options::new(kernels).threads(threads), &mut |_| true);
+    let proved = prover::prove(&job, &Options::new(engine).threads(threads), &mut |_| true);
     Ok(proved.map_err(failed)?.proof.to_bytes(&d))
 }
 
@@ -194,11 +190,11 @@ fn prepare(
     operation: Operation,
     threads: usize,
 ) -> Result<Box<dyn Runnable>, Unavailable> {
-    let kernels = kernels(cpu, name)?;
+    let engine = engine(cpu, name)?;
     let facts = |notes: Vec<String>| move || Facts { backend: name.to_owned(), notes: notes.clone() };
     Ok(match operation {
         Operation::Square => {
-            let mut chain = chain(kernels)?;
+            let mut chain = chain(engine)?;
             // The first squarings from the generator are of short numbers, and slow.
             chain.square(operation.units()).map_err(failed)?;
             work(move || assert!(chain.square(operation.units()).is_ok()), facts(Vec::new()))
@@ -206,12 +202,12 @@ fn prepare(
         Operation::Prove => {
             let challenge = challenges().swap_remove(0);
             work(
-                move || assert!(black_box(prove(kernels, &challenge, PROVED, threads)).is_ok()),
+                move || assert!(black_box(prove(engine, &challenge, PROVED, threads)).is_ok()),
                 facts(vec!["verifies its own proof before it gives it out".to_owned()]),
             )
         }
         Operation::Verify => {
-            let pool = published(kernels)?;
+            let pool = published(engine)?;
             let mut next = 0;
             work(
                 move || {
@@ -233,7 +229,7 @@ fn prepare(
             work(
                 move || {
                     for challenge in &challenges {
-                        assert!(black_box(Discriminant::from_seed_on(kernels, challenge, BITS)).is_ok());
+                        assert!(black_box(Discriminant::from_seed_on(engine, challenge, BITS)).is_ok());
                     }
                 },
                 facts(Vec::new()),
@@ -265,13 +261,13 @@ fn each(
     } else {
         checks::all_on(&context.cpu, inner).into_iter().for_each(|checked| push(row(checked)));
     }
-    for backend in BACKENDS {
-        match backend.get(&context.cpu) {
-            Ok(kernels) => {
-                push(row(agreement::squarings(backend.name(), kernels, depth)));
-                push(row(agreement::verifies(backend.name(), kernels, depth)));
+    for engine in Engine::all(&context.cpu) {
+        match engine {
+            Ok(engine) => {
+                push(row(agreement::squarings(engine, depth)));
+                push(row(agreement::verifies(engine, depth)));
                 if depth != Depth::KnownAnswers {
-                    push(row(agreement::with_plain(backend.name(), kernels, depth)));
+                    push(row(agreement::with_plain(engine, depth)));
                 }
             }
             Err(unavailable) => push(absent("the squaring chain", &unavailable)),
@@ -300,7 +296,7 @@ mod tests {
     #[test]
     fn there_are_proofs_to_verify() {
         let pool =
-            published(kernels(&Cpu::baseline(), "portable").expect("always there")).expect("all are good");
+            published(engine(&Cpu::baseline(), "portable").expect("always there")).expect("all are good");
         assert_eq!(pool.len(), PROOFS);
         assert!(pool.iter().all(|(d, _)| d.bits() == BITS));
     }
@@ -309,8 +305,8 @@ mod tests {
     fn a_proof_that_is_raced_verifies() {
         let challenge = challenges().swap_remove(0);
         let iterations = 300;
-        let kernels = kernels(&Cpu::baseline(), "portable").expect("always there");
-        let proof = prove(kernels, &challenge, iterations, 2).expect("a proof");
+        let engine = engine(&Cpu::baseline(), "portable").expect("always there");
+        let proof = prove(engine, &challenge, iterations, 2).expect("a proof");
         let d = Discriminant::from_seed(&challenge, BITS).expect("a discriminant");
         let x = generator(&d).expect("a generator").to_bytes(&d);
         let question = Question { x: &x, proof: &proof, iterations, depth: 0 };

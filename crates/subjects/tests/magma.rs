@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use lanework_cpu::{Cpu, Select};
-use lanework_magma::Choice;
+use lanework_magma::Engine;
 use lanework_magma::backend::BACKENDS;
 use lanework_peers::{AeadContext, Card};
 use lanework_peers::{
@@ -39,7 +39,7 @@ fn peers() -> Vec<Box<dyn CipherPeer>> {
 #[test]
 fn every_length_is_the_same_on_both_sides() {
     for peer in peers() {
-        let row = agreement(peer.as_ref(), Choice::default(), Lengths::All);
+        let row = agreement(peer.as_ref(), Engine::best(), Lengths::All);
         assert_eq!(row.failed, 0, "{}: {}", row.backend, row.why);
         assert!(row.passed > 8_000, "{}: only {} cases", row.backend, row.passed);
         println!("ran: {} ({} cases); not ours: {:?}", row.backend, row.passed, unanswered(peer.as_ref()));
@@ -51,8 +51,8 @@ fn every_backend_agrees() {
     let cpu = Cpu::detect();
     for peer in peers() {
         for backend in BACKENDS {
-            let Ok(choice) = Choice::new(&cpu, Select::Named(backend.name())) else { continue };
-            let row = agreement(peer.as_ref(), choice, Lengths::Sample);
+            let Ok(engine) = Engine::choose(&cpu, Select::Named(backend.name())) else { continue };
+            let row = agreement(peer.as_ref(), engine, Lengths::Sample);
             assert_eq!(row.failed, 0, "{}: {}", row.backend, row.why);
             assert!(row.passed > 80, "{}: only {} cases", row.backend, row.passed);
         }
@@ -117,7 +117,7 @@ impl CipherPeer for Spoilt<'_> {
 #[test]
 fn one_wrong_byte_is_noticed() {
     for peer in peers() {
-        let row = agreement(&Spoilt(peer.as_ref()), Choice::default(), Lengths::Sample);
+        let row = agreement(&Spoilt(peer.as_ref()), Engine::best(), Lengths::Sample);
         assert!(row.failed > 0 && row.passed > 0, "{}: {} failed", peer.name(), row.failed);
     }
 }

@@ -2,8 +2,8 @@
 //! 1,024-bit group; SEGMENTS is the most that there may be before the last, of Chia's lengths. Squaring alone and proving take turns.
 #![forbid(unsafe_code)]
 
-use lanework_cpu::Cpu;
-use lanework_vdf::backend::BACKENDS;
+use lanework_cpu::{Cpu, Select};
+use lanework_vdf::Engine;
 use lanework_vdf::prover::{Job, Options, evaluate, prove};
 use lanework_vdf::{Discriminant, Form};
 
@@ -21,12 +21,11 @@ fn main() {
     let number =
         |i: usize, otherwise: usize| arguments.get(i).and_then(|text| text.parse().ok()).unwrap_or(otherwise);
     let name = arguments.first().map_or("adx", String::as_str);
-    let backend = BACKENDS.iter().find(|row| row.name() == name).expect("a backend's name");
-    let kernels = backend.get(&Cpu::detect()).expect("available");
-    let d = Discriminant::from_seed(b"what a proof costs", 1024).expect("a discriminant").on(kernels);
+    let engine = Engine::choose(&Cpu::detect(), Select::Named(name)).expect("a backend that runs here");
+    let d = Discriminant::from_seed(b"what a proof costs", 1024).expect("a discriminant").on(engine);
     let x = Form::generator(&d).expect("a generator");
     let job = Job::new(d, x, number(1, 1_000_000) as u64).in_chia_segments(number(2, 0));
-    let options = Options::new(kernels).threads(number(4, 2));
+    let options = Options::new(engine).threads(number(4, 2));
     let mut ratios = Vec::new();
     let (mut alone_time, mut proof_time) = (Some(0.0), Some(0.0));
     let add = |sum: &mut Option<f64>, begin: Option<f64>| {

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use lanework_cpu::Cpu;
-use lanework_vdf::backend::{BACKENDS, Kernels};
+use lanework_vdf::Engine;
 use lanework_vdf::prime::is_prime_on;
 use lanework_vdf::{Discriminant, Form, Limits, Question, Strict, known, verify};
 
@@ -34,20 +34,21 @@ fn used(f: impl FnOnce()) -> f64 {
 
 fn main() {
     let wanted = std::env::args().nth(1);
-    for row in BACKENDS.iter().filter(|row| wanted.as_deref().is_none_or(|name| name == row.name())) {
-        match row.get(&Cpu::detect()) {
-            Ok(kernels) => {
-                println!("{}", row.name());
-                report(kernels);
+    for engine in Engine::all(&Cpu::detect()) {
+        match engine {
+            Ok(engine) if wanted.as_deref().is_none_or(|name| name == engine.name()) => {
+                println!("{}", engine.name());
+                report(engine);
             }
+            Ok(_) => (),
             Err(e) => println!("{e}"),
         }
     }
 }
 
-fn report(kernels: &'static Kernels) {
+fn report(engine: Engine) {
     let record = known::records().next().expect("the records are not empty");
-    let d = Discriminant::from_seed_on(kernels, &record.challenge, record.bits);
+    let d = Discriminant::from_seed_on(engine, &record.challenge, record.bits);
     let d = d.expect("the record has a discriminant");
     let mut x = Form::generator(&d).expect("D is 1 modulo 8").power(u64::MAX, &d).power(u64::MAX, &d);
     let y = x.power(12345, &d);
@@ -70,11 +71,11 @@ fn report(kernels: &'static Kernels) {
         1e6 * best(1, 100, || verify(Strict, &d, &question, &Limits::default()))
     );
     let prime = *d.value().magnitude();
-    println!("prime test    {:9.3} us", 1e6 * best(1, 20, || is_prime_on(kernels, prime.limbs())));
+    println!("prime test    {:9.3} us", 1e6 * best(1, 20, || is_prime_on(engine, prime.limbs())));
     let seeds: Vec<_> = known::records().map(|record| record.challenge).take(100).collect();
     let all = used(|| {
         seeds.iter().for_each(|seed| {
-            black_box(Discriminant::from_seed_on(kernels, seed, 1024).is_ok());
+            black_box(Discriminant::from_seed_on(engine, seed, 1024).is_ok());
         });
     });
     println!("discriminant  {:9.3} us of processor time", 1e6 * all / seeds.len() as f64);

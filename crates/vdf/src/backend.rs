@@ -1,10 +1,8 @@
 //! The contract that every backend of the squaring chain fulfils, and the table of backends.
 
-use std::sync::OnceLock;
-
 #[cfg(target_arch = "x86_64")]
 use lanework_cpu::Feature;
-use lanework_cpu::{Backend, Cpu, Features};
+use lanework_cpu::{Backend, Backends, Features};
 
 use candidates::Candidates;
 use generic::nudupl::State;
@@ -49,45 +47,53 @@ pub(crate) struct Compose {
 }
 
 /// Every backend, from the plainest, which needs nothing, to the fastest.
-pub static BACKENDS: &[Backend<Kernels>] = &[
-    Backend::new("portable", "plain Rust on 64-bit limbs", Features::NONE, &portable::KERNELS),
-    #[cfg(target_arch = "x86_64")]
-    Backend::new(
-        "adx",
-        "64-bit limbs with MULX, and a binary inverse of moves",
-        Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Adx]),
-        &adx::KERNELS,
-    ),
-    #[cfg(target_arch = "x86_64")]
-    Backend::new(
-        "avx512",
-        "as adx; discriminants of up to 1,024 bits with long rows in IFMA lanes",
-        Features::of(&[
-            Feature::Avx512f,
-            Feature::Avx512bw,
-            Feature::Avx512dq,
-            Feature::Avx512vl,
-            Feature::Avx512ifma,
-            Feature::Avx512vbmi,
-            Feature::Avx512vbmi2,
-            Feature::Bmi1,
-            Feature::Bmi2,
-            Feature::Lzcnt,
-            Feature::Adx,
-        ]),
-        &avx512::KERNELS,
-    ),
-];
+pub static BACKENDS: &[Backend<Kernels>] =
+    // SAFETY: a row's list has every feature that its kernels enable; `subjects/tests/features.rs` holds the sources against it.
+    unsafe {
+        &[
+            Backend::new("portable", "plain Rust on 64-bit limbs", Features::NONE, &portable::KERNELS),
+            #[cfg(target_arch = "x86_64")]
+            Backend::new(
+                "adx",
+                "64-bit limbs with MULX, and a binary inverse of moves",
+                Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Adx]),
+                &adx::KERNELS,
+            ),
+            #[cfg(target_arch = "x86_64")]
+            Backend::new(
+                "avx512",
+                "as adx; discriminants of up to 1,024 bits with long rows in IFMA lanes",
+                Features::of(&[
+                    Feature::Avx512f,
+                    Feature::Avx512bw,
+                    Feature::Avx512dq,
+                    Feature::Avx512vl,
+                    Feature::Avx512ifma,
+                    Feature::Avx512vbmi,
+                    Feature::Avx512vbmi2,
+                    Feature::Bmi1,
+                    Feature::Bmi2,
+                    Feature::Lzcnt,
+                    Feature::Adx,
+                ]),
+                &avx512::KERNELS,
+            ),
+        ]
+    };
 
-/// The kernels of the fastest backend that this CPU has: what is used where none is named.
-#[must_use]
-pub fn best() -> &'static Kernels {
-    static BEST: OnceLock<&Kernels> = OnceLock::new();
-    // The first row needs nothing of the CPU.
-    BEST.get_or_init(|| {
-        let cpu = Cpu::detect();
-        BACKENDS.iter().rev().find_map(|row| row.get(&cpu).ok()).unwrap_or(&portable::KERNELS)
-    })
+/// A backend of the delay function that this CPU can run.
+pub type Engine = lanework_cpu::Engine<Kernels>;
+
+impl Backends for Kernels {
+    const PRIMITIVE: &'static str = "vdf";
+    const BACKENDS: &'static [Backend<Kernels>] = BACKENDS;
+}
+
+/// An engine of a test's kernels.
+#[cfg(test)]
+pub(crate) fn altered(name: &'static str, kernels: Kernels) -> Engine {
+    // SAFETY: a test takes kernels from an engine that runs here, and replaces some by code without any feature.
+    unsafe { Engine::outside(name, Box::leak(Box::new(kernels))) }
 }
 
 /// A phase of a squaring, and all before it.

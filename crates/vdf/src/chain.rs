@@ -8,7 +8,7 @@ use lanework_integer::{Int, Uint};
 use crate::backend::generic::compose::{PRIME, modulo, residue};
 use crate::backend::generic::general::General;
 use crate::backend::generic::nudupl::State;
-use crate::backend::{Broad, Kernels, Middle, Narrow};
+use crate::backend::{Broad, Engine, Middle, Narrow};
 
 /// The coefficients of a form a x^2 + b x y + c y^2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ enum Width {
 /// A form being squared, again and again.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    kernels: &'static Kernels,
+    engine: Engine,
     /// Of the discriminant.
     magnitude: Uint<32>,
     bits: usize,
@@ -83,11 +83,7 @@ impl Chain {
     ///
     /// # Errors
     /// [`ChainError::Discriminant`] and [`ChainError::Form`].
-    pub fn new(
-        kernels: &'static Kernels,
-        magnitude: &Uint<32>,
-        form: &Coefficients,
-    ) -> Result<Chain, ChainError> {
+    pub fn new(engine: Engine, magnitude: &Uint<32>, form: &Coefficients) -> Result<Chain, ChainError> {
         if magnitude.limbs()[0] & 3 != 3 {
             return Err(ChainError::Discriminant);
         }
@@ -102,7 +98,7 @@ impl Chain {
         }
         let general = General { a: Int::new(false, a), b: form.b.resize(), c: Int::new(false, c) }.reduced();
         Ok(Chain {
-            kernels,
+            engine,
             magnitude: *magnitude,
             bits: magnitude.bits(),
             expected: (PRIME - modulo(magnitude.limbs())) % PRIME,
@@ -162,11 +158,11 @@ impl Chain {
             self.form = self.narrowed(form);
         }
         let stop = self.stop();
-        let kernels = self.kernels;
+        let engine = self.engine;
         let done = match &mut self.form {
-            Width::Narrow(form) => kernels.narrow(form, stop, n),
-            Width::Middle(form) => kernels.middle(form, stop, n),
-            Width::Broad(form) => kernels.broad(form, stop, n),
+            Width::Narrow(form) => engine.narrow(form, stop, n),
+            Width::Middle(form) => engine.middle(form, stop, n),
+            Width::Broad(form) => engine.broad(form, stop, n),
             Width::General(_) => 0,
         };
         self.done += done;

@@ -4,6 +4,7 @@
 mod backends;
 mod refusals;
 
+use crate::backend::Engine;
 use crate::discriminant::Discriminant;
 use crate::form::Form;
 use crate::known::{self, Record};
@@ -13,7 +14,7 @@ use crate::verify::{self, Limits, Question};
 
 use lanework_cpu::Cpu;
 
-pub use backends::{Target, group_law_on, primes, targets};
+pub use backends::{group_law_on, primes, targets};
 pub use lanework_cpu::check::{Depth, Row};
 pub use refusals::{malleability, refusals};
 
@@ -27,20 +28,20 @@ fn question(record: &Record) -> Question<'_> {
 /// [`published_proofs_on`] the backend that is used where none is named.
 #[must_use]
 pub fn published_proofs(depth: Depth) -> Row {
-    published_proofs_on(backends::usual(), depth)
+    published_proofs_on(Engine::best(), depth)
 }
 
 /// Published proofs that cover every depth, or all: each verifies, in both modes.
 #[must_use]
-pub fn published_proofs_on((name, kernels): Target, depth: Depth) -> Row {
-    let mut row = Row::new("chiavdf's published proofs", name);
+pub fn published_proofs_on(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("chiavdf's published proofs", engine.name());
     let mut seen = Vec::new();
     for (i, record) in known::records().enumerate() {
         if depth == Depth::Quick && seen.contains(&record.depth) {
             continue;
         }
         seen.push(record.depth);
-        let d = match Discriminant::from_seed_on(kernels, &record.challenge, record.bits) {
+        let d = match Discriminant::from_seed_on(engine, &record.challenge, record.bits) {
             Ok(d) => d,
             Err(e) => {
                 row.case(false, || format!("record {i}: {e}"));
@@ -72,15 +73,15 @@ fn compact_and_back(d: &Discriminant, record: &Record) -> Result<bool, verify::V
 
 /// Published proofs with one byte changed, every byte in turn: each is refused, in both modes.
 #[must_use]
-pub fn corruptions((name, kernels): Target, depth: Depth) -> Row {
-    let mut row = Row::new("every byte of a proof counts", name);
+pub fn corruptions(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("every byte of a proof counts", engine.name());
     let wanted: &[u64] = if depth == Depth::Full { &[0, 2, 4] } else { &[0] };
     for &wanted in wanted {
         let Some(record) = known::records().find(|record| record.depth == wanted) else {
             row.case(false, || format!("there is no record of depth {wanted}"));
             continue;
         };
-        let Ok(d) = Discriminant::from_seed_on(kernels, &record.challenge, record.bits) else {
+        let Ok(d) = Discriminant::from_seed_on(engine, &record.challenge, record.bits) else {
             row.case(false, || "the record has no discriminant".to_owned());
             continue;
         };
@@ -116,15 +117,15 @@ pub fn corruptions((name, kernels): Target, depth: Depth) -> Row {
 /// [`discriminants_on`] the backend that is used where none is named.
 #[must_use]
 pub fn discriminants() -> Row {
-    discriminants_on(backends::usual())
+    discriminants_on(Engine::best())
 }
 
 /// Challenges whose discriminants are known.
 #[must_use]
-pub fn discriminants_on((name, kernels): Target) -> Row {
-    let mut row = Row::new("chiavdf's discriminants", name);
+pub fn discriminants_on(engine: Engine) -> Row {
+    let mut row = Row::new("chiavdf's discriminants", engine.name());
     for (seed, magnitude) in known::DISCRIMINANTS {
-        let d = known::bytes(seed).and_then(|seed| Discriminant::from_seed_on(kernels, &seed, 512).ok());
+        let d = known::bytes(seed).and_then(|seed| Discriminant::from_seed_on(engine, &seed, 512).ok());
         row.case(d.map(|d| -d.value()) == Some(known::number(magnitude)), || format!("challenge {seed}"));
     }
     row

@@ -5,7 +5,7 @@ use core::fmt;
 
 use lanework_integer::Int;
 
-use crate::backend::{Kernels, best};
+use crate::backend::Engine;
 use crate::form::LIMBS;
 use crate::form::num::Num;
 use crate::prime;
@@ -18,7 +18,7 @@ pub const MAX_BITS: usize = 2048;
 pub struct Discriminant {
     number: Num,
     fourth_root: Num,
-    kernels: &'static Kernels,
+    engine: Engine,
 }
 
 impl PartialEq for Discriminant {
@@ -101,19 +101,19 @@ impl Discriminant {
     }
 
     fn from_magnitude(d: &Num) -> Discriminant {
-        Discriminant { number: d.abs().neg(), fourth_root: d.abs().root().root(), kernels: best() }
+        Discriminant { number: d.abs().neg(), fourth_root: d.abs().root().root(), engine: Engine::best() }
     }
 
     /// The same discriminant, with whose forms a backend's kernels compute: the fastest ones of this CPU unless this says
     /// otherwise. Results are the same whichever compute.
     #[must_use]
-    pub fn on(mut self, kernels: &'static Kernels) -> Discriminant {
-        self.kernels = kernels;
+    pub fn on(mut self, engine: Engine) -> Discriminant {
+        self.engine = engine;
         self
     }
 
-    pub(crate) fn kernels(&self) -> &'static Kernels {
-        self.kernels
+    pub(crate) fn engine(&self) -> Engine {
+        self.engine
     }
 
     /// The discriminant that a challenge stands for: the negative of the first prime, 7 modulo 8, in the stream of
@@ -122,22 +122,18 @@ impl Discriminant {
     /// # Errors
     /// An empty challenge, one of a byte or two without a prime, or a length that is not a multiple of 8 from 8 to [`MAX_BITS`]. Chia itself stops at 1,024.
     pub fn from_seed(seed: &[u8], bits: usize) -> Result<Discriminant, DiscriminantError> {
-        Discriminant::from_seed_on(best(), seed, bits)
+        Discriminant::from_seed_on(Engine::best(), seed, bits)
     }
 
     /// [`Discriminant::from_seed`] with the kernels of a backend, with which the group then computes.
     ///
     /// # Errors
     /// As [`Discriminant::from_seed`].
-    pub fn from_seed_on(
-        kernels: &'static Kernels,
-        seed: &[u8],
-        bits: usize,
-    ) -> Result<Discriminant, DiscriminantError> {
+    pub fn from_seed_on(engine: Engine, seed: &[u8], bits: usize) -> Result<Discriminant, DiscriminantError> {
         Discriminant::check_seed(seed, bits)?;
         let prime =
-            prime::hash_prime(kernels, seed, bits, &[0, 1, 2, bits - 1]).ok_or(DiscriminantError::NoPrime)?;
-        Ok(Discriminant::from_magnitude(&prime).on(kernels))
+            prime::hash_prime(engine, seed, bits, &[0, 1, 2, bits - 1]).ok_or(DiscriminantError::NoPrime)?;
+        Ok(Discriminant::from_magnitude(&prime).on(engine))
     }
 
     /// What can be wrong with a challenge and a length before the search, which takes milliseconds to seconds.
@@ -160,7 +156,7 @@ impl Discriminant {
     /// Whether |D| is prime, by the test that challenges are searched with ([`prime`]). It takes milliseconds at 2,048 bits.
     #[must_use]
     pub fn is_prime(&self) -> bool {
-        prime::is_prime_on(self.kernels, self.number.magnitude())
+        prime::is_prime_on(self.engine, self.number.magnitude())
     }
 
     /// D.
@@ -194,7 +190,7 @@ impl fmt::Debug for Discriminant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::BACKENDS;
+    use crate::backend::Engine;
     use lanework_cpu::Cpu;
 
     /// Streams that come round after 256 hashes: every backend says the same, and says it in the end.
@@ -203,12 +199,12 @@ mod tests {
         for (bits, some) in [(512, false), (1024, true)] {
             let mut refused = 0;
             for seed in 0..16u8 {
-                let plain = BACKENDS[0].get(&Cpu::baseline()).expect("always there");
+                let plain = Engine::portable();
                 let expected = Discriminant::from_seed_on(plain, &[seed], bits).map(|d| d.value());
                 refused += usize::from(expected == Err(DiscriminantError::NoPrime));
-                for kernels in BACKENDS.iter().filter_map(|b| b.get(&Cpu::detect()).ok()) {
+                for engine in Engine::available(&Cpu::detect()) {
                     assert_eq!(
-                        Discriminant::from_seed_on(kernels, &[seed], bits).map(|d| d.value()),
+                        Discriminant::from_seed_on(engine, &[seed], bits).map(|d| d.value()),
                         expected
                     );
                 }

@@ -18,6 +18,7 @@ pub mod spec;
 pub mod study;
 pub mod verify;
 
+pub use backend::Engine;
 pub use discriminant::{Discriminant, DiscriminantError};
 pub use form::{Form, FormError};
 pub use proof::{Challenge, Compact, Proof, ProofError, prove, prove_segments};

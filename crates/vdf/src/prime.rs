@@ -10,8 +10,8 @@ pub(crate) mod montgomery;
 pub(crate) mod sieve;
 mod stream;
 
+use crate::backend::Engine;
 use crate::backend::candidates::{Batch, Candidates, Round};
-use crate::backend::{Kernels, best};
 use crate::form::num::Num;
 use montgomery::{Montgomery, Plain};
 use sieve::Sieve;
@@ -23,10 +23,10 @@ use stream::Stream;
 ///
 /// `bits` must be a multiple of 8 up to 2,048. Nothing if there is no prime in the stream: a seed of one byte starts only 256 values
 /// before it comes round, and four in ten such streams of 1,024 bits or so hold none.
-pub(crate) fn hash_prime(kernels: &Kernels, seed: &[u8], bits: usize, set: &[usize]) -> Option<Num> {
-    let tests = kernels.candidates;
+pub(crate) fn hash_prime(engine: Engine, seed: &[u8], bits: usize, set: &[usize]) -> Option<Num> {
+    let tests = engine.candidates;
     if bits < SIFTED || !set.contains(&(bits - 1)) {
-        return first_prime(kernels, seed, bits, set);
+        return first_prime(engine, seed, bits, set);
     }
     let mut next = numbers(seed, bits, set);
     // Each queue is in the stream's order; a round takes a number for each lane from one and leaves what it lets through in the next.
@@ -39,7 +39,7 @@ pub(crate) fn hash_prime(kernels: &Kernels, seed: &[u8], bits: usize, set: &[usi
             while sifted.len() < all {
                 if taken > period(seed) {
                     // What waits in the queues may never fill a round: the plain search says what there is.
-                    return first_prime(kernels, seed, bits, set);
+                    return first_prime(engine, seed, bits, set);
                 }
                 taken += lanes;
                 fresh.clear();
@@ -68,10 +68,10 @@ fn period(seed: &[u8]) -> usize {
 }
 
 /// The same, number by number and test by test.
-pub(crate) fn first_prime(kernels: &Kernels, seed: &[u8], bits: usize, set: &[usize]) -> Option<Num> {
+pub(crate) fn first_prime(engine: Engine, seed: &[u8], bits: usize, set: &[usize]) -> Option<Num> {
     core::iter::repeat_with(numbers(seed, bits, set))
         .take(period(seed))
-        .find(|n| passes(kernels.candidates, n))
+        .find(|n| passes(engine.candidates, n))
 }
 
 /// The stream's numbers, with the given bits and bit 0 set.
@@ -100,13 +100,13 @@ fn settled(tests: &Candidates, n: &Num) -> bool {
 /// Whether a number of limbs, lowest first and at most 33, passes for prime.
 #[must_use]
 pub fn is_prime(limbs: &[u64]) -> bool {
-    is_prime_on(best(), limbs)
+    is_prime_on(Engine::best(), limbs)
 }
 
 /// [`is_prime`] with the kernels of a backend.
 #[must_use]
-pub fn is_prime_on(kernels: &Kernels, limbs: &[u64]) -> bool {
-    passes(kernels.candidates, &Num::from_limbs(false, limbs))
+pub fn is_prime_on(engine: Engine, limbs: &[u64]) -> bool {
+    passes(engine.candidates, &Num::from_limbs(false, limbs))
 }
 
 /// Numbers of so many bits are divided by small primes before they are tested: none is one of those primes.

@@ -43,7 +43,7 @@ impl Challenge {
     pub fn of(d: &Discriminant, x: &Form, y: &Form) -> Challenge {
         let mut bytes = x.to_bytes(d);
         bytes.extend_from_slice(&y.to_bytes(d));
-        let prime = prime::hash_prime(d.kernels(), &bytes, B_BITS, &[B_BITS - 1]);
+        let prime = prime::hash_prime(d.engine(), &bytes, B_BITS, &[B_BITS - 1]);
         Challenge(prime.expect("a long seed's stream holds a prime"))
     }
 

@@ -20,7 +20,7 @@ use core::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::backend::Kernels;
+use crate::backend::Engine;
 use crate::discriminant::Discriminant;
 use crate::form::Form;
 use crate::proof::{self, Proof};
@@ -77,7 +77,7 @@ impl Job {
 #[non_exhaustive]
 pub struct Options<'a> {
     /// The chain's backend.
-    pub kernels: &'static Kernels,
+    pub engine: Engine,
     /// Threads that proofs may use, 1 or more. One squares at all times until the squaring is over.
     pub threads: usize,
     /// Bytes that kept forms may take, about. Fewer make the proof slower: see `DESIGN.md`.
@@ -94,11 +94,11 @@ pub struct Options<'a> {
 impl<'a> Options<'a> {
     /// One thread for each core that may be used, 256 MiB of kept forms, no checkpoint; its records a second apart.
     #[must_use]
-    pub fn new(kernels: &'static Kernels) -> Options<'a> {
+    pub fn new(engine: Engine) -> Options<'a> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let interval = Duration::from_secs(1);
         Options {
-            kernels,
+            engine,
             threads,
             memory: 256 << 20,
             checkpoint: None,

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub use crate::backend::Phase;
-use crate::backend::{Kernels, Middle, Tally};
+use crate::backend::{Engine, Middle, Tally};
 use crate::chain::{Chain, ChainError};
 use crate::proof::coefficients;
 use crate::{Discriminant, Form};
@@ -15,7 +15,7 @@ impl Phase {
 /// Forms along one chain of 513 to 1,024 bits, for each of which a backend's code can run up to a phase.
 #[derive(Debug)]
 pub struct Account {
-    kernels: &'static Kernels,
+    engine: Engine,
     forms: Vec<Middle>,
     stop: usize,
     /// The lowest limbs of the squares, together, as the chain made them.
@@ -28,16 +28,16 @@ impl Account {
     /// # Errors
     /// [`ChainError`], as for [`Chain::new`] and [`Chain::square`].
     pub fn new(
-        kernels: &'static Kernels,
+        engine: Engine,
         d: &Discriminant,
         x: &Form,
         skip: u64,
         count: usize,
     ) -> Result<Account, ChainError> {
         let (magnitude, form) = coefficients(d, x)?;
-        let mut chain = Chain::new(kernels, &magnitude, &form)?;
+        let mut chain = Chain::new(engine, &magnitude, &form)?;
         chain.square(skip)?;
-        let mut account = Account { kernels, forms: Vec::new(), stop: 0, squares: Tally::default() };
+        let mut account = Account { engine, forms: Vec::new(), stop: 0, squares: Tally::default() };
         // Forms of other lengths never become ones of this.
         for _ in 0..2 * count {
             let before = chain.middle();
@@ -64,13 +64,13 @@ impl Account {
     /// Runs the code up to the phase's end on every form, each after the one before has ended. A number in which all results
     /// are.
     pub fn run(&self, upto: Phase) -> u64 {
-        self.kernels.phases(&self.forms, self.stop, upto).mixed
+        self.engine.phases(&self.forms, self.stop, upto).mixed
     }
 
     /// Whether every phase has a result for every form, and the last the chain's.
     #[must_use]
     pub fn agrees(&self) -> bool {
-        let tally = |phase| self.kernels.phases(&self.forms, self.stop, phase);
+        let tally = |phase| self.engine.phases(&self.forms, self.stop, phase);
         Phase::ALL.iter().all(|&phase| tally(phase).done == self.forms.len())
             && tally(Phase::Forms) == self.squares
     }
@@ -81,18 +81,17 @@ mod tests {
     use lanework_cpu::Cpu;
 
     use super::*;
-    use crate::backend::BACKENDS;
+    use crate::backend::Engine;
 
     #[test]
     fn phases_end_in_the_chain_s_squares() {
         for (bits, some) in [(1024, true), (640, true), (512, false)] {
             let d = Discriminant::from_seed(b"phases", bits).expect("a discriminant");
             let x = Form::generator(&d).expect("a generator");
-            for row in BACKENDS {
-                let Ok(kernels) = row.get(&Cpu::detect()) else { continue };
-                let account = Account::new(kernels, &d, &x, 100, 50).expect("a chain");
-                assert_eq!(account.forms(), if some { 50 } else { 0 }, "{} at {bits}", row.name());
-                assert!(account.agrees(), "{} at {bits}", row.name());
+            for engine in Engine::available(&Cpu::detect()) {
+                let account = Account::new(engine, &d, &x, 100, 50).expect("a chain");
+                assert_eq!(account.forms(), if some { 50 } else { 0 }, "{} at {bits}", engine.name());
+                assert!(account.agrees(), "{} at {bits}", engine.name());
             }
         }
     }
@@ -101,7 +100,7 @@ mod tests {
     fn a_wrong_form_is_noticed() {
         let d = Discriminant::from_seed(b"phases", 1024).expect("a discriminant");
         let x = Form::generator(&d).expect("a generator");
-        let mut account = Account::new(crate::backend::best(), &d, &x, 100, 5).expect("a chain");
+        let mut account = Account::new(Engine::best(), &d, &x, 100, 5).expect("a chain");
         account.forms[3].c[0] ^= 2;
         assert!(!account.agrees());
     }

@@ -1,8 +1,8 @@
 //! The chain against known forms, and backends against each other.
 
-use lanework_cpu::{Cpu, available};
+use lanework_cpu::Cpu;
 use lanework_integer::{Int, Uint};
-use lanework_vdf::backend::BACKENDS;
+use lanework_vdf::Engine;
 use lanework_vdf::chain::{Chain, ChainError, Coefficients};
 use num_bigint::{BigInt, Sign};
 
@@ -52,17 +52,16 @@ fn generator(magnitude: &Uint<32>) -> Coefficients {
 
 #[test]
 fn known_forms_are_reached() {
-    for backend in available(BACKENDS, &Cpu::detect()).flatten() {
-        let kernels = backend.get(&Cpu::detect()).expect("available");
+    for engine in Engine::available(&Cpu::detect()) {
         let magnitude = number(MAGNITUDE);
-        let mut chain = Chain::new(kernels, &magnitude, &generator(&magnitude)).expect("a form");
+        let mut chain = Chain::new(engine, &magnitude, &generator(&magnitude)).expect("a form");
         for (n, a, negative, b, c) in KNOWN {
-            if n > 100_000 && backend.name() == "portable" {
+            if n > 100_000 && engine.name() == "portable" {
                 continue;
             }
             chain.square(n - chain.done()).expect("no fault");
             let known = Coefficients { a: number(a), b: Int::new(negative, number(b)), c: number(c) };
-            assert!(chain.form() == known, "{} after {n} squarings", backend.name());
+            assert!(chain.form() == known, "{} after {n} squarings", engine.name());
             assert!(chain.slow() < 20 + n / 1000, "{} by the general code", chain.slow());
         }
     }
@@ -70,10 +69,10 @@ fn known_forms_are_reached() {
 
 #[test]
 fn a_flipped_bit_is_noticed() {
-    let kernels = BACKENDS[0].get(&Cpu::detect()).expect("portable");
+    let engine = Engine::portable();
     let magnitude = number(MAGNITUDE);
     for bit in [0, 1, 63, 64, 200, 400] {
-        let mut chain = Chain::new(kernels, &magnitude, &generator(&magnitude)).expect("a form");
+        let mut chain = Chain::new(engine, &magnitude, &generator(&magnitude)).expect("a form");
         chain.square(100).expect("no fault");
         chain.corrupt(bit);
         assert_eq!(chain.square(100), Err(ChainError::Corrupted { good: 100 }), "bit {bit}");
@@ -177,13 +176,12 @@ fn every_size_agrees_with_the_textbook() {
             for _ in 0..count {
                 reference = textbook(reference, &known);
             }
-            for backend in available(BACKENDS, &Cpu::detect()).flatten() {
-                let kernels = backend.get(&Cpu::detect()).expect("available");
-                let mut chain = Chain::new(kernels, &magnitude, &start).expect("a form");
+            for engine in Engine::available(&Cpu::detect()) {
+                let mut chain = Chain::new(engine, &magnitude, &start).expect("a form");
                 chain.square(count).expect("no fault");
                 let form = chain.form();
                 let form = [big(&Int::new(false, form.a)), big(&form.b), big(&Int::new(false, form.c))];
-                assert!(form == reference, "{} with {bits} bits", backend.name());
+                assert!(form == reference, "{} with {bits} bits", engine.name());
             }
         }
     }
@@ -191,10 +189,10 @@ fn every_size_agrees_with_the_textbook() {
 
 #[test]
 fn forms_of_another_discriminant_are_refused() {
-    let kernels = BACKENDS[0].get(&Cpu::detect()).expect("portable");
+    let engine = Engine::portable();
     let magnitude = number(MAGNITUDE);
     let form = generator(&magnitude);
-    let start = |magnitude: &Uint<32>, form: &Coefficients| Chain::new(kernels, magnitude, form).map(|_| ());
+    let start = |magnitude: &Uint<32>, form: &Coefficients| Chain::new(engine, magnitude, form).map(|_| ());
     assert_eq!(start(&magnitude, &form), Ok(()));
     assert_eq!(start(&magnitude.plus(&Uint::from_u64(8)), &form), Err(ChainError::Form));
     assert_eq!(start(&magnitude.plus(&Uint::ONE), &form), Err(ChainError::Discriminant));

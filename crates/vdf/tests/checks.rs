@@ -2,12 +2,13 @@
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Settings;
-use lanework_vdf::check::{self, Depth, Row, Target};
+use lanework_vdf::Engine;
+use lanework_vdf::check::{self, Depth, Row};
 
 /// Every backend of this CPU as far as the environment lets them run.
-fn targets() -> Vec<Target> {
+fn targets() -> Vec<Engine> {
     let settings = Settings::from_env().expect("settings");
-    check::targets(&settings.cpu()).0
+    Engine::available(&settings.cpu()).collect()
 }
 
 fn right(row: &Row) {

@@ -1,7 +1,7 @@
 //! The prover against chiavdf's published proofs, byte by byte.
 #![forbid(unsafe_code)]
 
-use lanework_vdf::backend::best;
+use lanework_vdf::Engine;
 use lanework_vdf::known;
 use lanework_vdf::prover::{Job, Options, Stream, prove};
 use lanework_vdf::{Discriminant, Form, Proof, Strict};
@@ -23,7 +23,7 @@ fn record(depth: u64) -> (Job, Vec<u8>) {
 fn published_proofs_are_made_again() {
     for (depth, threads) in [(0, 2), (2, 2), (2, 1)] {
         let (job, expected) = record(depth);
-        let options = Options::new(best()).threads(threads);
+        let options = Options::new(Engine::best()).threads(threads);
         let proved = prove(&job, &options, &mut |_| true).expect("a proof");
         assert!(proved.proof.to_bytes(&job.discriminant) == expected, "depth {depth}, {threads} threads");
     }
@@ -39,7 +39,7 @@ fn a_million_squarings_have_chiavdfs_proof() {
     let d = Discriminant::from_seed(&challenge, 1024).expect("a discriminant");
     let x = Form::generator(&d).expect("a generator");
     // With room for a tenth of the forms: several passes.
-    let options = Options::new(best()).memory(1 << 20);
+    let options = Options::new(Engine::best()).memory(1 << 20);
     let job = Job::new(d, x, 1_000_000);
     let proved = prove(&job, &options, &mut |_| true).expect("a proof");
     assert!(Some(proved.proof.to_bytes(&job.discriminant)) == known::bytes(expected));
@@ -50,7 +50,7 @@ fn a_million_squarings_have_chiavdfs_proof() {
 fn a_stream_answers_with_chias_segments() {
     let d = Discriminant::from_seed(b"a timelord", 512).expect("a discriminant");
     let x = Form::generator(&d).expect("a generator");
-    let stream = Stream::start(&d, &x, &Options::new(best())).expect("a stream");
+    let stream = Stream::start(&d, &x, &Options::new(Engine::best())).expect("a stream");
     let iterations = (1 << 16) + 777;
     stream.request(iterations).expect("asked");
     let answer = stream.receive(std::time::Duration::from_secs(300)).expect("no fault");
@@ -58,6 +58,6 @@ fn a_stream_answers_with_chias_segments() {
     assert_eq!(found, iterations);
     let job = Job::new(d, x, iterations).in_chia_segments(63);
     assert_eq!(job.segments, [1 << 16]);
-    let expected = prove(&job, &Options::new(best()), &mut |_| true).expect("a proof").proof;
+    let expected = prove(&job, &Options::new(Engine::best()), &mut |_| true).expect("a proof").proof;
     assert!(proof == expected);
 }

@@ -2,13 +2,13 @@
 
 use lanework_cpu::Cpu;
 use lanework_integer::Int;
-use lanework_vdf::backend::BACKENDS;
+use lanework_vdf::Engine;
 use lanework_vdf::proof::{Fast, Plain, Squarer};
 use lanework_vdf::{Discriminant, Form, Lenient};
 
 #[test]
 fn every_group_of_a_small_discriminant() {
-    let kernels: Vec<_> = BACKENDS.iter().filter_map(|row| row.get(&Cpu::detect()).ok()).collect();
+    let engine: Vec<_> = Engine::available(&Cpu::detect()).collect();
     let mut forms = 0;
     // An interpreter, some thousand times slower, takes six of the groups.
     let (step, few, squarings) = if cfg!(miri) { (1100, 3, 4) } else { (4, 32, 20) };
@@ -21,8 +21,8 @@ fn every_group_of_a_small_discriminant() {
             forms += 1;
             let mut plain = Plain::new(&d, &x);
             plain.advance(squarings).expect("no fault");
-            for kernels in &kernels {
-                let mut fast = Fast::new(kernels, &d, &x).expect("a form of d");
+            for engine in &engine {
+                let mut fast = Fast::new(*engine, &d, &x).expect("a form of d");
                 fast.advance(squarings).expect("no fault");
                 assert_eq!(fast.form(), plain.form(), "discriminant -{n}, form {a}, {b}");
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use lanework_cpu::Threads;
 use lanework_magma::modes::legacy::Imit;
 use lanework_magma::modes::{Omac, OmacAcpkm, Tag};
-use lanework_magma::{Choice, Error, Magma};
+use lanework_magma::{Engine, Error, Magma};
 
 use super::args::{Hex, MacArgs, MacName};
 use super::raw::{gost28147, limits, meshing};
@@ -28,7 +28,7 @@ enum Mac {
 }
 
 impl Mac {
-    fn new(session: &Session, args: &MacArgs, choice: Choice) -> Result<Mac, Failure> {
+    fn new(session: &Session, args: &MacArgs, engine: Engine) -> Result<Mac, Failure> {
         if args.algorithm != MacName::Imit && (args.legacy.sbox.is_some() || args.legacy.meshing) {
             return Err(Failure::input("--sbox and --meshing are for --algorithm imit"));
         }
@@ -43,7 +43,7 @@ impl Mac {
         };
         let key = secrets::key_file(session, &args.key_file)?;
         let limits = limits(args.limit.key_limit);
-        let magma = Magma::with(&key, choice).with_limits(limits);
+        let magma = Magma::with(&key, engine).with_limits(limits);
         let length = args.tag_length.unwrap_or(8);
         match args.algorithm {
             MacName::Omac => Omac::new(magma, length).map(|mac| Mac::Omac(Box::new(mac))).map_err(wrong),
@@ -60,7 +60,7 @@ impl Mac {
                 Err(Failure::input("--tag-length: IMIT has 4 bytes"))
             }
             MacName::Imit => {
-                let key = gost28147(&key, &args.legacy, choice)?.with_limits(limits);
+                let key = gost28147(&key, &args.legacy, engine)?.with_limits(limits);
                 Ok(Mac::Imit(Box::new(Imit::new(&key, meshing(&args.legacy)))))
             }
         }
@@ -124,8 +124,8 @@ impl Mac {
 
 pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> {
     check_distinct(args.files.iter().map(PathBuf::as_path).chain([args.key_file.as_path()]), [])?;
-    let choice = session.magma_choice("magma/omac")?;
-    let mac = Mac::new(session, &args, choice)?;
+    let engine = session.engine("magma/omac")?;
+    let mac = Mac::new(session, &args, engine)?;
     let lengths: Option<u64> =
         args.files.iter().map(|f| std::fs::metadata(f).ok().filter(|m| m.is_file()).map(|m| m.len())).sum();
     let bar = session.progress_bytes(lengths, "authenticating");
@@ -147,7 +147,7 @@ pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> 
             println!(
                 "{}",
                 session.with_warnings(
-                    serde_json::json!({ "file": shown(file), "valid": valid, "backend": choice.name() })
+                    serde_json::json!({ "file": shown(file), "valid": valid, "backend": engine.name() })
                 )
             );
         } else {
@@ -176,7 +176,7 @@ pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> 
         }
     }
     if session.json {
-        let object = serde_json::json!({ "backend": choice.name(), "results": results });
+        let object = serde_json::json!({ "backend": engine.name(), "results": results });
         println!("{}", session.with_warnings(object));
     }
     Ok(Outcome::Yes)

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use lanework_cpu::Threads;
 use lanework_magma::mgm::{LONGEST, Mgm};
-use lanework_magma::{Choice, Error, Keyed, Magma};
+use lanework_magma::{Engine, Error, Keyed, Magma};
 use zeroize::Zeroizing;
 
 use super::args::{Hex, MessageArgs};
@@ -39,13 +39,13 @@ fn failure(name: &str, e: &Error) -> Failure {
     }
 }
 
-fn begin(session: &Session, args: &MessageArgs) -> Result<(Mgm, Choice, Vec<u8>), Failure> {
+fn begin(session: &Session, args: &MessageArgs) -> Result<(Mgm, Engine, Vec<u8>), Failure> {
     let Hex(nonce) = &args.nonce;
     let inputs = [Some(args.key_file.as_path()), args.aad_file.as_deref(), Some(&*args.stream.input)];
     check_distinct(inputs.into_iter().flatten(), [target(args.stream.output.as_deref())])?;
-    let choice = session.magma_choice("magma/mgm")?;
+    let engine = session.engine("magma/mgm")?;
     let key = secrets::key_file(session, &args.key_file)?;
-    let magma = Magma::with(&key, choice).with_limits(limits(args.limit.key_limit));
+    let magma = Magma::with(&key, engine).with_limits(limits(args.limit.key_limit));
     let mgm = Mgm::over(magma, args.tag_length).map_err(|e| failure("", &e))?;
     // The nonce is looked at before anything is read.
     mgm.sealer(nonce).map_err(|e| failure("", &e))?;
@@ -60,7 +60,7 @@ fn begin(session: &Session, args: &MessageArgs) -> Result<(Mgm, Choice, Vec<u8>)
         }
         (None, None) => Vec::new(),
     };
-    Ok((mgm, choice, aad))
+    Ok((mgm, engine, aad))
 }
 
 /// All that a source gives, if that is at most `limit` bytes; `None` is the error for more.
@@ -82,7 +82,7 @@ fn whole(source: &mut Source, limit: u64) -> Result<Zeroizing<Vec<u8>>, Option<F
 pub(super) fn seal(session: &Session, args: &MessageArgs) -> Result<Outcome, Failure> {
     let stream = &args.stream;
     no_terminal(stream)?;
-    let (mgm, choice, aad) = begin(session, args)?;
+    let (mgm, engine, aad) = begin(session, args)?;
     let mut source = Source::open(&stream.input)?;
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Public, stream.force)?;
     let name = source.name().to_owned();
@@ -120,13 +120,13 @@ pub(super) fn seal(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
     sink.commit(stream.sync)?;
     totals.written += tag.as_slice().len() as u64;
     let what = serde_json::json!({ "format": "mgm", "tag_length": args.tag_length });
-    report(session, target(stream.output.as_deref()), streamed(stream, choice.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), totals, what));
     Ok(Outcome::Yes)
 }
 
 pub(super) fn open(session: &Session, args: &MessageArgs) -> Result<Outcome, Failure> {
     let stream = &args.stream;
-    let (mgm, choice, aad) = begin(session, args)?;
+    let (mgm, engine, aad) = begin(session, args)?;
     let mut source = Source::open(&stream.input)?;
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Private, stream.force)?;
     let name = source.name().to_owned();
@@ -148,6 +148,6 @@ pub(super) fn open(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
     sink.commit(stream.sync)?;
     let totals = Totals { read, written: length as u64 };
     let what = serde_json::json!({ "format": "mgm", "tag_length": args.tag_length });
-    report(session, target(stream.output.as_deref()), streamed(stream, choice.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), totals, what));
     Ok(Outcome::Yes)
 }

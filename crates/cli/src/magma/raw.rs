@@ -10,7 +10,7 @@ use lanework_magma::modes::padding::{Padding, unpad_one_zeros};
 use lanework_magma::modes::{
     CbcDecryptor, CbcEncryptor, CfbDecryptor, CfbEncryptor, Ctr, CtrAcpkm, Ofb, Stream,
 };
-use lanework_magma::{Choice, Error, Gost28147, Keyed, Limits, Magma};
+use lanework_magma::{Engine, Error, Gost28147, Keyed, Limits, Magma};
 
 use super::args::{CipherName, Hex, LegacyArgs, Mode, PaddingName, RawArgs, SecretArgs, StreamArgs};
 use super::flow::{self, Layout, Order};
@@ -39,13 +39,13 @@ pub(super) fn limits(asked: Option<u64>) -> Limits {
 }
 
 /// A key of GOST 28147-89, whose S-box set nobody may guess.
-pub(super) fn gost28147(key: &[u8; 32], args: &LegacyArgs, choice: Choice) -> Result<Gost28147, Failure> {
+pub(super) fn gost28147(key: &[u8; 32], args: &LegacyArgs, engine: Engine) -> Result<Gost28147, Failure> {
     let sbox = args.sbox.ok_or_else(|| {
         Failure::input(
             "GOST 28147-89 has no S-box set of its own; name the one that the data was made with by --sbox",
         )
     })?;
-    Ok(Gost28147::with(key, sbox, choice))
+    Ok(Gost28147::with(key, sbox, engine))
 }
 
 pub(super) fn meshing(args: &LegacyArgs) -> Meshing {
@@ -179,7 +179,7 @@ fn begin(
     mode: Mode,
     args: &RawArgs,
     way: Way,
-    choice: Choice,
+    engine: Engine,
     source: &Source,
 ) -> Result<Running, Failure> {
     let limits = limits(args.limit.key_limit);
@@ -189,9 +189,9 @@ fn begin(
         _ => length,
     });
     let running = match args.cipher {
-        CipherName::Magma => of_magma(Magma::with(key, choice).with_limits(limits), mode, args, way, length),
+        CipherName::Magma => of_magma(Magma::with(key, engine).with_limits(limits), mode, args, way, length),
         CipherName::Gost28147 => {
-            let key = gost28147(key, &args.legacy, choice)?.with_limits(limits);
+            let key = gost28147(key, &args.legacy, engine)?.with_limits(limits);
             of_gost28147(key, mode, args, way, length)
         }
     };
@@ -239,9 +239,9 @@ pub(super) fn run(
     let mut source = Source::open(&stream.input)?;
     let access = if way == Way::Encrypt { Access::Public } else { Access::Private };
     let mut sink = Sink::create(target(stream.output.as_deref()), access, stream.force)?;
-    let choice = session.magma_choice("magma/ctr")?;
+    let engine = session.engine("magma/ctr")?;
     let key = secrets::key_file(session, key_path)?;
-    let running = Mutex::new(begin(&key, mode, &args, way, choice, &source)?);
+    let running = Mutex::new(begin(&key, mode, &args, way, engine, &source)?);
     let threads = Threads::Own(stream.threads).count();
     let pool = if threads > 1 { Some(Threads::pool(threads).map_err(Failure::unavailable)?) } else { None };
     let inner = pool.as_ref().map_or(Threads::One, Threads::Pool);
@@ -279,6 +279,6 @@ pub(super) fn run(
     )?;
     sink.commit(stream.sync)?;
     let what = serde_json::json!({ "format": format!("{mode:?}").to_lowercase(), "cipher": format!("{:?}", args.cipher).to_lowercase() });
-    report(session, target(stream.output.as_deref()), streamed(stream, choice.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), totals, what));
     Ok(Outcome::Yes)
 }

@@ -28,7 +28,7 @@ pub(super) fn encrypt(session: &Session, args: &EncryptArgs) -> Result<Outcome, 
     no_terminal(stream)?;
     let mut source = Source::open(&stream.input)?;
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Public, stream.force)?;
-    let choice = session.magma_choice("magma/container")?;
+    let engine = session.engine("magma/container")?;
     let secret = secrets::secret(session, &args.secret, true)?;
     let defaults = Options::default();
     let options = Options {
@@ -39,7 +39,7 @@ pub(super) fn encrypt(session: &Session, args: &EncryptArgs) -> Result<Outcome, 
     SysRng.try_fill_bytes(&mut salt).map_err(Failure::unavailable)?;
     let name = source.name().to_owned();
     let failed = |e| container_failure(&name, &e);
-    let encryptor = Encryptor::new(&secret, options, salt, choice).map_err(|e| match e {
+    let encryptor = Encryptor::new(&secret, options, salt, engine).map_err(|e| match e {
         Error::ChunkSize(_) => Failure::input(format!("--chunk-size: {e}")),
         Error::Iterations(_) => Failure::input(format!("--iterations: {e}")),
         _ => failed(e),
@@ -69,7 +69,7 @@ pub(super) fn encrypt(session: &Session, args: &EncryptArgs) -> Result<Outcome, 
     totals.written += HEADER as u64;
     let what =
         serde_json::json!({ "format": "container", "chunk": chunk, "passphrase": secret.is_passphrase() });
-    report(session, target(stream.output.as_deref()), streamed(stream, choice.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), totals, what));
     Ok(Outcome::Yes)
 }
 
@@ -94,14 +94,14 @@ pub(super) fn decrypt(session: &Session, args: &DecryptArgs) -> Result<Outcome, 
     let mut source = Source::open(&stream.input)?;
     // What comes out was worth encrypting: it is its owner's alone.
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Private, stream.force)?;
-    let choice = session.magma_choice("magma/container")?;
+    let engine = session.engine("magma/container")?;
     let name = source.name().to_owned();
     let failed = |e| container_failure(&name, &e);
     let (bytes, filled) = header(&mut source)?;
     let header = Header::parse(&bytes[..filled]).map_err(failed)?;
     check_kind(&args.secret, &header).map_err(failed)?;
     let secret = secrets::secret(session, &args.secret, false)?;
-    let decryptor = Decryptor::new(&secret, &header, choice).map_err(failed)?;
+    let decryptor = Decryptor::new(&secret, &header, engine).map_err(failed)?;
     let chunk = decryptor.chunk();
     let layout = Layout { read: chunk + TAG, write: chunk, pieces: JOB / chunk };
     let bar = session.progress_bytes(source.length(), "decrypting");
@@ -127,7 +127,7 @@ pub(super) fn decrypt(session: &Session, args: &DecryptArgs) -> Result<Outcome, 
     totals.read += HEADER as u64;
     let what =
         serde_json::json!({ "format": "container", "chunk": chunk, "passphrase": secret.is_passphrase() });
-    report(session, target(stream.output.as_deref()), streamed(stream, choice.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), totals, what));
     Ok(Outcome::Yes)
 }
 

@@ -24,13 +24,13 @@ fn begin<'a>(
     let output = target(args.output.as_deref());
     check_distinct([args.mac_key_file.as_path(), &*args.enc_key_file, &*args.input], [output])?;
     let sink = Sink::create(output, access, args.force)?;
-    let choice = session.magma_choice("magma/kexp15")?;
+    let engine = session.engine("magma/kexp15")?;
     let (mac, encrypt) =
         (secrets::key_file(session, &args.mac_key_file)?, secrets::key_file(session, &args.enc_key_file)?);
-    let keys = Kexp15::new(&mac, &encrypt, choice).map_err(|e| {
+    let keys = Kexp15::new(&mac, &encrypt, engine).map_err(|e| {
         Failure::file(&args.enc_key_file, format!("{e}; draw a second key, independent of --mac-key-file's"))
     })?;
-    Ok((keys, choice.name(), sink))
+    Ok((keys, engine.name(), sink))
 }
 
 fn failure(path: &Path, e: &Error) -> Failure {

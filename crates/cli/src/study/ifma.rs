@@ -43,16 +43,14 @@ fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Fail
 
 /// One process: squares the generator so often on a backend, and prints what that took.
 fn workload(session: &Session, args: &WorkloadArgs) -> Result<Outcome, Failure> {
-    let table = lanework_vdf::backend::BACKENDS;
-    let row = lanework_cpu::select(table, &session.context.cpu, Select::Named(&args.configuration))
+    let engine = lanework_vdf::Engine::choose(&session.context.cpu, Select::Named(&args.configuration))
         .map_err(Failure::unavailable)?;
-    let kernels = row.get(&session.context.cpu).map_err(Failure::unavailable)?;
-    let mut chain = lanework_subjects::vdf::chain(kernels).map_err(Failure::refused)?;
+    let mut chain = lanework_subjects::vdf::chain(engine).map_err(Failure::refused)?;
     let count = args.count as u64;
     let start = Instant::now();
     chain.square(count).map_err(Failure::refused)?;
     let ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let said = measure::Said { ns, slow: Some(chain.slow()), backend: row.name().to_owned() };
+    let said = measure::Said { ns, slow: Some(chain.slow()), backend: engine.name().to_owned() };
     println!("{}", serde_json::to_string(&said).map_err(Failure::input)?);
     Ok(Outcome::Yes)
 }

@@ -23,8 +23,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) fn run(session: &Session, args: &ClientArgs) -> Result<Outcome, Failure> {
-    let (backend, kernels) = super::kernels(session, CHAIN)?;
-    let options = Options::new(kernels).threads(Threads::Own(args.threads).count());
+    let engine = session.engine(CHAIN)?;
+    let options = Options::new(engine).threads(Threads::Own(args.threads).count());
     let interrupt = Interrupt::listen()?;
     let mut told = Told { session, id: &args.id };
     loop {
@@ -36,7 +36,7 @@ pub(super) fn run(session: &Session, args: &ClientArgs) -> Result<Outcome, Failu
             ));
         }
         match end {
-            Ok(summary) => told.ended(backend, summary),
+            Ok(summary) => told.ended(engine.name(), summary),
             Err(e) if !args.repeat => return Err(e),
             // One bad conversation is no reason not to have another.
             Err(e) => eprintln!("lanework: {}", e.message()),

@@ -1,7 +1,7 @@
 //! Challenges, discriminants and forms as the command line gives them.
 #![forbid(unsafe_code)]
 
-use lanework_vdf::backend::Kernels;
+use lanework_vdf::Engine;
 use lanework_vdf::serial::{check_without_group, generator_bytes};
 use lanework_vdf::{DecodeError, Discriminant, DiscriminantError, Form, Lenient, Strict};
 
@@ -82,16 +82,16 @@ impl Named {
     }
 
     /// The group, searched if it must be.
-    pub(super) fn find(&self, kernels: &'static Kernels) -> Result<Group, Failure> {
+    pub(super) fn find(&self, engine: Engine) -> Result<Group, Failure> {
         match &self.what {
             What::Challenge { challenge, bits } => {
                 // Nothing else can be wrong by now than that the challenge has no prime.
-                let discriminant = Discriminant::from_seed_on(kernels, challenge, *bits)
+                let discriminant = Discriminant::from_seed_on(engine, challenge, *bits)
                     .map_err(|e| Failure::input(format!("{}: {e}; name a longer one", self.place)))?;
                 Ok(Group { discriminant, challenge: Some(challenge.clone()) })
             }
             What::Number(discriminant) => {
-                Ok(Group { discriminant: Discriminant::clone(discriminant).on(kernels), challenge: None })
+                Ok(Group { discriminant: Discriminant::clone(discriminant).on(engine), challenge: None })
             }
         }
     }

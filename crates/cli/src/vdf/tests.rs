@@ -2,8 +2,7 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
-use lanework_cpu::Cpu;
-use lanework_vdf::backend::BACKENDS;
+use lanework_vdf::Engine;
 
 use super::args::VdfJob;
 use super::{verify, work};
@@ -14,11 +13,11 @@ use crate::outcome::Failure;
 fn searches(line: &str) -> (usize, u8, String) {
     let cli = Cli::try_parse_from(line.split_whitespace()).expect("arguments that clap takes");
     let Some(Command::Vdf(args)) = cli.command else { panic!("{line}: another command") };
-    let kernels = BACKENDS[0].get(&Cpu::baseline()).expect("always there");
+    let engine = Engine::portable();
     let mut count = 0;
     let mut find = |named: &super::group::Named| {
         count += 1;
-        named.find(kernels)
+        named.find(engine)
     };
     let done = match &args.job {
         VdfJob::Verify(args) => {

@@ -17,17 +17,17 @@ use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 pub(super) fn run(session: &Session, args: &VerifyArgs) -> Result<Outcome, Failure> {
-    let (backend, kernels) = super::kernels(session, "vdf/1024/verify")?;
+    let engine = session.engine("vdf/1024/verify")?;
     let asked = Asked::new(args)?;
     let mode = if args.mode.lenient { Lenient::NAME } else { Strict::NAME };
     let begin = Instant::now();
-    let verdict = asked.verdict(&mut |named| named.find(kernels))?;
+    let verdict = asked.verdict(&mut |named| named.find(engine))?;
     let seconds = begin.elapsed().as_secs_f64();
     if session.json {
         let mut object = verdict.group.as_ref().map(Group::json).unwrap_or_default();
         let rest = serde_json::json!({
             "valid": verdict.result.is_ok(), "mode": mode, "iterations": asked.iterations,
-            "witness": asked.witness, "seconds": seconds, "backend": backend,
+            "witness": asked.witness, "seconds": seconds, "backend": engine.name(),
         });
         object.extend(super::members(rest));
         match &verdict.result {

@@ -18,7 +18,7 @@ use super::args::{ChainArgs, EvaluateArgs, ProveArgs};
 use super::group::{Group, Named, start};
 use super::interrupt::{Interrupt, shell_status};
 use super::meter::{Meter, counted};
-use super::{Output, hex, kernels, members};
+use super::{Output, hex, members};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -171,14 +171,13 @@ impl<'a> Work<'a> {
         witness: u64,
         threads: usize,
     ) -> Result<Work<'a>, Failure> {
-        let (backend, kernels) = kernels(session, CHAIN)?;
-        let (group, x, segments) = begin(args, witness, |named| named.find(kernels))?;
-        let mut options =
-            Options::new(kernels).threads(threads).interval(Duration::from_secs_f64(args.every));
+        let engine = session.engine(CHAIN)?;
+        let (group, x, segments) = begin(args, witness, |named| named.find(engine))?;
+        let mut options = Options::new(engine).threads(threads).interval(Duration::from_secs_f64(args.every));
         if let Some(path) = &args.checkpoint {
             options = options.checkpoint(path);
         }
-        Ok(Work { session, args, group, x, segments, backend, options })
+        Ok(Work { session, args, group, x, segments, backend: engine.name(), options })
     }
 
     fn job(&self) -> Job {

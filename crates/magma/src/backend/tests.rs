@@ -37,7 +37,7 @@ fn each(test: impl Fn(&str, &Kernels)) {
     for row in BACKENDS {
         match row.get(&cpu) {
             Ok(kernels) => {
-                test(row.name(), kernels);
+                test(row.name(), kernels.kernels());
                 println!("ran: {}", row.name());
             }
             Err(why) => {

@@ -35,10 +35,10 @@ fn each(test: impl Fn(&str, &Batch<'_>)) {
     let cpu = Cpu::detect();
     let pool = Threads::pool(3).expect("three threads");
     for row in BACKENDS {
-        match Choice::new(&cpu, Select::Named(row.name())) {
-            Ok(choice) => {
-                test(row.name(), &Batch::new(choice));
-                test(row.name(), &Batch::new(choice).threads(Threads::Pool(&pool)));
+        match Engine::choose(&cpu, Select::Named(row.name())) {
+            Ok(engine) => {
+                test(row.name(), &Batch::new(engine));
+                test(row.name(), &Batch::new(engine).threads(Threads::Pool(&pool)));
                 println!("ran: {}", row.name());
             }
             Err(why) => {
@@ -396,7 +396,7 @@ fn hex(text: &str) -> Vec<u8> {
 const KEY: &str = "ffeeddccbbaa99887766554433221100f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff";
 
 fn magma(key: &str) -> Magma {
-    Magma::from_slice(&hex(key), Choice::default()).expect("32 bytes")
+    Magma::from_slice(&hex(key), Engine::best()).expect("32 bytes")
 }
 
 /// RFC 9058, A.2.1 and A.2.2, both in one batch, many times over so that all lanes meet them, and each alone.

@@ -4,10 +4,11 @@
 use lanework_cpu::Threads;
 
 use super::{Depth, Numbers, Row, done};
+use crate::backend::Engine;
 use crate::batch::hazmat::{EcbJob, ecb_encrypt};
 use crate::batch::{Batch, CbcJob, CfbJob, CtrJob, OmacJob, OpenJob, Outcomes, SealJob};
 use crate::error::Error;
-use crate::key::{Choice, Gost28147, Magma};
+use crate::key::{Gost28147, Magma};
 use crate::limits::Limits;
 use crate::mgm::Mgm;
 use crate::modes::hazmat::EcbEncryptor;
@@ -24,15 +25,15 @@ struct Message {
     data: Vec<u8>,
 }
 
-fn message(numbers: &mut Numbers, choice: Choice, n: usize) -> Message {
+fn message(numbers: &mut Numbers, engine: Engine, n: usize) -> Message {
     let key = numbers.array();
     let mut nonce: [u8; 8] = numbers.array();
     nonce[0] &= 0x7f;
     let sbox = Sbox::ALL[numbers.below(3)];
     let aad = 1 + numbers.below(30);
     Message {
-        magma: Magma::with(&key, choice).with_limits(Limits::Unlimited),
-        gost: Gost28147::with(&key, sbox, choice).with_limits(Limits::Unlimited),
+        magma: Magma::with(&key, engine).with_limits(Limits::Unlimited),
+        gost: Gost28147::with(&key, sbox, engine).with_limits(Limits::Unlimited),
         iv: numbers.array(),
         nonce,
         aad: numbers.bytes(aad),
@@ -67,17 +68,17 @@ fn want_len(want: &Result<Vec<u8>, Error>) -> usize {
 
 /// Many messages with a key for each, of lengths from nothing on, against one after the other; also on two threads.
 #[must_use]
-pub fn batches(choice: Choice, depth: Depth) -> Row {
-    let mut row = Row::new("batches against one by one", choice.name());
+pub fn batches(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("batches against one by one", engine.name());
     let mut numbers = Numbers(9);
     let counts: &[usize] = if depth == Depth::Full { &[0, 1, 2, 17, 128, 129, 300] } else { &[3, 130] };
     for (round, &count) in counts.iter().enumerate() {
         let most = [50, 700, 3000][round % 3];
         let lengths: Vec<usize> = (0..count).map(|_| numbers.below(most)).collect();
-        let messages: Vec<Message> = lengths.iter().map(|&n| message(&mut numbers, choice, n)).collect();
+        let messages: Vec<Message> = lengths.iter().map(|&n| message(&mut numbers, engine, n)).collect();
         for threads in [Threads::One, Threads::Own(2)] {
-            let batch = Batch::new(choice).threads(threads);
-            row.case(batch.backend() == choice.name(), || "another backend runs".to_owned());
+            let batch = Batch::new(engine).threads(threads);
+            row.case(batch.backend() == engine.name(), || "another backend runs".to_owned());
             serial(&mut row, &batch, &messages);
             parallel(&mut row, &batch, &messages);
         }

@@ -4,8 +4,8 @@
 use lanework_cpu::memory::Block;
 
 use super::{Depth, Numbers, Row};
+use crate::backend::Engine;
 use crate::backend::LANES;
-use crate::key::Choice;
 use crate::sbox::{Rows, Sbox};
 use crate::schedule::{ByteOrder, Counter, Schedule};
 use crate::spec;
@@ -27,15 +27,15 @@ fn expected(rows: &Rows, s: &Schedule, block: &[u8]) -> [u8; 8] {
 
 /// Encryption and decryption of blocks that all differ, with every S-box set in both byte orders.
 #[must_use]
-pub fn blocks(choice: Choice, depth: Depth) -> Row {
-    blocks_against(choice, depth, Sbox::rows)
+pub fn blocks(engine: Engine, depth: Depth) -> Row {
+    blocks_against(engine, depth, Sbox::rows)
 }
 
 /// The same against other substitutions, which must be noticed.
-pub(super) fn blocks_against<'r>(choice: Choice, depth: Depth, rows: impl Fn(Sbox) -> &'r Rows) -> Row {
-    let mut row = Row::new("blocks, with every S-box set", choice.name());
+pub(super) fn blocks_against<'r>(engine: Engine, depth: Depth, rows: impl Fn(Sbox) -> &'r Rows) -> Row {
+    let mut row = Row::new("blocks, with every S-box set", engine.name());
     let mut numbers = Numbers(1);
-    let parallel = choice.kernels().parallel();
+    let parallel = engine.parallel();
     let some = [1, 2, 5, 9, 17, 40];
     let counts: Vec<usize> = match depth {
         Depth::Quick => [&some[..], &[parallel + 3]].concat(),
@@ -50,7 +50,7 @@ pub(super) fn blocks_against<'r>(choice: Choice, depth: Depth, rows: impl Fn(Sbo
                     for &n in &counts {
                         let input = numbers.bytes(8 * n);
                         let mut output = input.clone();
-                        choice.kernels().blocks(s, output.as_mut_slice().into());
+                        engine.blocks(s, output.as_mut_slice().into());
                         let wrong = input
                             .chunks(8)
                             .zip(output.chunks(8))
@@ -71,10 +71,10 @@ pub(super) fn blocks_against<'r>(choice: Choice, depth: Depth, rows: impl Fn(Sbo
 
 /// Counters in either half, which wrap without touching the other, cut anywhere.
 #[must_use]
-pub fn counters(choice: Choice, depth: Depth) -> Row {
-    let mut row = Row::new("counters", choice.name());
+pub fn counters(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("counters", engine.name());
     let mut numbers = Numbers(2);
-    let bulk = 8 * choice.kernels().parallel();
+    let bulk = 8 * engine.parallel();
     let lengths: &[usize] = match depth {
         Depth::Quick => &[1, 31, 1024, bulk + 5],
         Depth::Full => {
@@ -88,7 +88,7 @@ pub fn counters(choice: Choice, depth: Depth) -> Row {
                 for &n in lengths {
                     let input = numbers.bytes(n);
                     let mut output = input.clone();
-                    choice.kernels().counter(&s, counter, output.as_mut_slice().into());
+                    engine.counter(&s, counter, output.as_mut_slice().into());
                     let right = |(i, (x, y)): (usize, (&[u8], &[u8]))| {
                         let gamma = expected(Sbox::Z.rows(), &s, &order.block(counter.at(i as u32)));
                         x.iter().zip(gamma).map(|(x, g)| x ^ g).eq(y.iter().copied())
@@ -96,7 +96,7 @@ pub fn counters(choice: Choice, depth: Depth) -> Row {
                     let same = input.chunks(8).zip(output.chunks(8)).enumerate().all(right);
                     row.case(same, || format!("{n} bytes from {counter:?}, {order:?}"));
                     let mut gamma = vec![0; n / 8 * 8];
-                    choice.kernels().keystream(&s, counter, &mut gamma);
+                    engine.keystream(&s, counter, &mut gamma);
                     let same = gamma.iter().zip(&input).zip(&output).all(|((g, x), y)| x ^ g == *y);
                     row.case(same, || format!("{} bytes of keystream from {counter:?}", gamma.len()));
                 }
@@ -108,10 +108,10 @@ pub fn counters(choice: Choice, depth: Depth) -> Row {
 
 /// A key of its own in every lane.
 #[must_use]
-pub fn lanes(choice: Choice, depth: Depth) -> Row {
-    let mut row = Row::new("a key in every lane", choice.name());
+pub fn lanes(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("a key in every lane", engine.name());
     let mut numbers = Numbers(3);
-    let kernels = choice.kernels();
+    let kernels = engine.kernels();
     let sets: &[Sbox] = if depth == Depth::Full { &Sbox::ALL } else { &[Sbox::Z, Sbox::CryptoProA] };
     for &sbox in sets {
         for order in ORDERS {
@@ -138,8 +138,8 @@ pub fn lanes(choice: Choice, depth: Depth) -> Row {
 
 /// Sums of products of polynomials, bit by bit.
 #[must_use]
-pub fn products(choice: Choice, depth: Depth) -> Row {
-    let mut row = Row::new("products of polynomials", choice.name());
+pub fn products(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("products of polynomials", engine.name());
     let mut numbers = Numbers(4);
     let counts: &[usize] =
         if depth == Depth::Full { &[0, 1, 2, 3, 7, 8, 15, 16, 31, 64, 200, 513] } else { &[1, 3, 16, 129] };
@@ -147,7 +147,7 @@ pub fn products(choice: Choice, depth: Depth) -> Row {
         let (h, x) = (numbers.bytes(8 * n), numbers.bytes(8 * n));
         let before = [numbers.next(), numbers.next()];
         let mut sum = before;
-        choice.kernels().products(&h, &x, &mut sum);
+        engine.products(&h, &x, &mut sum);
         let number = |b: &[u8]| u64::from_be_bytes(b.try_into().unwrap_or_default());
         let mut right = u128::from(before[1]) << 64 | u128::from(before[0]);
         for (h, x) in h.chunks(8).zip(x.chunks(8)) {

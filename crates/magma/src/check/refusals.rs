@@ -2,9 +2,10 @@
 #![forbid(unsafe_code)]
 
 use super::{Depth, Numbers, Row};
+use crate::backend::Engine;
 use crate::batch::{Batch, CbcJob, CtrJob, OmacJob, SealJob};
 use crate::error::Error;
-use crate::key::{Choice, Gost28147, Magma};
+use crate::key::{Gost28147, Magma};
 use crate::limits::Limits;
 use crate::mgm::{LONGEST, Mgm};
 use crate::modes::hazmat::EcbEncryptor;
@@ -15,20 +16,20 @@ use crate::sbox::Sbox;
 
 /// Misuses: each has its own error.
 #[must_use]
-pub fn refusals(choice: Choice) -> Row {
-    let mut row = Row::new("misuse refused", choice.name());
+pub fn refusals(engine: Engine) -> Row {
+    let mut row = Row::new("misuse refused", engine.name());
     let mut numbers = Numbers(10);
     let bytes: [u8; 32] = numbers.array();
-    let key = &Magma::with(&bytes, choice);
-    let gost = &Gost28147::with(&bytes, Sbox::CryptoProA, choice);
+    let key = &Magma::with(&bytes, engine);
+    let gost = &Gost28147::with(&bytes, Sbox::CryptoProA, engine);
     let mut expect = |what: &str, got: Result<(), Error>, right: fn(&Error) -> bool| {
         row.case(got.as_ref().is_err_and(right), || format!("{what}: {got:?}"));
     };
     for n in [0, 16, 31, 33, 64] {
         let wrong = vec![0; n];
         let length = |e: &Error| matches!(e, Error::KeyLength(_));
-        expect("a key's length", Magma::from_slice(&wrong, choice).map(drop), length);
-        expect("a key's length", Gost28147::from_slice(&wrong, Sbox::Z, choice).map(drop), length);
+        expect("a key's length", Magma::from_slice(&wrong, engine).map(drop), length);
+        expect("a key's length", Gost28147::from_slice(&wrong, Sbox::Z, engine).map(drop), length);
     }
     let iv_length: fn(&Error) -> bool = |e| matches!(e, Error::NonceLength { .. });
     for n in [0, 3, 5, 8, 16] {
@@ -65,7 +66,7 @@ pub fn refusals(choice: Choice) -> Row {
     }
     for tag in [0, 3, 9, 16] {
         let wrong: fn(&Error) -> bool = |e| matches!(e, Error::TagLength(_));
-        expect("MGM's tag", Mgm::with(&bytes, tag, choice).map(drop), wrong);
+        expect("MGM's tag", Mgm::with(&bytes, tag, engine).map(drop), wrong);
         if tag != 3 {
             expect("OMAC's tag", Omac::new(key, tag).map(drop), wrong);
         }
@@ -87,7 +88,7 @@ pub fn refusals(choice: Choice) -> Row {
     expect("CTR beyond its last block", at_end(9), counter);
     expect("CTR's last block", at_end(8).and(Err(Error::CounterExhausted)), counter);
     expect("CTR sought too far", Ctr::new(key, &[1; 4]).and_then(|mut c| c.seek((1 << 32) + 1)), counter);
-    let few = Magma::with(&bytes, choice).with_limits(Limits::Custom { bytes: 100, section: 8 });
+    let few = Magma::with(&bytes, engine).with_limits(Limits::Custom { bytes: 100, section: 8 });
     let used_up: fn(&Error) -> bool = |e| matches!(e, Error::KeyExhausted { limit: 100 });
     let spent = Ctr::new(&few, &[1; 4]).and_then(|mut ctr| {
         ctr.apply(&mut [0; 60])?;
@@ -107,14 +108,14 @@ pub fn refusals(choice: Choice) -> Row {
         expect("padding 2", unpad_one_zeros(padded).map(drop), refused);
     }
     expect("padding 1", unpad_zeros(&[1; 8], 3).map(drop), |e| matches!(e, Error::Refused));
-    mgm(&mut row, key, &bytes, choice);
-    jobs(&mut row, key, choice);
+    mgm(&mut row, key, &bytes, engine);
+    jobs(&mut row, key, engine);
     row
 }
 
 /// What MGM refuses.
-fn mgm(row: &mut Row, key: &Magma, bytes: &[u8; 32], choice: Choice) {
-    let Ok(mgm) = Mgm::with(bytes, 8, choice) else {
+fn mgm(row: &mut Row, key: &Magma, bytes: &[u8; 32], engine: Engine) {
+    let Ok(mgm) = Mgm::with(bytes, 8, engine) else {
         row.case(false, || "MGM with a tag of 8 bytes was refused".to_owned());
         return;
     };
@@ -153,8 +154,8 @@ fn mgm(row: &mut Row, key: &Magma, bytes: &[u8; 32], choice: Choice) {
 }
 
 /// Bad jobs among good ones: they are named and left as they were, and the others are done.
-fn jobs(row: &mut Row, key: &Magma, choice: Choice) {
-    let batch = Batch::new(choice);
+fn jobs(row: &mut Row, key: &Magma, engine: Engine) {
+    let batch = Batch::new(engine);
     let mut data = [[1; 16]; 3];
     let [a, b, c] = &mut data;
     let mut jobs = [
@@ -187,8 +188,8 @@ fn jobs(row: &mut Row, key: &Magma, choice: Choice) {
 
 /// Damage: a flipped bit anywhere in ciphertext, associated data, nonce or tag is refused, and what was to be opened is zeroed.
 #[must_use]
-pub fn damage(choice: Choice, depth: Depth) -> Row {
-    let mut row = Row::new("damage refused", choice.name());
+pub fn damage(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("damage refused", engine.name());
     let mut numbers = Numbers(11);
     let lengths: &[usize] = if depth == Depth::Full { &[0, 5, 8, 67, 1100] } else { &[0, 13] };
     for &n in lengths {
@@ -197,7 +198,7 @@ pub fn damage(choice: Choice, depth: Depth) -> Row {
         nonce[0] &= 0x7f;
         let key = numbers.array();
         let mut data = message.clone();
-        let made = Mgm::with(&key, 8, choice).and_then(|m| Ok((m.seal(&nonce, &aad, &mut data)?, m)));
+        let made = Mgm::with(&key, 8, engine).and_then(|m| Ok((m.seal(&nonce, &aad, &mut data)?, m)));
         let Ok((tag, mgm)) = made else {
             row.case(false, || "a message could not be sealed".to_owned());
             continue;
@@ -225,7 +226,7 @@ pub fn damage(choice: Choice, depth: Depth) -> Row {
             };
             row.case(right, || format!("MGM of {n} bytes with bit {bit} of {bits} flipped: {verdict:?}"));
         }
-        let (magma, gost) = (Magma::with(&key, choice), Gost28147::with(&key, Sbox::Z, choice));
+        let (magma, gost) = (Magma::with(&key, engine), Gost28147::with(&key, Sbox::Z, engine));
         for code in codes(&magma, &gost) {
             damaged(&mut row, &code, &message);
         }

@@ -4,8 +4,9 @@
 use lanework_cpu::Threads;
 
 use super::{Depth, Numbers, Row, done, lengths, runs_here};
+use crate::backend::Engine;
 use crate::error::Error;
-use crate::key::{Choice, Gost28147, Magma};
+use crate::key::{Gost28147, Magma};
 use crate::limits::Limits;
 use crate::mgm::Mgm;
 use crate::modes::hazmat::{EcbDecryptor, EcbEncryptor};
@@ -26,19 +27,19 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(super) fn new(numbers: &mut Numbers, choice: Choice, sbox: Sbox) -> Keys {
+    pub(super) fn new(numbers: &mut Numbers, engine: Engine, sbox: Sbox) -> Keys {
         let bytes = numbers.array();
-        Keys::of(bytes, numbers.array(), choice, sbox)
+        Keys::of(bytes, numbers.array(), engine, sbox)
     }
 
     /// The keys of these bytes.
-    pub(crate) fn of(bytes: [u8; 32], iv: [u8; 24], choice: Choice, sbox: Sbox) -> Keys {
+    pub(crate) fn of(bytes: [u8; 32], iv: [u8; 24], engine: Engine, sbox: Sbox) -> Keys {
         Keys {
             bytes,
             iv,
             sbox,
-            magma: Magma::with(&bytes, choice).with_limits(Limits::Unlimited),
-            gost: Gost28147::with(&bytes, sbox, choice).with_limits(Limits::Unlimited),
+            magma: Magma::with(&bytes, engine).with_limits(Limits::Unlimited),
+            gost: Gost28147::with(&bytes, sbox, engine).with_limits(Limits::Unlimited),
         }
     }
 }
@@ -166,12 +167,12 @@ fn sets(depth: Depth) -> &'static [Sbox] {
 
 /// Every mode that encrypts, both ways, against its description.
 #[must_use]
-pub fn streams(choice: Choice, depth: Depth) -> Row {
-    let mut row = Row::new("modes against the specification", choice.name());
+pub fn streams(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("modes against the specification", engine.name());
     let mut numbers = Numbers(5);
     for &sbox in sets(depth) {
-        let keys = Keys::new(&mut numbers, choice, sbox);
-        row.case(runs_here(&keys.magma, choice) && runs_here(&keys.gost, choice), || {
+        let keys = Keys::new(&mut numbers, engine, sbox);
+        row.case(runs_here(&keys.magma, engine) && runs_here(&keys.gost, engine), || {
             "another backend runs".to_owned()
         });
         for mode in modes(&keys) {
@@ -194,11 +195,11 @@ pub fn streams(choice: Choice, depth: Depth) -> Row {
 
 /// The authentication codes against their descriptions.
 #[must_use]
-pub fn codes(choice: Choice, depth: Depth) -> Row {
-    let mut row = Row::new("authentication codes against the specification", choice.name());
+pub fn codes(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("authentication codes against the specification", engine.name());
     let mut numbers = Numbers(6);
     for &sbox in sets(depth) {
-        let k = Keys::new(&mut numbers, choice, sbox);
+        let k = Keys::new(&mut numbers, engine, sbox);
         for n in lengths(depth, &mut numbers) {
             let message = numbers.bytes(n);
             let (head, tail) = message.split_at(numbers.below(n + 1));
@@ -237,8 +238,8 @@ pub fn codes(choice: Choice, depth: Depth) -> Row {
 
 /// MGM against its description, sealed and opened, with associated data of many lengths.
 #[must_use]
-pub fn aead(choice: Choice, depth: Depth) -> Row {
-    let mut row = Row::new("MGM against the specification", choice.name());
+pub fn aead(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("MGM against the specification", engine.name());
     let mut numbers = Numbers(7);
     for n in lengths(depth, &mut numbers) {
         let key = numbers.array();
@@ -250,10 +251,10 @@ pub fn aead(choice: Choice, depth: Depth) -> Row {
         let message = numbers.bytes(n);
         let (sealed, tag) = plain::mgm(&key, nonce, &aad, &message);
         let mut data = message.clone();
-        let ours = Mgm::with(&key, 8, choice).and_then(|mgm| mgm.seal(&nonce, &aad, &mut data));
+        let ours = Mgm::with(&key, 8, engine).and_then(|mgm| mgm.seal(&nonce, &aad, &mut data));
         let right = ours.is_ok_and(|t| t.as_slice() == tag) && data == sealed;
         row.case(right, || format!("{n} bytes sealed with {} more", aad.len()));
-        let opened = Mgm::with(&key, 8, choice).and_then(|mgm| mgm.open(&nonce, &aad, &mut data, &tag));
+        let opened = Mgm::with(&key, 8, engine).and_then(|mgm| mgm.open(&nonce, &aad, &mut data, &tag));
         row.case(done(opened, data) == Ok(message), || format!("{n} bytes opened with {} more", aad.len()));
     }
     row
@@ -261,13 +262,13 @@ pub fn aead(choice: Choice, depth: Depth) -> Row {
 
 /// Messages in pieces, cut anywhere, and on threads: the bytes of the whole message.
 #[must_use]
-pub fn pieces(choice: Choice, depth: Depth) -> Row {
-    let mut row = Row::new("messages in pieces and on threads", choice.name());
+pub fn pieces(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("messages in pieces and on threads", engine.name());
     let mut numbers = Numbers(8);
     let rounds = if depth == Depth::Full { 12 } else { 2 };
     for round in 0..rounds {
         let keys =
-            Keys::new(&mut numbers, choice, Sbox::ALL[round % if depth == Depth::Full { 6 } else { 1 }]);
+            Keys::new(&mut numbers, engine, Sbox::ALL[round % if depth == Depth::Full { 6 } else { 1 }]);
         for mode in modes(&keys) {
             let n = (1000 + numbers.below(9000)).next_multiple_of(mode.granule);
             let message = numbers.bytes(n);
@@ -296,15 +297,15 @@ pub fn pieces(choice: Choice, depth: Depth) -> Row {
         }
         let n = 150_000 + numbers.below(1000);
         let message = numbers.bytes(n);
-        sealed_in_pieces(&mut row, &mut numbers, choice, &message);
+        sealed_in_pieces(&mut row, &mut numbers, engine, &message);
         on_threads(&mut row, &keys, &message);
     }
     row
 }
 
 /// MGM in pieces against MGM at once.
-fn sealed_in_pieces(row: &mut Row, numbers: &mut Numbers, choice: Choice, message: &[u8]) {
-    let Ok(mgm) = Mgm::with(&numbers.array(), 8, choice) else {
+fn sealed_in_pieces(row: &mut Row, numbers: &mut Numbers, engine: Engine, message: &[u8]) {
+    let Ok(mgm) = Mgm::with(&numbers.array(), 8, engine) else {
         row.case(false, || "MGM with a tag of 8 bytes was refused".to_owned());
         return;
     };

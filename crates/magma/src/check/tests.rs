@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::key::{Gost28147, Magma};
-use crate::known::modes::choices;
+use crate::known::modes::engines;
 use crate::sbox::{Rows, Sbox};
 
 #[test]
 fn every_backend_passes() {
-    for choice in choices() {
-        run(choice, Depth::Quick, &mut |row| {
+    for engine in engines() {
+        run(engine, Depth::Quick, &mut |row| {
             assert!(
                 row.ok() && row.skipped == 0,
                 "{} on {}: {} of {} failed: {}",
@@ -25,15 +25,15 @@ fn every_backend_passes() {
 /// The block of RFC 8891 passes through 116 of the 128 entries, so that it alone would let a wrong cipher pass.
 #[test]
 fn every_changed_s_box_entry_is_noticed() {
-    let choice = Choice::default();
-    let before = kernels::blocks_against(choice, Depth::Quick, Sbox::rows);
+    let engine = Engine::best();
+    let before = kernels::blocks_against(engine, Depth::Quick, Sbox::rows);
     assert!(before.ok(), "{}", before.why);
     for sbox in Sbox::ALL {
         for entry in 0..128 {
             let mut rows: Rows = *sbox.rows();
             rows[entry / 16][entry % 16] ^= 1 + (entry % 15) as u8;
             let row =
-                kernels::blocks_against(choice, Depth::Quick, |s| if s == sbox { &rows } else { s.rows() });
+                kernels::blocks_against(engine, Depth::Quick, |s| if s == sbox { &rows } else { s.rows() });
             assert!(row.failed > 0 && !row.ok(), "entry {entry} of {} was not noticed", sbox.name());
         }
     }
@@ -41,7 +41,7 @@ fn every_changed_s_box_entry_is_noticed() {
 
 #[test]
 fn a_changed_known_answer_is_noticed() {
-    let choice = Choice::default();
+    let engine = Engine::best();
     // IMIT of nothing is zeros under any key.
     let telling = |a: &&Answer| a.plain.zeros <= QUICK_BYTES && !a.plain().is_empty();
     for answer in MAGMA.iter().chain(LEGACY).filter(telling) {
@@ -50,7 +50,7 @@ fn a_changed_known_answer_is_noticed() {
         key.push(if digit == Some('0') { '1' } else { '0' });
         let mut wrong = *answer;
         wrong.key = Box::leak(key.into_boxed_str());
-        let row = known_answers_of(choice, Depth::Quick, &[wrong], &[]);
+        let row = known_answers_of(engine, Depth::Quick, &[wrong], &[]);
         assert_eq!((row.passed, row.failed), (0, 2), "{} with another key", answer.name);
     }
     for message in MESSAGES {
@@ -59,7 +59,7 @@ fn a_changed_known_answer_is_noticed() {
         {
             let mut wrong = *message;
             change(&mut wrong);
-            let row = known_answers_of(choice, Depth::Quick, &[], &[wrong]);
+            let row = known_answers_of(engine, Depth::Quick, &[], &[wrong]);
             assert_eq!((row.passed, row.failed), (0, 1), "{}", message.source);
         }
     }
@@ -67,9 +67,9 @@ fn a_changed_known_answer_is_noticed() {
 
 #[test]
 fn rows_name_the_backend_that_ran() {
-    for choice in choices() {
-        let row = known_answers(choice, Depth::Quick);
-        assert_eq!(row.backend, choice.name());
+    for engine in engines() {
+        let row = known_answers(engine, Depth::Quick);
+        assert_eq!(row.backend, engine.name());
         assert!(row.passed > MAGMA.len());
     }
 }

@@ -9,7 +9,7 @@ use lanework_cpu::memory::wipe;
 use super::header::{Header, HeaderStart, Options};
 use super::keys::{Keys, Secret};
 use super::{Error, HEADER, MOST_CHUNKS, TAG};
-use crate::key::Choice;
+use crate::backend::Engine;
 use crate::limits::{Limits, Refusals};
 
 /// The bit of a nonce that says: no chunk follows.
@@ -75,10 +75,10 @@ impl Encryptor {
         secret: &Secret,
         options: Options,
         salt: [u8; 32],
-        choice: Choice,
+        engine: Engine,
     ) -> Result<Encryptor, Error> {
         let start = HeaderStart::new(options, secret.is_passphrase(), salt)?;
-        let (keys, header) = Keys::create(secret, start, choice)?;
+        let (keys, header) = Keys::create(secret, start, engine)?;
         Ok(Encryptor {
             identity: identity(),
             keys,
@@ -162,8 +162,8 @@ impl Decryptor {
     ///
     /// # Errors
     /// [`Error::NeedsKey`], [`Error::NeedsPassphrase`], [`Error::EmptyPassphrase`], [`Error::WrongKey`].
-    pub fn new(secret: &Secret, header: &Header, choice: Choice) -> Result<Decryptor, Error> {
-        let (keys, refused) = (Keys::check(secret, header, choice)?, Refusals::default());
+    pub fn new(secret: &Secret, header: &Header, engine: Engine) -> Result<Decryptor, Error> {
+        let (keys, refused) = (Keys::check(secret, header, engine)?, Refusals::default());
         Ok(Decryptor { keys, header: *header, bytes: header.bytes(), refused })
     }
 

@@ -13,8 +13,9 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use super::Error;
 use super::header::{Header, HeaderStart, Source};
 
+use crate::backend::Engine;
 use crate::kdf;
-use crate::key::{Choice, Magma, Sealed};
+use crate::key::{Magma, Sealed};
 use crate::mgm::Mgm;
 use crate::release::equal;
 use crate::schedule::Counter;
@@ -73,7 +74,7 @@ impl Secret {
 /// The keys of one container.
 pub(super) struct Keys {
     file: Zeroizing<[u8; 32]>,
-    choice: Choice,
+    engine: Engine,
     /// The two branches last asked for, by parity: threads that work side by side stand on neighbours at most.
     branches: [Mutex<Option<Arc<Branch>>>; 2],
 }
@@ -91,22 +92,22 @@ impl Keys {
     pub(super) fn create(
         secret: &Secret,
         start: HeaderStart,
-        choice: Choice,
+        engine: Engine,
     ) -> Result<(Keys, Header), Error> {
-        let (keys, commitment) = Keys::derive(secret, &start, choice)?;
+        let (keys, commitment) = Keys::derive(secret, &start, engine)?;
         Ok((keys, Header { start, commitment: *commitment }))
     }
 
     /// The keys of a container that there is, if the secret is the one that its header commits to.
-    pub(super) fn check(secret: &Secret, header: &Header, choice: Choice) -> Result<Keys, Error> {
-        let (keys, commitment) = Keys::derive(secret, &header.start, choice)?;
+    pub(super) fn check(secret: &Secret, header: &Header, engine: Engine) -> Result<Keys, Error> {
+        let (keys, commitment) = Keys::derive(secret, &header.start, engine)?;
         if equal(commitment.as_slice(), &header.commitment) { Ok(keys) } else { Err(Error::WrongKey) }
     }
 
     fn derive(
         secret: &Secret,
         start: &HeaderStart,
-        choice: Choice,
+        engine: Engine,
     ) -> Result<(Keys, Zeroizing<[u8; 32]>), Error> {
         let root = secret.root(start)?;
         let mut both = Zeroizing::new([0; 64]);
@@ -116,7 +117,7 @@ impl Keys {
         let (mut file, mut commitment) = (Zeroizing::new([0; 32]), Zeroizing::new([0; 32]));
         file.copy_from_slice(&both[..32]);
         commitment.copy_from_slice(&both[32..]);
-        Ok((Keys { file, choice, branches: [Mutex::new(None), Mutex::new(None)] }, commitment))
+        Ok((Keys { file, engine, branches: [Mutex::new(None), Mutex::new(None)] }, commitment))
     }
 
     /// The cipher of a chunk.
@@ -125,7 +126,7 @@ impl Keys {
         let at = (chunk % BRANCH) as usize * 32;
         let mut key = [0; 32];
         key.copy_from_slice(&branch.keys[at..at + 32]);
-        let mgm = Mgm::with(&key, super::TAG, self.choice);
+        let mgm = Mgm::with(&key, super::TAG, self.engine);
         key.zeroize();
         match mgm {
             Ok(mgm) => mgm,
@@ -140,7 +141,7 @@ impl Keys {
         }
         let root = kdf::kdf(self.file.as_slice(), BRANCH_LABEL, &number.to_be_bytes());
         let mut keys = vec![0; BRANCH as usize * 32];
-        Magma::with(&root, self.choice).core().keystream(Counter::low(0), &mut keys);
+        Magma::with(&root, self.engine).core().keystream(Counter::low(0), &mut keys);
         let branch = Arc::new(Branch { number, keys });
         *slot = Some(Arc::clone(&branch));
         branch

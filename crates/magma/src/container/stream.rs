@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use zeroize::Zeroizing;
 
 use super::{Decryptor, Encryptor, Error, HEADER, Header, Options, Secret, TAG};
-use crate::key::Choice;
+use crate::backend::Engine;
 
 /// Why a stream came to no good end.
 #[derive(Debug)]
@@ -88,11 +88,11 @@ pub fn encrypt(
     secret: &Secret,
     options: Options,
     salt: [u8; 32],
-    choice: Choice,
+    engine: Engine,
     reader: impl Read,
     mut writer: impl Write,
 ) -> Result<(), StreamError> {
-    let encryptor = Encryptor::new(secret, options, salt, choice)?;
+    let encryptor = Encryptor::new(secret, options, salt, engine)?;
     writer.write_all(encryptor.header()).map_err(StreamError::Write)?;
     let mut pieces = Pieces::new(reader, encryptor.chunk());
     loop {
@@ -114,14 +114,14 @@ pub fn encrypt(
 /// [`StreamError`]. The chunks before the fault are written by then: they are authentic, but not the whole.
 pub fn decrypt(
     secret: &Secret,
-    choice: Choice,
+    engine: Engine,
     mut reader: impl Read,
     mut writer: impl Write,
 ) -> Result<(), StreamError> {
     let mut header = [0; HEADER];
     let got = read_full(&mut reader, &mut header)?;
     let header = Header::parse(&header[..got])?;
-    let decryptor = Decryptor::new(secret, &header, choice)?;
+    let decryptor = Decryptor::new(secret, &header, engine)?;
     let mut pieces = Pieces::new(reader, decryptor.chunk() + TAG);
     for chunk in 0.. {
         let (length, last) = pieces.fill()?;

@@ -2,14 +2,13 @@
 #![forbid(unsafe_code)]
 
 use hmac::{Hmac, KeyInit, Mac};
-use lanework_cpu::{Cpu, Select, available};
+use lanework_cpu::Cpu;
 use streebog::{Digest, Streebog256};
 use zeroize::Zeroizing;
 
 use super::*;
-use crate::backend::BACKENDS;
 use crate::limits::Limits;
-use crate::{Choice, Mgm, Sbox, spec};
+use crate::{Engine, Mgm, Sbox, spec};
 
 const KEY: [u8; 32] = *b"\x01\x23\x45\x67\x89\xab\xcd\xef\xfe\xdc\xba\x98\x76\x54\x32\x10\0\x11\x22\x33DUfw\x88\x99\xaa\xbb\xcc\xdd\xee\xff";
 const SALT: [u8; 32] = [0xa7; 32];
@@ -30,14 +29,14 @@ fn message(length: usize) -> Vec<u8> {
 
 fn sealed(secret: &Secret, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    encrypt(secret, SMALL, SALT, Choice::default(), data, &mut out).unwrap();
+    encrypt(secret, SMALL, SALT, Engine::best(), data, &mut out).unwrap();
     out
 }
 
 /// What comes out, and how it ended.
 fn opened(secret: &Secret, container: &[u8]) -> (Vec<u8>, Result<(), Error>) {
     let mut out = Vec::new();
-    let ended = decrypt(secret, Choice::default(), container, &mut out).map_err(|e| match e {
+    let ended = decrypt(secret, Engine::best(), container, &mut out).map_err(|e| match e {
         StreamError::Container(e) => e,
         other => panic!("memory failed: {other}"),
     });
@@ -101,15 +100,14 @@ fn the_format_stays() {
 
 #[test]
 fn what_was_sealed_opens_on_every_backend() {
-    for row in available(BACKENDS, &Cpu::detect()).flatten() {
-        let choice = Choice::new(&Cpu::detect(), Select::Named(row.name())).unwrap();
+    for engine in Engine::available(&Cpu::detect()) {
         for length in [0, 1, 7, 4095, 4096, 4097, 12_288, 30_000] {
             let (mut container, mut back) = (Vec::new(), Vec::new());
-            encrypt(&key(), SMALL, SALT, choice, message(length).as_slice(), &mut container).unwrap();
+            encrypt(&key(), SMALL, SALT, engine, message(length).as_slice(), &mut container).unwrap();
             assert_eq!(container.len(), HEADER + length + TAG * length.div_ceil(4096).max(1));
-            assert!(container == sealed(&key(), &message(length)), "{} {length}", row.name());
-            decrypt(&key(), choice, container.as_slice(), &mut back).unwrap();
-            assert!(back == message(length), "{} {length}", row.name());
+            assert!(container == sealed(&key(), &message(length)), "{} {length}", engine.name());
+            decrypt(&key(), engine, container.as_slice(), &mut back).unwrap();
+            assert!(back == message(length), "{} {length}", engine.name());
         }
     }
 }
@@ -120,7 +118,7 @@ fn every_chunk_size_and_both_secrets() {
         let options = Options { chunk: 1 << exponent, iterations: FEWEST_ITERATIONS };
         for secret in [key(), passphrase("пароль")] {
             let mut container = Vec::new();
-            encrypt(&secret, options, SALT, Choice::default(), message(150_000).as_slice(), &mut container)
+            encrypt(&secret, options, SALT, Engine::best(), message(150_000).as_slice(), &mut container)
                 .unwrap();
             let (back, ended) = opened(&secret, &container);
             assert_eq!(ended, Ok(()));
@@ -167,7 +165,7 @@ fn iterations_are_looked_at_before_they_are_done() {
     made[12..16].copy_from_slice(&1001u32.to_be_bytes());
     assert_eq!(opened(&passphrase("word"), &made).1, Err(Error::WrongKey));
     let options = Options { iterations: 1, ..SMALL };
-    let new = |secret: &Secret, options| Encryptor::new(secret, options, SALT, Choice::default()).err();
+    let new = |secret: &Secret, options| Encryptor::new(secret, options, SALT, Engine::best()).err();
     assert_eq!(new(&passphrase("word"), options), Some(Error::Iterations(1)));
     assert_eq!(new(&passphrase(""), SMALL), Some(Error::EmptyPassphrase));
     for chunk in [0, 1, 4095, 4097, 2048, 131_072, usize::MAX] {
@@ -268,14 +266,14 @@ fn a_chunk_of_another_container_is_refused() {
     let data = message(2 * 4096 + 1);
     let first = sealed(&key(), &data);
     let mut second = Vec::new();
-    encrypt(&key(), SMALL, [0xa8; 32], Choice::default(), data.as_slice(), &mut second).unwrap();
+    encrypt(&key(), SMALL, [0xa8; 32], Engine::best(), data.as_slice(), &mut second).unwrap();
     second[HEADER..HEADER + RECORD].copy_from_slice(&first[HEADER..HEADER + RECORD]);
     assert_eq!(opened(&key(), &second), (vec![], Err(Error::Damaged { chunk: 0 })));
 }
 
 #[test]
 fn places_are_given_once_and_take_what_belongs_there() {
-    let encryptor = Encryptor::new(&key(), SMALL, SALT, Choice::default()).unwrap();
+    let encryptor = Encryptor::new(&key(), SMALL, SALT, Engine::best()).unwrap();
     let limit = MOST_CHUNKS * 4096;
     assert!(
         matches!(encryptor.places(MOST_CHUNKS + 1, false), Err(Error::TooLong { limit: l }) if l == limit)
@@ -293,7 +291,7 @@ fn places_are_given_once_and_take_what_belongs_there() {
 
 #[test]
 fn a_place_serves_its_own_encryptor_only_and_an_end_needs_one() {
-    let [one, other] = [0, 1].map(|_| Encryptor::new(&key(), SMALL, SALT, Choice::default()).unwrap());
+    let [one, other] = [0, 1].map(|_| Encryptor::new(&key(), SMALL, SALT, Engine::best()).unwrap());
     let place = one.places(1, true).unwrap().next().unwrap();
     let mut data = message(100);
     assert_eq!(other.seal(place, &mut data), Err(Error::NoPlace));
@@ -306,7 +304,7 @@ fn a_place_serves_its_own_encryptor_only_and_an_end_needs_one() {
 fn a_decryptor_knows_the_limit_and_wipes_what_it_refuses() {
     let whole = sealed(&key(), &message(5000));
     let header = Header::parse(&whole).unwrap();
-    let decryptor = Decryptor::new(&key(), &header, Choice::default()).unwrap();
+    let decryptor = Decryptor::new(&key(), &header, Engine::best()).unwrap();
     let mut record = whole[HEADER..HEADER + RECORD].to_vec();
     assert_eq!(
         decryptor.open(MOST_CHUNKS, false, &mut record),
@@ -322,7 +320,7 @@ fn refused_chunks_are_counted() {
     let text = message(2 * SMALLEST_CHUNK);
     let made = sealed(&key(), &text);
     let header = Header::parse(&made).unwrap();
-    let decryptor = Decryptor::new(&key(), &header, Choice::default()).unwrap();
+    let decryptor = Decryptor::new(&key(), &header, Engine::best()).unwrap();
     let record = |chunk: usize| made[HEADER + chunk * RECORD..][..RECORD].to_vec();
     // A first chunk that is told to be the last is looked at twice; the second look finds it right, the first one counts.
     assert_eq!(decryptor.open(0, true, &mut record(0)), Err(Error::Truncated { chunk: 1 }));

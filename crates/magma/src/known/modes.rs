@@ -5,8 +5,9 @@
 //! from RFCs were taken from the RFCs themselves.
 #![forbid(unsafe_code)]
 
+use crate::backend::Engine;
 use crate::error::Error;
-use crate::key::{Choice, Gost28147, Keyed, Magma};
+use crate::key::{Gost28147, Keyed, Magma};
 use crate::modes::hazmat::{EcbDecryptor, EcbEncryptor};
 use crate::modes::legacy::{self, Meshing};
 use crate::modes::{
@@ -19,7 +20,7 @@ mod legacy_answers;
 mod tests;
 
 #[cfg(test)]
-pub(crate) use tests::choices;
+pub(crate) use tests::engines;
 
 pub use legacy_answers::LEGACY;
 
@@ -146,12 +147,12 @@ impl Answer {
     ///
     /// # Errors
     /// Whatever the mode refuses, which it should not.
-    pub fn holds(&self, choice: Choice, cuts: &[usize]) -> Result<bool, Error> {
+    pub fn holds(&self, engine: Engine, cuts: &[usize]) -> Result<bool, Error> {
         let (key, iv) = (bytes(self.key), bytes(self.iv));
         let iv = iv.as_slice();
         match self.cipher {
             Cipher::Magma => {
-                let key = &Magma::from_slice(&key, choice)?;
+                let key = &Magma::from_slice(&key, engine)?;
                 match self.mode {
                     Mode::Ctr => self.stream(8, cuts, Ctr::new(key, iv)?, Ctr::new(key, iv)?),
                     Mode::CtrAcpkm { section } => {
@@ -169,7 +170,7 @@ impl Answer {
                 }
             }
             Cipher::Gost28147(sbox) => {
-                let key = &Gost28147::from_slice(&key, sbox, choice)?;
+                let key = &Gost28147::from_slice(&key, sbox, engine)?;
                 let meshing = Meshing::CryptoPro;
                 match self.mode {
                     Mode::Cnt => {

@@ -7,13 +7,14 @@ use lanework_leakage::memcheck::{release, secret_bytes};
 use zeroize::Zeroizing;
 
 use super::secrets::{both, came_out, done, secret};
+use crate::backend::Engine;
 use crate::batch::hazmat::{EcbJob, ecb_encrypt};
 use crate::batch::{Batch, CbcJob, CfbJob, CtrJob, OmacJob, OpenJob, SealJob};
 use crate::check::Numbers;
 use crate::container::{Decryptor, Encryptor, Header, Options, SMALLEST_CHUNK, Secret};
 use crate::error::Error;
 use crate::kexp15::Kexp15;
-use crate::key::{Choice, Magma};
+use crate::key::Magma;
 use crate::mgm::Mgm;
 use crate::spec::modes as plain;
 
@@ -23,10 +24,10 @@ fn nonce(numbers: &mut Numbers) -> [u8; 8] {
     nonce
 }
 
-pub(super) fn mgm(choice: Choice) {
+pub(super) fn mgm(engine: Engine) {
     let mut numbers = Numbers(61);
     let (hidden, open) = both(&mut numbers);
-    let key = done("MGM", Mgm::with(&hidden, 8, choice));
+    let key = done("MGM", Mgm::with(&hidden, 8, engine));
     for n in [0, 1, 8, 9, 63, 64, 200, 1024, 1029, 4100, 9000] {
         let nonce = nonce(&mut numbers);
         let (aad, message) = (numbers.bytes(1 + n % 97), numbers.bytes(n));
@@ -83,11 +84,11 @@ fn in_pieces(key: &Mgm, nonce: [u8; 8], aad: &[u8], message: &[u8], want: &[u8],
     assert_eq!(opener.finish(&wrong), Err(Error::Refused));
 }
 
-pub(super) fn mgm_on_threads(choice: Choice) {
+pub(super) fn mgm_on_threads(engine: Engine) {
     let mut numbers = Numbers(62);
     let (hidden, open) = both(&mut numbers);
-    let key = done("MGM", Mgm::with(&hidden, 8, choice));
-    let plain = done("MGM", Mgm::with(&open, 8, choice));
+    let key = done("MGM", Mgm::with(&hidden, 8, engine));
+    let plain = done("MGM", Mgm::with(&open, 8, engine));
     let (nonce, aad, message) = (nonce(&mut numbers), numbers.bytes(50), numbers.bytes(200_000));
     let mut want = message.clone();
     let tag = done("MGM", plain.seal(&nonce, &aad, &mut want));
@@ -103,15 +104,15 @@ pub(super) fn mgm_on_threads(choice: Choice) {
 /// Messages that share lanes, and some that are long enough to be worked on alone.
 const LENGTHS: [usize; 12] = [8, 8, 16, 24, 24, 40, 64, 64, 72, 136, 1024, 2400];
 
-pub(super) fn batches(choice: Choice) {
+pub(super) fn batches(engine: Engine) {
     let mut numbers = Numbers(63);
-    let batch = Batch::new(choice);
+    let batch = Batch::new(engine);
     // More than the lanes hold at once.
     let count = 140;
     let mut keys = Vec::new();
     for _ in 0..count {
         let (hidden, open) = both(&mut numbers);
-        keys.push((Magma::with(&hidden, choice), open));
+        keys.push((Magma::with(&hidden, engine), open));
     }
     let messages: Vec<Vec<u8>> = (0..count).map(|i| numbers.bytes(LENGTHS[i % LENGTHS.len()])).collect();
     let iv = numbers.array::<16>();
@@ -164,9 +165,9 @@ pub(super) fn batches(choice: Choice) {
     }
 }
 
-pub(super) fn mgm_batches(choice: Choice) {
+pub(super) fn mgm_batches(engine: Engine) {
     let mut numbers = Numbers(64);
-    let batch = Batch::new(choice);
+    let batch = Batch::new(engine);
     let count = 140;
     let (mut keys, mut known) = (Vec::new(), Vec::new());
     for i in 0..count {
@@ -174,7 +175,7 @@ pub(super) fn mgm_batches(choice: Choice) {
         let (nonce, aad) = (nonce(&mut numbers), numbers.bytes(1 + i % 30));
         let message = numbers.bytes(LENGTHS[i % LENGTHS.len()] + i % 8);
         let (want, tag) = plain::mgm(&open, nonce, &aad, &message);
-        keys.push((Magma::with(&hidden, choice), nonce, secret(&aad)));
+        keys.push((Magma::with(&hidden, engine), nonce, secret(&aad)));
         known.push((message, want, tag));
     }
     let mut data: Vec<_> = known.iter().map(|(message, ..)| secret(message)).collect();
@@ -212,11 +213,11 @@ pub(super) fn mgm_batches(choice: Choice) {
     }
 }
 
-pub(super) fn kexp15(choice: Choice) {
+pub(super) fn kexp15(engine: Engine) {
     let mut numbers = Numbers(65);
     let ((mac, open_mac), (enc, open_enc)) = (both(&mut numbers), both(&mut numbers));
-    let key = done("KExp15", Kexp15::new(&mac, &enc, choice));
-    let plain = done("KExp15", Kexp15::new(&open_mac, &open_enc, choice));
+    let key = done("KExp15", Kexp15::new(&mac, &enc, engine));
+    let plain = done("KExp15", Kexp15::new(&open_mac, &open_enc, engine));
     for n in [1, 8, 31, 32, 64, 300] {
         let (iv, bytes) = (numbers.array::<4>(), numbers.bytes(n));
         let want = done("KExp15", plain.wrap(&iv, &bytes));
@@ -237,12 +238,12 @@ pub(super) struct Container {
 }
 
 /// Draws a container's keys: the part that goes through Streebog.
-pub(super) fn container_keys(choice: Choice) -> Container {
+pub(super) fn container_keys(engine: Engine) -> Container {
     let mut numbers = Numbers(66);
     let (hidden, _) = both(&mut numbers);
     let options = Options { chunk: SMALLEST_CHUNK, ..Options::default() };
     let key = || Secret::Key(Zeroizing::new(hidden));
-    let encryptor = Encryptor::new(&key(), options, numbers.array(), choice).expect("a container");
+    let encryptor = Encryptor::new(&key(), options, numbers.array(), engine).expect("a container");
     let header = encryptor.header().to_vec();
     // To memcheck, what comes out of a table is as public as the table, so that some of the commitment is; and some of the
     // branch's key, but none of what Magma makes of that: `container_chunks` sees to it.
@@ -250,9 +251,9 @@ pub(super) fn container_keys(choice: Choice) -> Container {
     release(&header);
     release(encryptor.header());
     let header = Header::parse(&header).expect("a header");
-    let decryptor = Decryptor::new(&key(), &header, choice).expect("the right key");
+    let decryptor = Decryptor::new(&key(), &header, engine).expect("the right key");
     let other = Secret::Key(Zeroizing::new(both(&mut numbers).0));
-    assert!(Decryptor::new(&other, &header, choice).is_err(), "another key opens a container");
+    assert!(Decryptor::new(&other, &header, engine).is_err(), "another key opens a container");
     let places = encryptor.places(1, false).expect("a place");
     let mut record = vec![0; SMALLEST_CHUNK];
     for place in places {

@@ -5,10 +5,11 @@ use lanework_cpu::Threads;
 use lanework_leakage::memcheck::{make_secret, release};
 
 use super::secrets::{both, came_out, done, is_right, secret};
+use crate::backend::Engine;
 use crate::check::Numbers;
 use crate::check::streams::{Keys, modes};
 use crate::error::Error;
-use crate::key::{Choice, Gost28147, Magma};
+use crate::key::{Gost28147, Magma};
 use crate::modes::hazmat::EcbEncryptor;
 use crate::modes::legacy::{Imit, Meshing};
 use crate::modes::padding::{Padding, unpad_one_zeros, unpad_zeros};
@@ -19,12 +20,12 @@ use crate::spec::modes as plain;
 /// Around blocks, sections of 1 KiB and batches.
 const LENGTHS: [usize; 9] = [1, 7, 8, 24, 65, 1023, 1024, 1100, 2200];
 
-pub(super) fn streams(choice: Choice) {
+pub(super) fn streams(engine: Engine) {
     let mut numbers = Numbers(51);
     let (hidden, open) = both(&mut numbers);
     let iv = numbers.array();
     for sbox in [Sbox::Z, Sbox::CryptoProA] {
-        let (hidden, open) = (Keys::of(hidden, iv, choice, sbox), Keys::of(open, iv, choice, sbox));
+        let (hidden, open) = (Keys::of(hidden, iv, engine, sbox), Keys::of(open, iv, engine, sbox));
         for (mode, known) in modes(&hidden).iter().zip(&modes(&open)) {
             for n in LENGTHS {
                 let message = numbers.bytes(n.next_multiple_of(mode.granule));
@@ -55,10 +56,10 @@ pub(super) fn streams(choice: Choice) {
     }
 }
 
-pub(super) fn threads(choice: Choice) {
+pub(super) fn threads(engine: Engine) {
     let mut numbers = Numbers(52);
     let (hidden, open) = both(&mut numbers);
-    let keys = |bytes| (Magma::with(bytes, choice), Gost28147::with(bytes, Sbox::Z, choice));
+    let keys = |bytes| (Magma::with(bytes, engine), Gost28147::with(bytes, Sbox::Z, engine));
     let ((magma, gost), (open_magma, open_gost)) = (keys(&hidden), keys(&open));
     let iv = numbers.array::<8>();
     let message = numbers.bytes(20_000);
@@ -78,11 +79,11 @@ pub(super) fn threads(choice: Choice) {
     }
 }
 
-pub(super) fn codes(choice: Choice) {
+pub(super) fn codes(engine: Engine) {
     let mut numbers = Numbers(53);
     let (hidden, open) = both(&mut numbers);
-    let magma = Magma::with(&hidden, choice);
-    let gost = Gost28147::with(&hidden, Sbox::CryptoProA, choice);
+    let magma = Magma::with(&hidden, engine);
+    let gost = Gost28147::with(&hidden, Sbox::CryptoProA, engine);
     for n in [0, 1, 7, 8, 9, 64, 1023, 1030, 2100] {
         let message = numbers.bytes(n);
         let text = secret(&message);
@@ -127,7 +128,7 @@ pub(super) fn codes(choice: Choice) {
     }
 }
 
-pub(super) fn padding(_: Choice) {
+pub(super) fn padding(_: Engine) {
     let mut numbers = Numbers(54);
     for n in 0..20 {
         let message = numbers.bytes(n);

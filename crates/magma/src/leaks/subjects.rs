@@ -5,10 +5,11 @@ use lanework_cpu::{Cpu, Select, Unavailable};
 use lanework_leakage::evidence::{Job, Subject};
 
 use crate::backend::BACKENDS;
+use crate::backend::Engine;
 use crate::batch::{Batch, CtrJob, OmacJob};
 use crate::check::Numbers;
 use crate::kexp15::Kexp15;
-use crate::key::{Choice, Gost28147, Magma};
+use crate::key::{Gost28147, Magma};
 use crate::mgm::Mgm;
 use crate::modes::hazmat::{EcbDecryptor, EcbEncryptor};
 use crate::modes::{CbcDecryptor, CbcEncryptor, CfbDecryptor, Ctr, CtrAcpkm, Omac, OmacAcpkm, Stream};
@@ -36,45 +37,45 @@ pub(super) fn prepare(case: usize) -> Work {
     Work { key, keys: (0..140).map(|_| numbers.array()).collect(), text, made: Vec::new() }
 }
 
-pub(super) type Operation = (&'static str, fn(Choice, &mut Work) -> core::result::Result<(), crate::Error>);
+pub(super) type Operation = (&'static str, fn(Engine, &mut Work) -> core::result::Result<(), crate::Error>);
 
 /// Numbers of blocks where kernels change their ways.
 const COUNTS: [usize; 6] = [1, 2, 9, 17, 129, 300];
 
 pub(super) const OPERATIONS: [Operation; 12] = [
-    ("keys", |choice, w| {
+    ("keys", |engine, w| {
         let (magma, gost) =
-            (Magma::with(&w.key, choice), Gost28147::with(&w.keys[0], Sbox::CryptoProA, choice));
+            (Magma::with(&w.key, engine), Gost28147::with(&w.keys[0], Sbox::CryptoProA, engine));
         let mut block = [1; 8];
         EcbEncryptor::new(&magma).apply(&mut block)?;
         EcbDecryptor::new(&gost).apply(&mut block)?;
         w.made = block.to_vec();
         Ok(())
     }),
-    ("blocks", |choice, w| {
-        let magma = Magma::with(&w.key, choice);
+    ("blocks", |engine, w| {
+        let magma = Magma::with(&w.key, engine);
         COUNTS.iter().try_for_each(|n| {
             EcbEncryptor::new(&magma).apply(&mut w.text[..8 * n])?;
             EcbDecryptor::new(&magma).apply(&mut w.text[2400 - 8 * n..])
         })
     }),
-    ("28147", |choice, w| {
-        let gost = Gost28147::with(&w.key, Sbox::CryptoProA, choice);
+    ("28147", |engine, w| {
+        let gost = Gost28147::with(&w.key, Sbox::CryptoProA, engine);
         EcbEncryptor::new(&gost).apply(&mut w.text[..1040])?;
         CfbDecryptor::new(&gost, &IV[..8])?.apply(&mut w.text)
     }),
-    ("CTR", |choice, w| {
-        let magma = Magma::with(&w.key, choice);
+    ("CTR", |engine, w| {
+        let magma = Magma::with(&w.key, engine);
         Ctr::new(&magma, &IV[..4])?.apply(&mut w.text[..1101])?;
         CtrAcpkm::new(&magma, &IV[..4])?.apply(&mut w.text)
     }),
-    ("CBC", |choice, w| {
-        let magma = Magma::with(&w.key, choice);
+    ("CBC", |engine, w| {
+        let magma = Magma::with(&w.key, engine);
         CbcEncryptor::new(&magma, &IV)?.apply(&mut w.text[..64])?;
         CbcDecryptor::new(&magma, &IV)?.apply(&mut w.text)
     }),
-    ("OMAC", |choice, w| {
-        let magma = Magma::with(&w.key, choice);
+    ("OMAC", |engine, w| {
+        let magma = Magma::with(&w.key, engine);
         let mut mac = Omac::new(&magma, 8)?;
         mac.update(&w.text[..1030])?;
         let tag = mac.finish();
@@ -84,14 +85,14 @@ pub(super) const OPERATIONS: [Operation; 12] = [
         // The tag that was expected differs from key to key; that it is right does not.
         mac.verify(tag.as_ref())
     }),
-    ("OMAC-ACPKM", |choice, w| {
-        let mut mac = OmacAcpkm::new(&Magma::with(&w.key, choice), 64, 80, 8)?;
+    ("OMAC-ACPKM", |engine, w| {
+        let mut mac = OmacAcpkm::new(&Magma::with(&w.key, engine), 64, 80, 8)?;
         mac.update(&w.text[..300])?;
         w.made = mac.finish().as_ref().to_vec();
         Ok(())
     }),
-    ("MGM", |choice, w| {
-        let mgm = Mgm::with(&w.key, 8, choice)?;
+    ("MGM", |engine, w| {
+        let mgm = Mgm::with(&w.key, 8, engine)?;
         for n in [0, 5, 64, 1100] {
             let tag = mgm.seal(&IV[8..], &w.keys[0][..20], &mut w.text[..n])?;
             w.made.extend_from_slice(tag.as_slice());
@@ -99,9 +100,9 @@ pub(super) const OPERATIONS: [Operation; 12] = [
         }
         Ok(())
     }),
-    ("a forgery in MGM", |choice, w| {
+    ("a forgery in MGM", |engine, w| {
         // Wrong in a byte that differs from case to case.
-        let mgm = Mgm::with(&w.key, 8, choice)?;
+        let mgm = Mgm::with(&w.key, 8, engine)?;
         let tag = mgm.seal(&IV[8..], &[], &mut w.text[..40])?;
         let mut wrong = tag.as_slice().to_vec();
         for (i, byte) in wrong.iter_mut().enumerate() {
@@ -110,25 +111,25 @@ pub(super) const OPERATIONS: [Operation; 12] = [
         assert!(mgm.open(&IV[8..], &[], &mut w.text[..40], &wrong).is_err());
         Ok(())
     }),
-    ("CTR batch", |choice, w| {
-        let keys: Vec<Magma> = w.keys.iter().map(|key| Magma::with(key, choice)).collect();
+    ("CTR batch", |engine, w| {
+        let keys: Vec<Magma> = w.keys.iter().map(|key| Magma::with(key, engine)).collect();
         let texts = w.text.chunks_mut(17);
         let mut jobs: Vec<_> =
             keys.iter().zip(texts).map(|(key, data)| CtrJob { key, iv: &IV[..4], data }).collect();
-        let outcomes = Batch::new(choice).ctr(&mut jobs).expect("one thread");
+        let outcomes = Batch::new(engine).ctr(&mut jobs).expect("one thread");
         outcomes.into_iter().collect()
     }),
-    ("OMAC batch", |choice, w| {
-        let keys: Vec<Magma> = w.keys.iter().map(|key| Magma::with(key, choice)).collect();
+    ("OMAC batch", |engine, w| {
+        let keys: Vec<Magma> = w.keys.iter().map(|key| Magma::with(key, engine)).collect();
         let mut macs = vec![[0u8; 8]; keys.len()];
         let jobs = keys.iter().zip(w.text.chunks(17)).zip(&mut macs);
         let mut jobs: Vec<_> = jobs.map(|((key, data), mac)| OmacJob { key, data, mac }).collect();
-        let outcomes = Batch::new(choice).omac(&mut jobs).expect("one thread");
+        let outcomes = Batch::new(engine).omac(&mut jobs).expect("one thread");
         w.made = macs.concat();
         outcomes.into_iter().collect()
     }),
-    ("KExp15", |choice, w| {
-        let key = Kexp15::new(&w.key, &w.keys[0], choice)?;
+    ("KExp15", |engine, w| {
+        let key = Kexp15::new(&w.key, &w.keys[0], engine)?;
         let wrapped = key.wrap(&IV[..4], &w.text[..45])?;
         w.made = key.unwrap(&IV[..4], &wrapped)?.to_vec();
         Ok(())
@@ -139,8 +140,8 @@ pub(super) const OPERATIONS: [Operation; 12] = [
 ///
 /// # Panics
 /// If it fails: its inputs are right.
-pub(super) fn run(choice: Choice, (what, operation): Operation, work: &mut Work) {
-    operation(choice, work).unwrap_or_else(|error| panic!("{what}: {error}"));
+pub(super) fn run(engine: Engine, (what, operation): Operation, work: &mut Work) {
+    operation(engine, work).unwrap_or_else(|error| panic!("{what}: {error}"));
 }
 
 /// What came of it.
@@ -150,14 +151,14 @@ pub(super) fn answer(work: &Work) -> Vec<u8> {
 
 /// An operation on one case's secrets.
 struct Operating {
-    choice: Choice,
+    engine: Engine,
     operation: Operation,
     work: Work,
 }
 
 impl Job for Operating {
     fn run(&mut self) {
-        run(self.choice, self.operation, &mut self.work);
+        run(self.engine, self.operation, &mut self.work);
     }
 
     fn answer(&self) -> Vec<u8> {
@@ -182,9 +183,9 @@ pub fn subjects(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) -> Vec<(String, Result
     let mut subjects = Vec::new();
     for operation in OPERATIONS.into_iter().filter(|(what, _)| wanted(&path(what))) {
         for row in BACKENDS {
-            let subject = Choice::new(cpu, Select::Named(row.name())).map(|choice| {
-                let make = move |case| Operating { choice, operation, work: prepare(case) };
-                Subject::new(path(operation.0), choice.name(), CASES, make)
+            let subject = Engine::choose(cpu, Select::Named(row.name())).map(|engine| {
+                let make = move |case| Operating { engine, operation, work: prepare(case) };
+                Subject::new(path(operation.0), engine.name(), CASES, make)
             });
             subjects.push((path(operation.0), subject));
         }

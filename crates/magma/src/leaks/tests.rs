@@ -15,16 +15,16 @@ use crate::key::Magma;
 use crate::modes::Omac;
 
 /// All backends that this process has; one that is required must be among them, unless valgrind is in between.
-pub(super) fn choices() -> Vec<Result<Choice, lanework_cpu::Unavailable>> {
+pub(super) fn engines() -> Vec<Result<Engine, lanework_cpu::Unavailable>> {
     let settings = Settings::from_env().expect("the environment can be read");
     let cpu: Cpu = settings.cpu();
     let choose = |row: &lanework_cpu::Backend<Kernels>| {
-        let choice = Choice::new(&cpu, lanework_cpu::Select::Named(row.name()));
-        if let Err(why) = &choice {
+        let engine = Engine::choose(&cpu, lanework_cpu::Select::Named(row.name()));
+        if let Err(why) = &engine {
             let needed = if running() { TIERS.contains(&row.name()) } else { true };
             assert!(!needed || !settings.requires(row.name()), "LANEWORK_REQUIRE names {why}");
         }
-        choice
+        engine
     };
     BACKENDS.iter().map(choose).collect()
 }
@@ -32,9 +32,9 @@ pub(super) fn choices() -> Vec<Result<Choice, lanework_cpu::Unavailable>> {
 #[test]
 fn no_branch_and_no_address_depends_on_a_secret() {
     if running() {
-        for choice in choices().into_iter().flatten() {
-            eprintln!("{}", ran(choice.name()));
-            operate(choice);
+        for engine in engines().into_iter().flatten() {
+            eprintln!("{}", ran(engine.name()));
+            operate(engine);
         }
         observe(&headline("any", DERIVATIONS), derivations::derivations);
         return;
@@ -53,9 +53,9 @@ fn no_branch_and_no_address_depends_on_a_secret() {
         }
     };
     let mut covered = Vec::new();
-    for (row, choice) in BACKENDS.iter().zip(choices()) {
+    for (row, engine) in BACKENDS.iter().zip(engines()) {
         let tier = row.name();
-        match choice {
+        match engine {
             Err(why) => say(&format!("skipped {tier} under valgrind: {why}")),
             Ok(_) if !TIERS.contains(&tier) && !said.contains(&ran(tier)) => say(&format!(
                 "skipped {tier} under valgrind, which does not know all of its instructions: {:?}",
@@ -95,15 +95,15 @@ fn comparisons(tier: &str) -> (&'static str, fn(&[u8], &[u8]) -> bool) {
 }
 
 /// A MAC that is looked at by such a comparison before it is released.
-fn compared_early(choice: Choice) {
+fn compared_early(engine: Engine) {
     let (hidden, open) = both(&mut Numbers(81));
     let mac = |key| {
-        let mut mac = done("OMAC", Omac::new(Magma::with(key, choice), 8));
+        let mut mac = done("OMAC", Omac::new(Magma::with(key, engine), 8));
         done("OMAC", mac.update(b"a message"));
         mac.finish()
     };
     let right = mac(&open);
-    let (_, equal) = comparisons(choice.name());
+    let (_, equal) = comparisons(engine.name());
     assert!(equal(mac(&hidden).as_ref(), right.as_ref()));
     // So does one that meets a received tag.
     assert!(!equal(&secret(&[1; 8]), right.as_ref()));
@@ -112,12 +112,12 @@ fn compared_early(choice: Choice) {
 #[test]
 fn planted_leaks_are_found_and_named() {
     let settings = Settings::from_env().expect("the environment can be read");
-    let tiers: Vec<(&str, Choice)> =
-        choices().into_iter().flatten().map(|c| (c.name(), c)).filter(|(t, _)| TIERS.contains(t)).collect();
+    let tiers: Vec<(&str, Engine)> =
+        engines().into_iter().flatten().map(|c| (c.name(), c)).filter(|(t, _)| TIERS.contains(t)).collect();
     assert!(TIERS.iter().all(|t| !settings.requires(t) || tiers.iter().any(|(have, _)| have == t)));
     let early = |tier: &str| headline(tier, "tags compared until they differ");
     if running() {
-        for (tier, choice) in tiers {
+        for (tier, engine) in tiers {
             for plant in leaky::of(tier) {
                 let operation = kernels::OPERATIONS.iter().find(|(what, _)| *what == plant.kernel);
                 let (what, operation) = operation.expect("an operation for every kernel");
@@ -125,7 +125,7 @@ fn planted_leaks_are_found_and_named() {
             }
             let plant = leaky::by_tables(tier);
             observe(&headline(&planted(&plant), plant.kernel), || kernels::magma_blocks(plant.kernels));
-            observe(&early(tier), || compared_early(choice));
+            observe(&early(tier), || compared_early(engine));
         }
         return;
     }

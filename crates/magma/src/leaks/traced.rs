@@ -8,21 +8,21 @@ use lanework_leakage::traced::{Kind, Report, Tally, compared, to_be_judged};
 use lanework_leakage::valgrind::say;
 
 use super::subjects::{OPERATIONS, Operation, answer, prepare, run};
-use super::tests::choices;
+use super::tests::engines;
 use crate::backend::BACKENDS;
+use crate::backend::Engine;
 use crate::backend::leaky::{self, Plant};
-use crate::key::Choice;
 
 /// Keys that each operation is compared for.
 const SECRETS: usize = 6;
 
-fn compare(choice: Choice, operation: Operation, secrets: usize) -> Option<Report> {
+fn compare(engine: Engine, operation: Operation, secrets: usize) -> Option<Report> {
     let what = operation.0;
-    let name = format!("{}: {what}", choice.name());
-    let report = compared(&name, secrets, prepare, |work| run(choice, operation, work), answer)?;
+    let name = format!("{}: {what}", engine.name());
+    let report = compared(&name, secrets, prepare, |work| run(engine, operation, work), answer)?;
     for (case, traced) in &report.answers {
         let mut work = prepare(*case);
-        run(choice, operation, &mut work);
+        run(engine, operation, &mut work);
         assert!(*traced == answer(&work), "{what} gives something else when it is traced");
     }
     Some(report)
@@ -34,16 +34,16 @@ fn every_secret_takes_the_same_way() {
         return;
     }
     let (tally, mut leaking, mut covered) = (Tally::default(), Vec::new(), Vec::new());
-    for (row, choice) in BACKENDS.iter().zip(choices()) {
-        let choice = match choice {
-            Ok(choice) => choice,
+    for (row, engine) in BACKENDS.iter().zip(engines()) {
+        let engine = match engine {
+            Ok(engine) => engine,
             Err(why) => {
                 say(&format!("skipped {} under single steps: {why}", row.name()));
                 continue;
             }
         };
         for operation in OPERATIONS {
-            let Some(report) = compare(choice, operation, SECRETS) else { return };
+            let Some(report) = compare(engine, operation, SECRETS) else { return };
             tally.count(&report);
             println!(
                 "{}: {}: {} instructions, {} with memory",
@@ -83,11 +83,13 @@ fn planted_leaks_are_found_on_the_processor() {
     }
     let mut found = 0;
     // The tier that valgrind cannot judge; the others have their plants there.
-    for choice in choices().into_iter().flatten().filter(|choice| choice.name() == "avx512") {
-        for plant in leaky::of(choice.name()) {
+    for engine in engines().into_iter().flatten().filter(|engine| engine.name() == "avx512") {
+        for plant in leaky::of(engine.name()) {
             let operation =
                 OPERATIONS.iter().find(|(what, _)| *what == showing(&plant)).expect("an operation");
-            let Some(report) = compare(Choice::of(plant.tier, plant.kernels), *operation, SECRETS) else {
+            let Some(report) =
+                compare(crate::backend::altered(plant.tier, plant.kernels), *operation, SECRETS)
+            else {
                 return;
             };
             let named = report.differences.iter().any(|d| {

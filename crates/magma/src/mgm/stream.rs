@@ -64,7 +64,7 @@ impl<'k> Stream<'k> {
             // The block that two pieces share, too short for the work space.
             let mut factor = [0; 8];
             core.keystream(self.hash, &mut factor);
-            core.choice.kernels().products(&factor, data, &mut self.sum);
+            core.engine.products(&factor, data, &mut self.sum);
             factor.zeroize();
         } else {
             let mut work = Work::new(core);

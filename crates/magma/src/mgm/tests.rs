@@ -5,15 +5,15 @@ use lanework_cpu::Threads;
 
 use super::*;
 use crate::known::mgm::{INSIDES, MESSAGES};
-use crate::known::modes::choices;
+use crate::known::modes::engines;
 use crate::known::{array, bytes};
 use crate::limits::Limits;
 use crate::sbox::Sbox;
 use crate::spec;
 use crate::spec::modes::mgm as slowly;
 
-fn each(test: impl Fn(Choice)) {
-    choices().into_iter().for_each(test);
+fn each(test: impl Fn(Engine)) {
+    engines().into_iter().for_each(test);
 }
 
 fn numbers(seed: u64, n: usize) -> Vec<u8> {
@@ -28,26 +28,26 @@ fn numbers(seed: u64, n: usize) -> Vec<u8> {
 
 #[test]
 fn the_rfcs_messages_are_sealed_and_opened() {
-    each(|choice| {
+    each(|engine| {
         for m in MESSAGES {
-            let mgm = Mgm::with(&array(m.key), 8, choice).expect("8 bytes of tag");
+            let mgm = Mgm::with(&array(m.key), 8, engine).expect("8 bytes of tag");
             let (nonce, aad) = (bytes(m.nonce), bytes(m.aad));
             let mut data = bytes(m.plaintext);
             let tag = mgm.seal(&nonce, &aad, &mut data).expect("a message");
-            assert_eq!(data, bytes(m.ciphertext), "{} {}", choice.name(), m.source);
-            assert_eq!(tag.as_slice(), bytes(m.tag), "{} {}", choice.name(), m.source);
+            assert_eq!(data, bytes(m.ciphertext), "{} {}", engine.name(), m.source);
+            assert_eq!(tag.as_slice(), bytes(m.tag), "{} {}", engine.name(), m.source);
             mgm.open(&nonce, &aad, &mut data, tag.as_slice()).expect("its own tag");
-            assert_eq!(data, bytes(m.plaintext), "{} {}", choice.name(), m.source);
+            assert_eq!(data, bytes(m.plaintext), "{} {}", engine.name(), m.source);
         }
     });
 }
 
 #[test]
 fn rfc_9058_inside() {
-    each(|choice| {
+    each(|engine| {
         for inside in INSIDES {
             let m = &MESSAGES[inside.message];
-            let mgm = Mgm::with(&array(m.key), 8, choice).expect("8 bytes of tag");
+            let mgm = Mgm::with(&array(m.key), 8, engine).expect("8 bytes of tag");
             let start = Start::new(mgm.core(), array(m.nonce));
             assert_eq!(start.encrypt.at(0).to_be_bytes(), array(inside.y));
             assert_eq!(start.hash.at(0).to_be_bytes(), array(inside.z));
@@ -108,23 +108,23 @@ fn every_length_is_the_specifications() {
         (8200, 16391),
         (20000, 40001),
     ]);
-    each(|choice| {
-        let mgm = Mgm::with(&key, 8, choice).expect("8 bytes of tag");
+    each(|engine| {
+        let mgm = Mgm::with(&key, 8, engine).expect("8 bytes of tag");
         for (a, n) in lengths.clone().filter(|&(a, n)| a + n > 0) {
             let (aad, plaintext) = (numbers(a as u64, a), numbers(n as u64 + 99, n));
             let nonce: [u8; 8] = (0x7fff_0000_0000_0000 ^ (a * 100_000 + n) as u64).to_be_bytes();
             let (ciphertext, tag) = slowly(&key, nonce, &aad, &plaintext);
             let mut out = vec![0xa5; n];
             let got = mgm.seal_to(&nonce, &aad, &plaintext, &mut out).expect("a message");
-            assert!(out == ciphertext && got.as_slice() == tag, "{} {a}+{n}: sealed", choice.name());
+            assert!(out == ciphertext && got.as_slice() == tag, "{} {a}+{n}: sealed", engine.name());
             let mut in_place = plaintext.clone();
             let got = mgm.seal(&nonce, &aad, &mut in_place).expect("a message");
-            assert!(in_place == ciphertext && got.as_slice() == tag, "{} {a}+{n}: in place", choice.name());
+            assert!(in_place == ciphertext && got.as_slice() == tag, "{} {a}+{n}: in place", engine.name());
             out.fill(0xa5);
             mgm.open_to(&nonce, &aad, &ciphertext, &mut out, &tag).expect("its own tag");
-            assert!(out == plaintext, "{} {a}+{n}: opened", choice.name());
+            assert!(out == plaintext, "{} {a}+{n}: opened", engine.name());
             mgm.open(&nonce, &aad, &mut in_place, &tag).expect("its own tag");
-            assert!(in_place == plaintext, "{} {a}+{n}: opened in place", choice.name());
+            assert!(in_place == plaintext, "{} {a}+{n}: opened in place", engine.name());
         }
     });
 }
@@ -141,11 +141,11 @@ fn counters_that_wrap_stay_within_their_halves() {
     let plaintext = numbers(5, 8 * 4100);
     for nonce in nonces.map(u64::to_be_bytes) {
         let (ciphertext, tag) = slowly(&key, nonce, b"wraps", &plaintext);
-        each(|choice| {
-            let mgm = Mgm::with(&key, 8, choice).expect("8 bytes of tag");
+        each(|engine| {
+            let mgm = Mgm::with(&key, 8, engine).expect("8 bytes of tag");
             let mut data = plaintext.clone();
             let got = mgm.seal(&nonce, b"wraps", &mut data).expect("a message");
-            assert!(data == ciphertext && got.as_slice() == tag, "{}", choice.name());
+            assert!(data == ciphertext && got.as_slice() == tag, "{}", engine.name());
         });
     }
 }
@@ -156,8 +156,8 @@ fn pieces_cut_anywhere_are_the_same_message() {
     let (aad, plaintext) = (numbers(1, 61), numbers(2, 9000));
     let nonce = [1, 2, 3, 4, 5, 6, 7, 8];
     let (ciphertext, tag) = slowly(&key, nonce, &aad, &plaintext);
-    each(|choice| {
-        let mgm = Mgm::with(&key, 8, choice).expect("8 bytes of tag");
+    each(|engine| {
+        let mgm = Mgm::with(&key, 8, engine).expect("8 bytes of tag");
         for step in [1, 2, 3, 7, 8, 9, 16, 61, 100, 1000, 8195, 9000] {
             let mut sealer = mgm.sealer(&nonce).expect("a nonce");
             let mut opener = mgm.opener(&nonce).expect("a nonce");
@@ -171,13 +171,13 @@ fn pieces_cut_anywhere_are_the_same_message() {
             for piece in sealed.chunks_mut(step) {
                 sealer.data(piece).expect("taken");
             }
-            assert!(sealed == ciphertext, "{} {step}: sealed", choice.name());
-            assert_eq!(sealer.finish().expect("a message").as_slice(), tag, "{} {step}", choice.name());
+            assert!(sealed == ciphertext, "{} {step}: sealed", engine.name());
+            assert_eq!(sealer.finish().expect("a message").as_slice(), tag, "{} {step}", engine.name());
             for (from, to) in ciphertext.chunks(step).zip(opened.chunks_mut(step)) {
                 verifier.data(from).expect("taken");
                 opener.data_unverified_inout(InOutBuf::new(from, to).expect("one length")).expect("taken");
             }
-            assert!(opened == plaintext, "{} {step}: opened", choice.name());
+            assert!(opened == plaintext, "{} {step}: opened", engine.name());
             opener.finish(&tag).expect("its own tag");
             let mut decrypter = verifier.finish(&tag).expect("its own tag");
             for piece in sealed.chunks_mut(step) {
@@ -185,7 +185,7 @@ fn pieces_cut_anywhere_are_the_same_message() {
                 decrypter.data(piece).expect("verified");
             }
             assert!(decrypter.is_complete());
-            assert!(sealed == plaintext, "{} {step}: verified and decrypted", choice.name());
+            assert!(sealed == plaintext, "{} {step}: verified and decrypted", engine.name());
             assert_eq!(decrypter.data(&mut [0]), Err(Error::TooLong { limit: 9000 }));
         }
     });
@@ -196,8 +196,8 @@ fn threads_change_nothing() {
     let key = [3; 32];
     let nonce = [0; 8];
     let pool = Threads::pool(3).expect("three threads");
-    each(|choice| {
-        let mgm = Mgm::with(&key, 6, choice).expect("6 bytes of tag");
+    each(|engine| {
+        let mgm = Mgm::with(&key, 6, engine).expect("6 bytes of tag");
         for n in [0, 5, 98_303, 98_304, 100_003, 262_144, 1_000_001] {
             let plaintext = numbers(n as u64, n);
             let mut alone = plaintext.clone();
@@ -205,13 +205,13 @@ fn threads_change_nothing() {
             for threads in [Threads::One, Threads::Own(2), Threads::Pool(&pool)] {
                 let mut data = plaintext.clone();
                 let got = mgm.seal_with(threads, &nonce, b"aad", &mut data).expect("a message");
-                assert!(data == alone && got.as_slice() == tag.as_slice(), "{} {n}", choice.name());
+                assert!(data == alone && got.as_slice() == tag.as_slice(), "{} {n}", engine.name());
                 mgm.open_with(threads, &nonce, b"aad", &mut data, tag.as_slice()).expect("its own tag");
-                assert!(data == plaintext, "{} {n}: opened", choice.name());
+                assert!(data == plaintext, "{} {n}: opened", engine.name());
                 let mut bad = alone.clone();
                 let wrong = mgm.open_with(threads, &nonce, b"aax", &mut bad, tag.as_slice());
                 assert_eq!(wrong, Err(Error::Refused));
-                assert!(bad.iter().all(|&byte| byte == 0), "{} {n}: wiped", choice.name());
+                assert!(bad.iter().all(|&byte| byte == 0), "{} {n}: wiped", engine.name());
             }
         }
     });
@@ -219,9 +219,9 @@ fn threads_change_nothing() {
 
 #[test]
 fn a_changed_bit_anywhere_is_refused_and_leaves_zeros() {
-    each(|choice| {
+    each(|engine| {
         for (a, n) in [(5, 11), (20, 700)] {
-            let mgm = Mgm::with(&[9; 32], 8, choice).expect("8 bytes of tag");
+            let mgm = Mgm::with(&[9; 32], 8, engine).expect("8 bytes of tag");
             let nonce = [0x11; 8];
             let (aad, mut sealed) = (numbers(1, a), numbers(2, n));
             let plaintext = sealed.clone();
@@ -238,8 +238,8 @@ fn a_changed_bit_anywhere_is_refused_and_leaves_zeros() {
                 let (data, tag) = rest.split_at(n);
                 let mut out = vec![0xa5; n];
                 let refused = mgm.open_to(&head[..8], &head[8..], data, &mut out, tag);
-                assert_eq!(refused, Err(Error::Refused), "{} bit {bit}", choice.name());
-                assert!(out.iter().all(|&byte| byte == 0), "{} bit {bit}", choice.name());
+                assert_eq!(refused, Err(Error::Refused), "{} bit {bit}", engine.name());
+                assert!(out.iter().all(|&byte| byte == 0), "{} bit {bit}", engine.name());
                 let mut opener = mgm.opener(&head[..8]).expect("a nonce");
                 let mut verifier = mgm.verifier(&head[..8]).expect("a nonce");
                 opener.aad(&head[8..]).and_then(|()| verifier.aad(&head[8..])).expect("taken");
@@ -258,7 +258,7 @@ fn a_changed_bit_anywhere_is_refused_and_leaves_zeros() {
 fn short_tags_are_the_whole_ones_beginning() {
     let key = array(MESSAGES[0].key);
     for length in 4..=8 {
-        let mgm = Mgm::with(&key, length, Choice::default()).expect("4 to 8");
+        let mgm = Mgm::with(&key, length, Engine::best()).expect("4 to 8");
         let mut data = bytes(MESSAGES[0].plaintext);
         let tag = mgm.seal(&bytes(MESSAGES[0].nonce), &bytes(MESSAGES[0].aad), &mut data).expect("a message");
         assert_eq!(tag.as_slice(), &bytes(MESSAGES[0].tag)[..length]);
@@ -268,9 +268,9 @@ fn short_tags_are_the_whole_ones_beginning() {
 
 #[test]
 fn every_misuse_has_its_error_and_changes_nothing() {
-    let choice = Choice::default();
+    let engine = Engine::best();
     for length in [0, 1, 3, 9, 16] {
-        assert_eq!(Mgm::with(&[0; 32], length, choice).err(), Some(Error::TagLength(length)));
+        assert_eq!(Mgm::with(&[0; 32], length, engine).err(), Some(Error::TagLength(length)));
     }
     let mgm = Mgm::new(&[0; 32]);
     let mut data = [1, 2, 3];

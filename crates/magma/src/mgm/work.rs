@@ -52,7 +52,7 @@ pub(super) struct Work<'k> {
 
 impl<'k> Work<'k> {
     pub(super) fn new(core: &'k Core) -> Work<'k> {
-        let batch = 8 * core.choice.kernels().parallel();
+        let batch = 8 * core.engine.parallel();
         // A batch larger than the space is cut, which costs such a backend speed, not correctness.
         let piece = if batch <= SPACE { SPACE / batch * batch } else { SPACE };
         Work { core, piece, used: 0, sum: [0; 2], space: [Block::ZERO; SPACE / 64] }
@@ -90,7 +90,7 @@ impl<'k> Work<'k> {
         let factors = &mut bytes_mut(&mut self.space)[..all];
         self.used = self.used.max(all);
         self.core.keystream(hash, factors);
-        add(self.core.choice.kernels(), factors, parts, &mut self.sum);
+        add(self.core.engine.kernels(), factors, parts, &mut self.sum);
     }
 
     /// Encrypts a whole message and adds all its products.
@@ -218,7 +218,7 @@ impl Short {
     pub(super) fn tag(&mut self, core: &Core, aad: &[u8], ciphertext: &[u8]) -> [u8; 8] {
         let factors = &self.blocks[self.data.next_multiple_of(8)..];
         let parts = [aad, ciphertext, &lengths(self.aad, self.data)];
-        add(core.choice.kernels(), factors, parts, &mut self.sum);
+        add(core.engine.kernels(), factors, parts, &mut self.sum);
         finish(core, self.sum)
     }
 }

@@ -8,8 +8,9 @@ use lanework_cpu::memory::wipe;
 use super::ctr::{counter, iv4};
 use super::parallel::piece;
 use super::{BLOCK, Stream, xor};
+use crate::backend::Engine;
 use crate::error::Error;
-use crate::key::{Choice, Core, Magma, Sealed};
+use crate::key::{Core, Magma, Sealed};
 use crate::limits::{Budget, Limits};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Schedule, wipe_words};
@@ -35,30 +36,30 @@ const WINDOW: usize = 4096;
 /// itself on the stack.
 pub(super) struct SectionKey {
     pub(super) schedule: Box<Schedule>,
-    pub(super) choice: Choice,
+    pub(super) engine: Engine,
 }
 
 impl Clone for SectionKey {
     fn clone(&self) -> SectionKey {
-        SectionKey::copied(&self.schedule.rounds, self.choice)
+        SectionKey::copied(&self.schedule.rounds, self.engine)
     }
 }
 
 impl SectionKey {
-    fn copied(rounds: &[u32; 32], choice: Choice) -> SectionKey {
+    fn copied(rounds: &[u32; 32], engine: Engine) -> SectionKey {
         let mut schedule = Box::new(Schedule::encrypt(&[0; 8], Sbox::Z, ByteOrder::Big));
         schedule.rounds.copy_from_slice(rounds);
-        SectionKey { schedule, choice }
+        SectionKey { schedule, engine }
     }
 
-    pub(super) fn new(words: &[u32; 8], choice: Choice) -> SectionKey {
-        let mut key = SectionKey::copied(&[0; 32], choice);
+    pub(super) fn new(words: &[u32; 8], engine: Engine) -> SectionKey {
+        let mut key = SectionKey::copied(&[0; 32], engine);
         key.change(words);
         key
     }
 
     pub(super) fn first(core: &Core) -> SectionKey {
-        SectionKey::copied(&core.encrypt.rounds, core.choice)
+        SectionKey::copied(&core.encrypt.rounds, core.engine)
     }
 
     pub(super) fn words(&self) -> [u32; 8] {
@@ -73,7 +74,7 @@ impl SectionKey {
     /// ACPKM: the words of the section key that follows.
     pub(super) fn next(&self) -> [u32; 8] {
         let mut key = D;
-        self.choice.kernels().blocks(&self.schedule, key.as_mut_slice().into());
+        self.engine.blocks(&self.schedule, key.as_mut_slice().into());
         let words = ByteOrder::Big.words(&key);
         wipe(&mut key);
         words
@@ -168,9 +169,9 @@ impl CtrAcpkm {
         let sections = |bytes: usize| bytes.div_ceil(section);
         let per_piece = piece / section;
         let window = WINDOW.next_multiple_of(per_piece).saturating_mul(section);
-        let (iv, choice) = (self.iv, self.key.choice);
+        let (iv, engine) = (self.iv, self.key.engine);
         self.reach(self.position / self.section);
-        let mut keys = Keys::new(self.key.words(), sections(data.len().min(window)), choice);
+        let mut keys = Keys::new(self.key.words(), sections(data.len().min(window)), engine);
         let mut windows = data.chunks_mut(window).peekable();
         while let Some(data) = windows.next() {
             let (start, len) = (self.position / BLOCK as u64, data.len());
@@ -182,7 +183,7 @@ impl CtrAcpkm {
             for (i, (data, keys)) in data.chunks_mut(piece).zip(keys.0.chunks(per_piece)).enumerate() {
                 tasks.push(Task::Encrypt { data, keys, block: start + (i * piece / BLOCK) as u64 });
             }
-            threads.for_each(&mut tasks, |_, task| task.run(choice, iv, section))?;
+            threads.for_each(&mut tasks, |_, task| task.run(engine, iv, section))?;
             self.position += len as u64;
             if let Some(Task::Derive { keys: Some(made), .. }) = tasks.into_iter().next() {
                 keys = made;
@@ -225,7 +226,7 @@ impl CtrAcpkm {
                 if self.gamma.is_none() {
                     let mut gamma = [0; BLOCK];
                     let counter = counter(self.iv, self.position / BLOCK as u64);
-                    self.key.choice.kernels().keystream(&self.key.schedule, counter, &mut gamma);
+                    self.key.engine.keystream(&self.key.schedule, counter, &mut gamma);
                     self.gamma = Some(gamma);
                 }
                 if let Some(gamma) = &self.gamma {
@@ -244,7 +245,7 @@ impl CtrAcpkm {
                 // the beginning of this section instead of behind its end.
                 let next = (!rest.is_empty()).then(|| self.key.next());
                 let counter = counter(self.iv, self.position / BLOCK as u64);
-                self.key.choice.kernels().counter(&self.key.schedule, counter, now);
+                self.key.engine.counter(&self.key.schedule, counter, now);
                 if let Some(mut words) = next {
                     self.key.change(&words);
                     wipe_words(&mut words);
@@ -301,9 +302,9 @@ struct Keys(Vec<[u32; 8]>);
 
 impl Keys {
     /// `count` keys, the first of which is given.
-    fn new(first: [u32; 8], count: usize, choice: Choice) -> Keys {
+    fn new(first: [u32; 8], count: usize, engine: Engine) -> Keys {
         let mut keys = Vec::with_capacity(count);
-        let mut key = SectionKey::new(&first, choice);
+        let mut key = SectionKey::new(&first, engine);
         keys.push(first);
         for _ in 1..count {
             let words = key.next();
@@ -333,19 +334,19 @@ enum Task<'a> {
 }
 
 impl Task<'_> {
-    fn run(&mut self, choice: Choice, iv: u32, section: usize) {
+    fn run(&mut self, engine: Engine, iv: u32, section: usize) {
         match self {
             Task::Derive { from, count, keys } => {
-                let first = SectionKey::new(from, choice).next();
+                let first = SectionKey::new(from, engine).next();
                 wipe_words(from);
-                *keys = Some(Keys::new(first, *count, choice));
+                *keys = Some(Keys::new(first, *count, engine));
             }
             Task::Encrypt { data, keys, block } => {
-                let mut key = SectionKey::new(&keys[0], choice);
+                let mut key = SectionKey::new(&keys[0], engine);
                 for (i, (data, words)) in data.chunks_mut(section).zip(keys.iter()).enumerate() {
                     key.change(words);
                     let counter = counter(iv, *block + (i * section / BLOCK) as u64);
-                    choice.kernels().counter(&key.schedule, counter, data.into());
+                    engine.counter(&key.schedule, counter, data.into());
                 }
             }
         }

@@ -115,7 +115,7 @@ impl<K: Keyed> CbcDecryptor<K> {
     pub fn apply_with(&mut self, threads: Threads<'_>, data: &mut [u8]) -> Result<(), Error> {
         whole_blocks(data.len())?;
         let z = self.register.blocks.len();
-        let granule = z * self.key.core().choice.kernels().parallel();
+        let granule = z * self.key.core().engine.parallel();
         let piece = piece(data.len(), granule, threads);
         if threads.count() == 1 || data.len() <= piece {
             return self.apply(data);

@@ -154,7 +154,7 @@ impl<K: Keyed> CfbDecryptor<K> {
     /// though the key counts it all.
     pub fn apply_with(&mut self, threads: Threads<'_>, data: &mut [u8]) -> Result<(), Error> {
         let z = self.register.gamma.len();
-        let granule = z * self.key.core().choice.kernels().parallel();
+        let granule = z * self.key.core().engine.parallel();
         let piece = piece(data.len(), granule, threads);
         let head = z - self.register.at;
         if threads.count() == 1 || data.len() <= head + piece {

@@ -71,7 +71,7 @@ impl<K: MagmaKey> Ctr<K> {
     /// As [`Stream::process`]; [`Error::Threads`], and nothing has been processed then, though the key counts it.
     pub fn apply_with(&mut self, threads: Threads<'_>, data: &mut [u8]) -> Result<(), Error> {
         let head = data.len().min(self.left_in_block());
-        let granule = BLOCK * self.key.core().choice.kernels().parallel();
+        let granule = BLOCK * self.key.core().engine.parallel();
         let piece = piece(data.len() - head, granule, threads);
         if threads.count() == 1 || data.len() - head <= piece {
             return self.apply(data);

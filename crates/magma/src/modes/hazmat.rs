@@ -92,7 +92,7 @@ fn spread(
     data: &mut [u8],
     blocks: impl Fn(&mut [u8]) + Sync,
 ) -> Result<(), Error> {
-    let piece = piece(data.len(), BLOCK * core.choice.kernels().parallel(), threads);
+    let piece = piece(data.len(), BLOCK * core.engine.parallel(), threads);
     let mut pieces: Vec<&mut [u8]> = data.chunks_mut(piece).collect();
     Ok(threads.for_each(&mut pieces, |_, data| blocks(data))?)
 }

@@ -79,7 +79,7 @@ impl OmacAcpkm {
         self.chain.update(data, |block| {
             // A block is encrypted when another one follows, so that the section's key changes here at the latest and not
             // before: a message that ends with its section needs no further key.
-            key.choice.kernels().blocks(&key.schedule, block.as_mut_slice().into());
+            key.engine.blocks(&key.schedule, block.as_mut_slice().into());
             *left -= 1;
             if *left == 0 {
                 *left = *section;
@@ -99,7 +99,7 @@ impl OmacAcpkm {
     #[must_use]
     pub fn finish(mut self) -> Tag {
         let mut value = self.chain.end(self.mask);
-        self.key.choice.kernels().blocks(&self.key.schedule, value.as_mut_slice().into());
+        self.key.engine.blocks(&self.key.schedule, value.as_mut_slice().into());
         Tag::new(value, self.tag)
     }
 

@@ -7,8 +7,9 @@ use lanework_cpu::Threads;
 use super::hazmat::{EcbDecryptor, EcbEncryptor};
 use super::legacy::{self, Imit, Meshing};
 use super::*;
-use crate::key::{Choice, Gost28147, Keyed, Magma};
-use crate::known::modes::choices;
+use crate::backend::Engine;
+use crate::key::{Gost28147, Keyed, Magma};
+use crate::known::modes::engines;
 use crate::limits::Limits;
 use crate::sbox::Sbox;
 use crate::spec::modes as plain;
@@ -128,21 +129,21 @@ fn general<K: Keyed + Copy>(what: &str, key: K, plain: &plain::Cipher, numbers: 
 
 #[test]
 fn magma_is_as_described() {
-    for choice in choices() {
+    for engine in engines() {
         let mut numbers = Numbers(1);
         let bytes = numbers.key();
-        let key = &Magma::with(&bytes, choice);
+        let key = &Magma::with(&bytes, engine);
         let plain = plain::Cipher::magma(&bytes);
-        general(choice.name(), key, &plain, &mut numbers);
+        general(engine.name(), key, &plain, &mut numbers);
         for n in lengths(&mut numbers) {
             let (data, iv) = (numbers.bytes(n), numbers.bytes(4));
             let ctr = Ctr::new(key, &iv).unwrap();
-            let what = format!("{} CTR", choice.name());
+            let what = format!("{} CTR", engine.name());
             both_ways(&what, 1, &mut numbers, (ctr.clone(), ctr), &data, &plain.ctr(&iv, &data));
             for section in [8, 24, 1024, 4096, 1 << 20] {
                 let state = CtrAcpkm::with_section(key, &iv, section).unwrap();
                 let want = plain::ctr_acpkm(&bytes, &iv, section, &data);
-                let what = format!("{} CTR-ACPKM with sections of {section}", choice.name());
+                let what = format!("{} CTR-ACPKM with sections of {section}", engine.name());
                 both_ways(&what, 1, &mut numbers, (state.clone(), state), &data, &want);
                 for frequency in [40, 120] {
                     let mut mac = OmacAcpkm::new(key, section, frequency, 8).unwrap();
@@ -159,18 +160,18 @@ fn magma_is_as_described() {
 
 #[test]
 fn gost28147_is_as_described() {
-    for choice in choices() {
+    for engine in engines() {
         let mut numbers = Numbers(2);
         for sbox in [Sbox::Z, Sbox::CryptoProB] {
             let bytes = numbers.key();
-            let key = &Gost28147::with(&bytes, sbox, choice);
+            let key = &Gost28147::with(&bytes, sbox, engine);
             let plain = plain::Cipher::gost28147(&bytes, sbox);
-            general(choice.name(), key, &plain, &mut numbers);
+            general(engine.name(), key, &plain, &mut numbers);
             for n in lengths(&mut numbers) {
                 let (data, iv) = (numbers.bytes(n), numbers.bytes(8));
                 for meshing in [Meshing::None, Meshing::CryptoPro] {
                     let mesh = meshing == Meshing::CryptoPro;
-                    let what = |mode: &str| format!("{} {sbox:?} {mode}, {meshing:?}", choice.name());
+                    let what = |mode: &str| format!("{} {sbox:?} {mode}, {meshing:?}", engine.name());
                     let cnt = legacy::Cnt::new(key, &iv, meshing).unwrap();
                     let want = plain::cnt(&bytes, sbox, &iv, mesh, &data);
                     both_ways(&what("CNT"), 1, &mut numbers, (cnt.clone(), cnt), &data, &want);
@@ -205,10 +206,10 @@ fn states_are_send_and_sync() {
 #[test]
 fn threads_change_nothing() {
     let pool = Threads::pool(3).unwrap();
-    let choice = Choice::default();
+    let engine = Engine::best();
     let mut numbers = Numbers(3);
     let (bytes, iv4, iv) = (numbers.key(), numbers.bytes(4), numbers.bytes(24));
-    let key = &Magma::with(&bytes, choice).with_limits(Limits::Unlimited);
+    let key = &Magma::with(&bytes, engine).with_limits(Limits::Unlimited);
     let plain = plain::Cipher::magma(&bytes);
     let len = 1 << 19;
     let data = numbers.bytes(len + 3000);

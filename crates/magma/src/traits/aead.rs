@@ -57,7 +57,7 @@ impl<T: TagLength> KeySizeUser for MagmaMgm<T> {
 /// On this machine's best backend.
 impl<T: TagLength> KeyInit for MagmaMgm<T> {
     fn new(key: &Key<Self>) -> Self {
-        match Mgm::with(&key.0, T::USIZE, crate::Choice::default()) {
+        match Mgm::with(&key.0, T::USIZE, crate::Engine::best()) {
             Ok(mgm) => MagmaMgm { mgm, tag: PhantomData },
             Err(_) => unreachable!("the type allows 4 to 8 bytes"),
         }

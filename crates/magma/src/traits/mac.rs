@@ -8,7 +8,8 @@ use digest::{FixedOutput, KeyInit, MacMarker, Output, OutputSizeUser, Reset, Upd
 use digest::{FixedOutputReset, common::KeySizeUser};
 use zeroize::ZeroizeOnDrop;
 
-use crate::key::{Choice, Magma};
+use crate::backend::Engine;
+use crate::key::Magma;
 use crate::limits::Limits;
 use crate::modes::Omac;
 
@@ -25,8 +26,8 @@ pub struct MagmaOmac {
 impl MagmaOmac {
     /// A key on a chosen backend.
     #[must_use]
-    pub fn with(key: &[u8; 32], choice: Choice) -> MagmaOmac {
-        let key = Magma::with(key, choice).with_limits(Limits::Unlimited);
+    pub fn with(key: &[u8; 32], engine: Engine) -> MagmaOmac {
+        let key = Magma::with(key, engine).with_limits(Limits::Unlimited);
         MagmaOmac { omac: begin(&key), key }
     }
 }
@@ -45,7 +46,7 @@ impl KeySizeUser for MagmaOmac {
 /// On this machine's best backend.
 impl KeyInit for MagmaOmac {
     fn new(key: &digest::Key<MagmaOmac>) -> MagmaOmac {
-        MagmaOmac::with(&key.0, Choice::default())
+        MagmaOmac::with(&key.0, Engine::best())
     }
 }
 

@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use lanework_cpu::Cpu;
 
 use super::*;
+use crate::backend::altered;
 use crate::backend::{Kernels, SetKernels, portable};
 use crate::known::NistDrbg;
 use crate::params::{Round, Set};
@@ -131,13 +132,13 @@ fn sound() -> &'static SetKernels {
 
 /// `base` with one set's kernels changed. Kernels exchange plain formats, so that portable ones fit in anywhere.
 fn plant(base: Engine, plant: impl FnOnce(&mut SetKernels)) -> Engine {
-    let mut kernels = Kernels { expand: base.kernels.expand, sets: base.kernels.sets };
+    let mut kernels = Kernels { expand: base.expand, sets: base.sets };
     let set = &mut kernels.sets[planted().index()];
     set.scratch_blocks = set.scratch_blocks.max(sound().scratch_blocks);
     set.sign_blocks = set.scratch_blocks;
     set.sign_expanded_blocks = set.scratch_blocks;
     plant(set);
-    Engine { name: base.name, kernels: Box::leak(Box::new(kernels)) }
+    altered(base.name(), kernels)
 }
 
 fn planted_keys(count: usize) -> Vec<SecretKey> {

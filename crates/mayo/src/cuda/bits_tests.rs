@@ -5,10 +5,10 @@ use lanework_cuda::{Emulation, Order};
 
 use super::tests::{Batch, OPTIONS, gpu};
 use super::{GpuVerifiers, Multiply, Options};
+use crate::backend::Engine;
 use crate::error::Error;
 use crate::keys::{PublicKey, Signature};
 use crate::params::{Params, Round, Set};
-use crate::scheme::Engine;
 
 const BITS: Options = Options { multiply: Multiply::Bits, ..OPTIONS };
 

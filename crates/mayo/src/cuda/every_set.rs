@@ -6,10 +6,10 @@ use zeroize::Zeroizing;
 
 use super::tests::{Batch, OPTIONS, gpu, plain};
 use super::{GpuSigners, GpuVerifiers, Options, Ring};
+use crate::backend::Engine;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, Signature};
 use crate::params::{Params, Round, Set};
-use crate::scheme::Engine;
 
 /// By the key below, the first system of the message "restart N" has too small a rank. Found by trying: one in a few hundred to
 /// a million has.

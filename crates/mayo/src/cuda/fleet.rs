@@ -10,12 +10,12 @@ use super::work::{Keygen, Signing, Verifying, expect_numbers};
 use super::{
     Gpu, GpuSigners, GpuSigningKeys, GpuVerifiers, GpuVerifyingKeys, Options, Release, Tally, one_set,
 };
+use crate::backend::Engine;
 use crate::batch::expect_count;
 use crate::digest::{Message, MessageDigest};
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, Signature, draw_randomizer, expect};
 use crate::params::Params;
-use crate::scheme::Engine;
 
 /// Devices that batches are split over, each with a thread of its own, and the CPU beside them.
 ///

@@ -7,11 +7,11 @@ use super::check::{self, Depth};
 use super::every_set::with_a_restart;
 use super::tests::{Batch, OPTIONS, agrees, gpu};
 use super::{Expand, Gpu, GpuSigners, GpuVerifiers, Options, Release, Ring};
+use crate::backend::Engine;
 use crate::backend::cuda::fuse::{Fused, fused_shape};
 use crate::backend::cuda::shape::{self, Products};
 use crate::keys::{PublicKey, Signature};
 use crate::params::{Params, Round, Set};
-use crate::scheme::Engine;
 
 /// What a block may have on sm_90; every operation is fused there.
 const LARGE: u32 = 227 * 1024;

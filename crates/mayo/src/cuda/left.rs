@@ -11,9 +11,10 @@ use zeroize::Zeroizing;
 
 use super::check::{ALONE, Row};
 use super::{Gpu, GpuSigners, Options, Release};
+use crate::backend::Engine;
 use crate::keys::SecretKey;
 use crate::params::Params;
-use crate::scheme::{self, Engine};
+use crate::scheme;
 
 /// Keys and messages of a batch.
 const COUNT: usize = 4;

@@ -14,11 +14,11 @@ use lanework_leakage::valgrind::{Section, judged, observe};
 use zeroize::Zeroizing;
 
 use super::{Expand, Gpu, GpuSigners, Multiply, Options, Release, Ring};
+use crate::backend::Engine;
 use crate::backend::cuda::lane::Kernels;
 use crate::backend::cuda::{IMAGE, PLANTED};
 use crate::keys::{SecretKey, SignOptions};
 use crate::params::{Params, Round, Set};
-use crate::scheme::Engine;
 
 /// The CPU's part is judged elsewhere: here it sees no secret.
 const OPTIONS: Options = Options {

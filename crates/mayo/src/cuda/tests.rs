@@ -10,10 +10,10 @@ use super::{
     Expand, Fleet, FleetSigners, FleetVerifiers, Gpu, GpuSigners, GpuVerifiers, Multiply, Options, Release,
     Ring, Tally,
 };
+use crate::backend::Engine;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 use crate::params::{Params, Round, Set};
-use crate::scheme::Engine;
 
 /// Everything on the device, in chunks that no batch size below is a multiple of.
 pub(super) const OPTIONS: Options = Options {

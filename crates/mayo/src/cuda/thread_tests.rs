@@ -5,10 +5,10 @@ use lanework_cuda::{Device, Emulation, Error as DeviceError};
 use zeroize::Zeroizing;
 
 use super::{GpuThreads, Release, ThreadError, ThreadLaunch, ThreadMemory};
+use crate::backend::Engine;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 use crate::params::{Params, Round, Set};
-use crate::scheme::Engine;
 
 fn open() -> GpuThreads {
     let (device, _) = Device::emulated(Emulation::default());

@@ -13,6 +13,7 @@ use rand_core::TryCryptoRng;
 use zeroize::Zeroizing;
 
 use super::{Release, one_set};
+use crate::backend::Engine;
 use crate::backend::cuda::THREAD;
 use crate::backend::cuda::threads::{Strings, bytes, run};
 use crate::batch::expect_count;
@@ -20,7 +21,7 @@ use crate::digest::Message;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, Signature, draw_randomizer, expect};
 use crate::params::Params;
-use crate::scheme::{self, Engine};
+use crate::scheme;
 
 /// Where a thread keeps matrices and everything else that it works in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,13 +10,14 @@ use zeroize::Zeroizing;
 use super::chunks::Work;
 use super::keys::{GpuSigningKeys, GpuVerifyingKeys};
 use super::{Gpu, Release, Tally, one_set};
+use crate::backend::Engine;
 use crate::backend::cuda::lane::{Expanded, Job, Lane};
 use crate::batch::expect_count;
 use crate::digest::Message;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer, expect};
 use crate::params::Params;
-use crate::scheme::{self, Engine};
+use crate::scheme;
 
 /// Whose signatures a device makes.
 #[derive(Clone, Copy, Debug)]

@@ -11,9 +11,9 @@ use std::hint::black_box;
 
 use lanework_leakage::memcheck::{release, secret_bytes};
 
+use crate::backend::{Engine, altered};
 use crate::backend::{Expand, Kernels, SetKernels};
 use crate::params::{Params, SEED_PK_BYTES};
-use crate::scheme::Engine;
 use crate::sys::{Block, bytes};
 
 thread_local! {
@@ -61,7 +61,7 @@ pub(super) fn instrument(name: &'static str, kernels: &'static Kernels, params: 
         sign_expanded,
         ..set
     });
-    Engine { name, kernels: Box::leak(Box::new(Kernels { expand, sets })) }
+    altered(name, Kernels { expand, sets })
 }
 
 fn params() -> &'static Params {

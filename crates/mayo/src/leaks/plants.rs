@@ -6,7 +6,7 @@ use lanework_leakage::plants::{
     ADDRESS, BRANCH, branch_on_byte, branch_on_lanes, branch_wide, load_by_byte, load_by_lanes, load_wide,
 };
 
-use crate::backend::{Expand, Kernels, SetKernels, avx2, avx512, portable};
+use crate::backend::{Engine, Expand, Kernels, SetKernels, altered, avx2, avx512, portable};
 use crate::params::{Params, Round, Set};
 use crate::sys::{Block, bytes};
 
@@ -28,6 +28,13 @@ pub(super) struct Plant {
     /// What memcheck says to it.
     pub(super) complaint: &'static str,
     pub(super) kernels: &'static Kernels,
+}
+
+impl Plant {
+    /// The backend, with the leak and without instruments.
+    pub(super) fn engine(&self) -> Engine {
+        altered(self.tier, Kernels { expand: self.kernels.expand, sets: self.kernels.sets })
+    }
 }
 
 /// Stamps the planted kernels of one tier and one leak: each does what the true one does, then leaks of its output.

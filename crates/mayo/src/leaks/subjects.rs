@@ -7,16 +7,16 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use lanework_cpu::{Cpu, Unavailable};
+use lanework_cpu::{Cpu, Select, Unavailable};
 use lanework_leakage::evidence::{Job, Subject};
 
 use super::MESSAGE;
+use crate::backend::{Engine, altered};
 use crate::backend::{Kernels, SetKernels};
 use crate::expanded::SigningKey;
 use crate::hazmat::sign_with_randomizer;
 use crate::keys::{SecretKey, SignOptions};
 use crate::params::Params;
-use crate::scheme::Engine;
 use crate::sys::Block;
 
 pub(super) const OPERATIONS: [&str; 4] = ["keygen", "expand", "sign", "sign expanded"];
@@ -58,15 +58,14 @@ fn counted(m: &[Block], u: &[Block], t: &[u8], r: &[u8], x: &mut [u8], scratch: 
 /// The first numbers whose secrets sign without a restart, as `engine` finds out.
 pub(super) fn cases(engine: Engine, params: &'static Params, count: usize) -> Vec<usize> {
     // A kernel behind a kernel: the inner one asks for all of the scratch again.
-    let sets = engine.kernels.sets.map(|set| SetKernels {
+    let sets = engine.sets.map(|set| SetKernels {
         solve: counted,
         sign_blocks: set.scratch_blocks,
         sign_expanded_blocks: set.scratch_blocks,
         ..set
     });
-    let kernels = Box::leak(Box::new(Kernels { expand: engine.kernels.expand, sets }));
-    let counting = Engine { name: engine.name, kernels };
-    SOLVING.set(Some(engine.set(params)));
+    let counting = altered(engine.name(), Kernels { expand: engine.expand, sets });
+    SOLVING.set(Some(engine.kernels().set(params)));
     let attempts = |number: &usize| {
         let (seed, randomizer) = secrets(params, *number);
         ATTEMPTS.set(0);
@@ -136,7 +135,7 @@ pub fn subjects(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) -> Vec<(String, Result
         if operations.is_empty() {
             continue;
         }
-        let fastest = Engine::all(cpu).filter_map(Result::ok).last().unwrap_or(Engine::portable());
+        let fastest = Engine::choose(cpu, Select::Best).unwrap_or_else(|_| Engine::portable());
         let numbers = Rc::new(cases(fastest, params, CASES));
         for what in operations {
             for engine in Engine::all(cpu) {

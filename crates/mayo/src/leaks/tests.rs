@@ -32,7 +32,7 @@ fn no_branch_and_no_address_depends_on_a_secret() {
     if running() {
         for plain in engines() {
             for params in Params::all() {
-                let engine = instrument(plain.name(), plain.kernels, params);
+                let engine = instrument(plain.name(), plain.kernels(), params);
                 operate(plain, engine, params, operations(params));
             }
         }
@@ -80,7 +80,7 @@ fn planted_leaks_are_found_and_named() {
     let params = plants::params();
     if running() {
         for plant in plants() {
-            let plain = Engine { name: plant.tier, kernels: plant.kernels };
+            let plain = plant.engine();
             let engine = instrument(Box::leak(planted(&plant).into_boxed_str()), plant.kernels, params);
             operate(plain, engine, params, showing(&plant));
         }

@@ -12,8 +12,8 @@ use super::plants::{self, Plant};
 use super::subjects::{OPERATIONS, Work, cases};
 use super::tests::showing;
 use crate::backend::BACKENDS;
+use crate::backend::Engine;
 use crate::params::{Params, Round, Set};
-use crate::scheme::Engine;
 
 /// Secrets that each operation is compared for.
 const SECRETS: usize = 6;
@@ -105,7 +105,7 @@ fn planted_leaks_are_found_on_the_processor() {
     // The tier that valgrind cannot judge; the others have their plants there.
     for engine in engines().into_iter().filter(|engine| engine.name() == "avx512") {
         for plant in plants::of(engine.name()) {
-            let planted = Engine { name: plant.tier, kernels: plant.kernels };
+            let planted = plant.engine();
             for what in showing(&plant) {
                 let Some(report) = compare(planted, params, what, &cases) else { return };
                 let says: Vec<String> = report.differences.iter().map(ToString::to_string).collect();

@@ -1,10 +1,11 @@
 //! The phases of an operation, one by one, for whoever holds the clock.
 #![forbid(unsafe_code)]
 
+use crate::backend::Engine;
 use crate::backend::{SLACK, SetKernels};
 use crate::digest::Message;
 use crate::params::{Params, SEED_PK_BYTES};
-use crate::scheme::{self, Engine, PublicSource, SecretSource};
+use crate::scheme::{self, PublicSource, SecretSource};
 use crate::sys::{Block, bytes, bytes_mut};
 
 /// What a key owner or a verifier does.
@@ -95,7 +96,7 @@ pub struct Bench {
 
 impl std::fmt::Debug for Bench {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Bench({}, {})", self.engine.name, self.set.name())
+        write!(f, "Bench({}, {})", self.engine.name(), self.set.name())
     }
 }
 

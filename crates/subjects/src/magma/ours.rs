@@ -9,7 +9,7 @@ use lanework_magma::batch::{Batch, CbcJob, CfbJob, CtrJob, OmacJob, Outcomes, Se
 use lanework_magma::modes::hazmat::EcbEncryptor;
 use lanework_magma::modes::legacy::{self, Meshing};
 use lanework_magma::modes::{CbcDecryptor, CfbDecryptor, Ctr, CtrAcpkm, Omac, Stream};
-use lanework_magma::{Choice, Error, Gost28147, Limits, Magma, Mgm, Sbox};
+use lanework_magma::{Engine, Error, Gost28147, Limits, Magma, Mgm, Sbox};
 
 use super::{Case, Inputs, Operation};
 
@@ -20,32 +20,32 @@ fn failed(e: impl ToString) -> Unavailable {
 /// Work on `threads` threads by the calls that take them, or by the plain calls. A result that is wrong ends the race by a
 /// panic, which the laboratory reports as a failed launch. Keys have no limits: a race is longer than any message should be.
 pub(super) fn prepare(
-    choice: Choice,
+    engine: Engine,
     case: Case,
     threads: Option<usize>,
 ) -> Result<Box<dyn Runnable>, Unavailable> {
     let pool = threads.map(Threads::pool).transpose().map_err(failed)?;
     if case.operation.is_batch() {
-        return Ok(batch(choice, case, pool));
+        return Ok(batch(engine, case, pool));
     }
     match pool {
-        Some(pool) => spread(choice, case, pool),
-        None => one(choice, case),
+        Some(pool) => spread(engine, case, pool),
+        None => one(engine, case),
     }
 }
 
-fn facts(choice: Choice) -> impl Fn() -> Facts {
-    move || Facts { backend: choice.name().to_owned(), notes: Vec::new() }
+fn facts(engine: Engine) -> impl Fn() -> Facts {
+    move || Facts { backend: engine.name().to_owned(), notes: Vec::new() }
 }
 
 /// One message by the plain calls, from one buffer into another.
-fn one(choice: Choice, case: Case) -> Result<Box<dyn Runnable>, Unavailable> {
+fn one(engine: Engine, case: Case) -> Result<Box<dyn Runnable>, Unavailable> {
     let Inputs { keys, mut texts, aad } = Inputs::new(case);
-    let key = Magma::with(&keys[0], choice).with_limits(Limits::Unlimited);
-    let gost = Gost28147::with(&keys[0], Sbox::Z, choice).with_limits(Limits::Unlimited);
+    let key = Magma::with(&keys[0], engine).with_limits(Limits::Unlimited);
+    let gost = Gost28147::with(&keys[0], Sbox::Z, engine).with_limits(Limits::Unlimited);
     let input = texts.pop().unwrap_or_default();
     let mut output = vec![0; input.len()];
-    let facts = facts(choice);
+    let facts = facts(engine);
     let mut count = 0u32;
     // Another message each time, as far as IVs go.
     let mut iv = move || {
@@ -104,11 +104,11 @@ fn one(choice: Choice, case: Case) -> Result<Box<dyn Runnable>, Unavailable> {
 }
 
 /// One message by the calls that take threads, in place.
-fn spread(choice: Choice, case: Case, pool: rayon::ThreadPool) -> Result<Box<dyn Runnable>, Unavailable> {
+fn spread(engine: Engine, case: Case, pool: rayon::ThreadPool) -> Result<Box<dyn Runnable>, Unavailable> {
     let Inputs { keys, mut texts, aad } = Inputs::new(case);
-    let key = Magma::with(&keys[0], choice).with_limits(Limits::Unlimited);
+    let key = Magma::with(&keys[0], engine).with_limits(Limits::Unlimited);
     let mut text = texts.pop().unwrap_or_default();
-    let facts = facts(choice);
+    let facts = facts(engine);
     let mut count = 0u32;
     let mut iv = move || {
         count = count.wrapping_add(1);
@@ -147,19 +147,19 @@ fn spread(choice: Choice, case: Case, pool: rayon::ThreadPool) -> Result<Box<dyn
 
 /// All messages of a batch, in place, each under a key of its own; the list of jobs is made anew for each batch, as it is in
 /// use.
-fn batch(choice: Choice, case: Case, pool: Option<rayon::ThreadPool>) -> Box<dyn Runnable> {
+fn batch(engine: Engine, case: Case, pool: Option<rayon::ThreadPool>) -> Box<dyn Runnable> {
     let Inputs { keys, mut texts, aad } = Inputs::new(case);
     let magma: Vec<Magma> =
-        keys.iter().map(|k| Magma::with(k, choice).with_limits(Limits::Unlimited)).collect();
+        keys.iter().map(|k| Magma::with(k, engine).with_limits(Limits::Unlimited)).collect();
     let gost: Vec<Gost28147> =
-        keys.iter().map(|k| Gost28147::with(k, Sbox::Z, choice).with_limits(Limits::Unlimited)).collect();
+        keys.iter().map(|k| Gost28147::with(k, Sbox::Z, engine).with_limits(Limits::Unlimited)).collect();
     let mut tags = vec![[0; 8]; texts.len()];
     let mut count = 0u32;
     let right = |outcomes: Outcomes| outcomes.iter().all(Result::is_ok);
     work(
         move || {
             let threads = pool.as_ref().map_or(Threads::One, Threads::Pool);
-            let batch = Batch::new(choice).threads(threads);
+            let batch = Batch::new(engine).threads(threads);
             count = count.wrapping_add(1);
             let iv = u64::from(count).to_be_bytes();
             let text = texts.iter_mut().map(Vec::as_mut_slice);
@@ -201,6 +201,6 @@ fn batch(choice: Choice, case: Case, pool: Option<rayon::ThreadPool>) -> Box<dyn
             };
             assert!(black_box(done).is_ok_and(right));
         },
-        facts(choice),
+        facts(engine),
     )
 }

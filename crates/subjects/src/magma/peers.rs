@@ -8,7 +8,7 @@ use std::hint::black_box;
 use lanework_lab::gate::GateRow;
 use lanework_lab::machine::PeerBuild;
 use lanework_lab::subject::{Facts, Runnable, Unavailable, Variant, work};
-use lanework_magma::Choice;
+use lanework_magma::Engine;
 use lanework_peers::{
     CIPHER_FLAVOURS, CipherKind, CipherMode, CipherPeer, CipherPlaces, Direction, Gost89Mode, PeerError,
     Peers, Sbox,
@@ -174,7 +174,7 @@ pub(super) fn gate_rows(context: &Context) -> Vec<GateRow> {
     Peers::discover_ciphers(&places)
         .into_iter()
         .map(|found| match found {
-            Ok(peer) => agreement(peer.as_ref(), Choice::default(), Lengths::Sample),
+            Ok(peer) => agreement(peer.as_ref(), Engine::best(), Lengths::Sample),
             Err(unavailable) => GateRow {
                 what: agreement::WHAT.to_owned(),
                 backend: unavailable.name.clone(),

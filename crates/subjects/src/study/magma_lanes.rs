@@ -21,7 +21,7 @@ use lanework_magma::modes::hazmat::EcbEncryptor;
 use lanework_magma::modes::legacy::{CfbEncryptor, Meshing};
 use lanework_magma::modes::{Ctr, Stream};
 use lanework_magma::study::{self, VARIANTS};
-use lanework_magma::{Choice, Error, Gost28147, Limits, Magma, Sbox};
+use lanework_magma::{Engine, Error, Gost28147, Limits, Magma, Sbox};
 
 use crate::Context;
 
@@ -113,12 +113,12 @@ fn facts(name: &str) -> impl Fn() -> Facts + use<> {
 }
 
 /// A key that no limit stops: a race encrypts the same few bytes over and over.
-fn key(choice: Choice) -> Magma {
-    Magma::with(&KEY, choice).with_limits(Limits::Unlimited)
+fn key(engine: Engine) -> Magma {
+    Magma::with(&KEY, engine).with_limits(Limits::Unlimited)
 }
 
-fn choose(cpu: &Cpu, name: &'static str) -> Result<Choice, Unavailable> {
-    Choice::new(cpu, Select::Named(name)).map_err(missing)
+fn choose(cpu: &Cpu, name: &'static str) -> Result<Engine, Unavailable> {
+    Engine::choose(cpu, Select::Named(name)).map_err(missing)
 }
 
 /// Bytes that differ from block to block and are the same in every process.
@@ -189,9 +189,9 @@ fn constant(context: &Context) -> Subject {
         .map(|row| {
             let at_once = if row.name().starts_with("table") { 1 } else { 8 };
             Variant::new(row.name(), move || {
-                let variant = row.get(&cpu).map_err(missing)?;
+                let variant = row.get(&cpu).map_err(missing)?.kernels();
                 let work: Box<dyn Runnable> =
-                    Box::new(Constant { variant, name: row.name(), key: key(Choice::default()) });
+                    Box::new(Constant { variant, name: row.name(), key: key(Engine::best()) });
                 Ok(work)
             })
             .units(at_once)
@@ -232,8 +232,8 @@ fn buffers(context: &Context) -> Subject {
         let offsets: &[usize] = if row.name().ends_with("aligned") { &[0] } else { &[0, 1, 16] };
         for &offset in offsets {
             let variant = Variant::new(named(row.name(), offset), move || {
-                let variant = row.get(&cpu).map_err(missing)?;
-                let (key, mut buffers) = (key(Choice::default()), Buffers::new(BUFFER, offset));
+                let variant = row.get(&cpu).map_err(missing)?.kernels();
+                let (key, mut buffers) = (key(Engine::best()), Buffers::new(BUFFER, offset));
                 Ok(work(
                     move || {
                         let (input, output) = buffers.both();
@@ -280,9 +280,9 @@ impl ReportCtr {
     pub(crate) fn new(cpu: &Cpu, iv: [u8; 4]) -> Result<ReportCtr, Unavailable> {
         let row = VARIANTS.iter().find(|row| row.name() == REPORT);
         let row = row.ok_or_else(|| Unavailable::because("AVX2 exists on x86-64 only"))?;
-        let variant = row.get(cpu).map_err(missing)?;
+        let variant = row.get(cpu).map_err(missing)?.kernels();
         let counter = u64::from(u32::from_be_bytes(iv)) << 32;
-        Ok(ReportCtr { variant, key: key(Choice::default()), counter, gamma: Vec::new() })
+        Ok(ReportCtr { variant, key: key(Engine::best()), counter, gamma: Vec::new() })
     }
 
     pub(crate) fn apply(&mut self, input: &[u8], output: &mut [u8]) -> Result<(), Error> {
@@ -317,8 +317,8 @@ fn go_on<S: Stream>(stream: &mut S, fresh: impl Fn() -> Result<S, Error>, input:
     }
 }
 
-fn gost89(choice: Choice) -> Result<CfbEncryptor, Error> {
-    let key = Gost28147::with(&KEY, Sbox::Z, choice).with_limits(Limits::Unlimited);
+fn gost89(engine: Engine) -> Result<CfbEncryptor, Error> {
+    let key = Gost28147::with(&KEY, Sbox::Z, engine).with_limits(Limits::Unlimited);
     CfbEncryptor::new(&key, &CFB_IV, Meshing::CryptoPro)
 }
 
@@ -349,12 +349,12 @@ fn speed(context: &Context, row: Row, size: usize) -> Subject {
     subject(context, &format!("magma/lanes/{}/{size}", row.name()), variants)
 }
 
-fn ours(choice: Choice, row: Row, size: usize) -> Result<Box<dyn Runnable>, Unavailable> {
-    let facts = facts(choice.name());
+fn ours(engine: Engine, row: Row, size: usize) -> Result<Box<dyn Runnable>, Unavailable> {
+    let facts = facts(engine.name());
     let mut buffers = Buffers::new(size, 0);
     Ok(match row {
         Row::Ctr => {
-            let fresh = move || Ctr::new(key(choice), &CTR_IV);
+            let fresh = move || Ctr::new(key(engine), &CTR_IV);
             let mut stream = fresh().map_err(missing)?;
             work(
                 move || {
@@ -366,7 +366,7 @@ fn ours(choice: Choice, row: Row, size: usize) -> Result<Box<dyn Runnable>, Unav
             )
         }
         Row::Gost89 => {
-            let fresh = move || gost89(choice);
+            let fresh = move || gost89(engine);
             let mut stream = fresh().map_err(missing)?;
             work(
                 move || {
@@ -378,7 +378,7 @@ fn ours(choice: Choice, row: Row, size: usize) -> Result<Box<dyn Runnable>, Unav
             )
         }
         Row::Gost89Many => {
-            let mut many = many::Many::new(choice, MESSAGES);
+            let mut many = many::Many::new(engine, MESSAGES);
             let mut data = many::data(MESSAGES, size);
             work(
                 move || {

@@ -3,8 +3,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use lanework_cpu::Cpu;
-use lanework_vdf::backend::{BACKENDS, Kernels};
+use lanework_vdf::Engine;
 use lanework_vdf::check::Row;
 use lanework_vdf::proof::{Fast, Plain, Squarer, prove_segments, prove_with};
 use lanework_vdf::{Discriminant, Form, Limits, Question, Strict, known, verify};
@@ -13,8 +12,8 @@ use crate::Depth;
 use crate::magma::Filler;
 
 /// Chiavdf's forms after many squarings of the generator: the first in a quick check, a million only in a full one.
-pub(super) fn squarings(name: &'static str, kernels: &'static Kernels, depth: Depth) -> Row {
-    let mut row = Row::new("chiavdf's forms after many squarings", name);
+pub(super) fn squarings(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("chiavdf's forms after many squarings", engine.name());
     let most = match depth {
         Depth::Quick => 1000,
         Depth::KnownAnswers => 100_000,
@@ -22,7 +21,7 @@ pub(super) fn squarings(name: &'static str, kernels: &'static Kernels, depth: De
     };
     let chain = |d: &Discriminant, row: &mut Row| -> Result<(), String> {
         let x = Form::generator(d).ok_or("no generator")?;
-        let mut chain = Fast::new(kernels, d, &x).map_err(|e| e.to_string())?;
+        let mut chain = Fast::new(engine, d, &x).map_err(|e| e.to_string())?;
         let mut done = 0;
         for (count, a, b) in known::SQUARINGS.iter().filter(|(count, _, _)| *count <= most) {
             chain.advance(count - done).map_err(|e| e.to_string())?;
@@ -45,8 +44,8 @@ pub(super) fn squarings(name: &'static str, kernels: &'static Kernels, depth: De
 
 /// Published proofs, with discriminants and verification on this backend: one of every depth, or all. Each is refused for another
 /// number of squarings.
-pub(super) fn verifies(name: &'static str, kernels: &'static Kernels, depth: Depth) -> Row {
-    let mut row = Row::new("chiavdf's published proofs, on this backend", name);
+pub(super) fn verifies(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("chiavdf's published proofs, on this backend", engine.name());
     let mut seen = Vec::new();
     for (i, record) in known::records().enumerate() {
         if depth == Depth::Quick && seen.contains(&record.depth) {
@@ -54,7 +53,7 @@ pub(super) fn verifies(name: &'static str, kernels: &'static Kernels, depth: Dep
         }
         seen.push(record.depth);
         let verdict = |iterations: u64| {
-            let d = Discriminant::from_seed_on(kernels, &record.challenge, record.bits)
+            let d = Discriminant::from_seed_on(engine, &record.challenge, record.bits)
                 .map_err(|e| e.to_string())?;
             let question = Question { x: &record.x, proof: &record.proof, iterations, depth: record.depth };
             verify(Strict, &d, &question, &Limits::default()).map_err(|e| e.to_string())
@@ -71,13 +70,13 @@ pub(super) fn verifies(name: &'static str, kernels: &'static Kernels, depth: Dep
 
 /// Fresh discriminants of three lengths, each a chain with a proof: forms and proofs are those of plain squaring. A failure
 /// names the seed, and the seed gives it again.
-pub(super) fn with_plain(name: &'static str, kernels: &'static Kernels, depth: Depth) -> Row {
-    let seed = RandomState::new().hash_one(name);
-    seeded(name, kernels, seed, if depth == Depth::Full { 8 } else { 1 })
+pub(super) fn with_plain(engine: Engine, depth: Depth) -> Row {
+    let seed = RandomState::new().hash_one(engine.name());
+    seeded(engine, seed, if depth == Depth::Full { 8 } else { 1 })
 }
 
-fn seeded(name: &'static str, kernels: &'static Kernels, seed: u64, rounds: usize) -> Row {
-    let mut row = Row::new("forms and proofs as by plain squaring, fresh inputs", name);
+fn seeded(engine: Engine, seed: u64, rounds: usize) -> Row {
+    let mut row = Row::new("forms and proofs as by plain squaring, fresh inputs", engine.name());
     let mut filler = Filler::new(seed);
     for round in 0..rounds {
         for bits in [512, 1024, 1536] {
@@ -85,27 +84,21 @@ fn seeded(name: &'static str, kernels: &'static Kernels, seed: u64, rounds: usiz
             let iterations = 200 + filler.next() % 200;
             let power = filler.next() | 1;
             let case = || format!("seed {seed:#x}, round {round}, {bits} bits");
-            let wrong = compare(kernels, &challenge, bits, power, iterations).err();
+            let wrong = compare(engine, &challenge, bits, power, iterations).err();
             row.case(wrong.is_none(), || format!("{}: {}", case(), wrong.unwrap_or_default()));
         }
     }
     row
 }
 
-fn compare(
-    kernels: &'static Kernels,
-    challenge: &[u8],
-    bits: usize,
-    power: u64,
-    iterations: u64,
-) -> Result<(), String> {
-    let plainly = BACKENDS[0].get(&Cpu::baseline()).map_err(|e| e.to_string())?;
+fn compare(engine: Engine, challenge: &[u8], bits: usize, power: u64, iterations: u64) -> Result<(), String> {
+    let plainly = Engine::portable();
     let d = Discriminant::from_seed_on(plainly, challenge, bits).map_err(|e| e.to_string())?;
-    if Discriminant::from_seed_on(kernels, challenge, bits).as_ref() != Ok(&d) {
+    if Discriminant::from_seed_on(engine, challenge, bits).as_ref() != Ok(&d) {
         return Err("another discriminant".to_owned());
     }
     let x = Form::generator(&d).ok_or("no generator")?.power(power, &d);
-    let mut fast = Fast::new(kernels, &d, &x).map_err(|e| e.to_string())?;
+    let mut fast = Fast::new(engine, &d, &x).map_err(|e| e.to_string())?;
     let mut plain = Plain::new(&d, &x);
     // In steps of 1, 2, 4 and so on: what a kernel keeps between calls is seen too.
     for step in (0..7).map(|i| 1 << i) {
@@ -115,7 +108,7 @@ fn compare(
             return Err(format!("another form within {step} squarings"));
         }
     }
-    let mut fast = Fast::new(kernels, &d, &x).map_err(|e| e.to_string())?;
+    let mut fast = Fast::new(engine, &d, &x).map_err(|e| e.to_string())?;
     let lengths = [iterations / 3];
     let proof = prove_with(&d, &mut fast, iterations, &lengths, &mut |_| true).map_err(|e| e.to_string())?;
     let expected = prove_segments(&d, &x, iterations, &lengths).map_err(|e| e.to_string())?;
@@ -128,8 +121,8 @@ mod tests {
 
     #[test]
     fn the_same_seed_checks_the_same() {
-        let kernels = BACKENDS[0].get(&Cpu::baseline()).expect("portable");
-        let row = seeded("portable", kernels, 7, 1);
+        let engine = Engine::portable();
+        let row = seeded(engine, 7, 1);
         assert_eq!((row.passed, row.failed), (3, 0), "{}", row.why);
     }
 }

@@ -8,17 +8,17 @@
 
 use std::path::Path;
 
-use lanework_cpu::{Cpu, Select, select};
+use lanework_cpu::Cpu;
 use lanework_lab::gate::GateRow;
 use lanework_lab::machine::PeerBuild;
 use lanework_lab::subject::{Facts, Runnable, Unavailable, Variant, work};
 use lanework_peers::delay::{BENCH, CHAIN, LIBRARY, vdf_bench};
 use lanework_peers::{Card, DelayPath, Peers};
-use lanework_vdf::backend::BACKENDS;
+use lanework_vdf::Engine;
 use lanework_vdf::proof::{Fast, Squarer, prove_segments};
 use lanework_vdf::{Discriminant, Form, Limits, Question, Strict, known, verify};
 
-use super::{BITS, Operation, PROVED, challenges, failed, generator, kernels, prove, published};
+use super::{BITS, Operation, PROVED, challenges, engine, failed, generator, prove, published};
 use crate::Context;
 use crate::magma::Filler;
 
@@ -110,7 +110,7 @@ fn calls(dir: &Path, operation: Operation) -> Result<Box<dyn Runnable>, Unavaila
             work(move || assert!(library.prove(&challenge, &x, BITS, PROVED).is_ok()), facts)
         }
         Operation::Verify => {
-            let pool: Vec<_> = published(kernels(&Cpu::baseline(), "portable")?)?
+            let pool: Vec<_> = published(engine(&Cpu::baseline(), "portable")?)?
                 .into_iter()
                 .map(|(d, record)| (big_endian(&d), record))
                 .collect();
@@ -195,9 +195,7 @@ fn same_form(dir: &Path, path: DelayPath, ifma: bool) -> Result<Vec<(&'static st
         theirs.square(path, 300).map_err(|e| e.to_string())?;
         let d = Discriminant::new(&known::number(known::SQUARINGS_D)).map_err(|e| e.to_string())?;
         let x = generator(&d).map_err(|u| u.why)?;
-        let best = select(BACKENDS, &Cpu::detect(), Select::Best).map_err(|u| u.to_string())?;
-        let kernels = best.get(&Cpu::detect()).map_err(|u| u.to_string())?;
-        let mut ours = Fast::new(kernels, &d, &x).map_err(|e| e.to_string())?;
+        let mut ours = Fast::new(Engine::best(), &d, &x).map_err(|e| e.to_string())?;
         ours.advance(done).map_err(|e| e.to_string())?;
         let form = ours.form();
         let [a, b, c] = theirs.form().map_err(|e| e.to_string())?;
@@ -225,9 +223,8 @@ pub fn both_ways(
     let x = generator(&d)?;
     let x_bytes = x.to_bytes(&d);
     let proof = library.prove(challenge, &x_bytes, BITS, iterations).map_err(failed)?;
-    for backend in BACKENDS {
-        let Ok(kernels) = kernels(cpu, backend.name()) else { continue };
-        cases.push(("the proof differs", prove(kernels, challenge, iterations, 2)? == proof));
+    for engine in Engine::available(cpu) {
+        cases.push(("the proof differs", prove(engine, challenge, iterations, 2)? == proof));
     }
     let here = |proof: &[u8], iterations: u64, depth: u64| {
         let question = Question { x: &x_bytes, proof, iterations, depth };

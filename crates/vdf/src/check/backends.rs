@@ -3,41 +3,29 @@
 
 use lanework_cpu::{Cpu, check::Depth, check::Row};
 
-use crate::backend::{BACKENDS, Kernels, best};
+use crate::backend::Engine;
 use crate::discriminant::Discriminant;
 use crate::form::Form;
 use crate::{prime, spec};
 
-/// A backend that can run here: its name and its kernels.
-pub type Target = (&'static str, &'static Kernels);
-
 /// The backends that the CPU can run, plainest first; for the others a row that says why not.
 #[must_use]
-pub fn targets(cpu: &Cpu) -> (Vec<Target>, Vec<Row>) {
+pub fn targets(cpu: &Cpu) -> (Vec<Engine>, Vec<Row>) {
     let (mut here, mut rows) = (Vec::new(), Vec::new());
-    for row in BACKENDS {
-        match row.get(cpu) {
-            Ok(kernels) => here.push((row.name(), kernels)),
+    for engine in Engine::all(cpu) {
+        match engine {
+            Ok(engine) => here.push(engine),
             Err(why) => rows.push(Row::unavailable("primes and forms", &why)),
         }
     }
     (here, rows)
 }
 
-/// The backend that is used where none is named.
-pub(super) fn usual() -> Target {
-    let row = BACKENDS.iter().rev().find(|row| row.get(&Cpu::detect()).is_ok());
-    (row.map_or("portable", lanework_cpu::Backend::name), best())
-}
-
 /// The first primes of streams, against a search that tests one number after the other with plain code.
 #[must_use]
-pub fn primes((name, kernels): Target, depth: Depth) -> Row {
-    let mut row = Row::new("the first prime of a stream", name);
-    let Ok(plain) = BACKENDS[0].get(&Cpu::baseline()) else {
-        row.case(false, || "there is no plain backend".to_owned());
-        return row;
-    };
+pub fn primes(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("the first prime of a stream", engine.name());
+    let plain = Engine::portable();
     // Around the lengths at which the number of digits changes, and some in between.
     let lengths: &[usize] = &[8, 16, 24, 32, 64, 128, 256, 264, 304, 312, 512, 616, 624, 1024, 1032];
     let long: &[usize] = if depth == Depth::Full { &[1040, 1536, 1656, 1664, 2048] } else { &[] };
@@ -52,7 +40,7 @@ pub fn primes((name, kernels): Target, depth: Depth) -> Row {
             for set in [&[bits - 1][..], &[0, 1, 2, bits - 1]] {
                 let seed = [seed, bits as u8, set.len() as u8];
                 let expected = prime::first_prime(plain, &seed, bits, set);
-                row.case(prime::hash_prime(kernels, &seed, bits, set) == expected, || {
+                row.case(prime::hash_prime(engine, &seed, bits, set) == expected, || {
                     format!("{bits} bits, seed {seed:?}, bits set {set:?}")
                 });
             }
@@ -60,7 +48,7 @@ pub fn primes((name, kernels): Target, depth: Depth) -> Row {
     }
     // Numbers that pass one test and not the other, or neither.
     for (limbs, expected) in NUMBERS {
-        row.case(prime::is_prime_on(kernels, limbs) == *expected, || format!("whether {limbs:x?} is prime"));
+        row.case(prime::is_prime_on(engine, limbs) == *expected, || format!("whether {limbs:x?} is prime"));
     }
     row
 }
@@ -92,11 +80,11 @@ const NUMBERS: &[(&[u64], bool)] = &[
 
 /// Products, squares and powers against the books' composition, on all sizes of discriminant.
 #[must_use]
-pub fn group_law_on((name, kernels): Target, depth: Depth) -> Row {
-    let mut row = Row::new("the group against the books", name);
+pub fn group_law_on(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("the group against the books", engine.name());
     let count = if depth == Depth::Full { 200 } else { 10 };
     for bits in [64usize, 200, 256, 512, 520, 1024, 1032, 1536, 2048] {
-        let d = Discriminant::from_seed(&bits.to_be_bytes(), bits).map(|d| d.on(kernels));
+        let d = Discriminant::from_seed(&bits.to_be_bytes(), bits).map(|d| d.on(engine));
         let Some((d, mut x)) = d.ok().and_then(|d| Form::generator(&d).map(|x| (d, x))) else {
             row.case(false, || format!("no group of {bits} bits"));
             continue;
@@ -120,22 +108,22 @@ pub fn group_law_on((name, kernels): Target, depth: Depth) -> Row {
 mod faults {
     use super::*;
     use crate::backend::candidates::{Batch, Candidates, Round};
-    use crate::backend::{Compose, Middle};
+    use crate::backend::{Compose, Kernels, Middle, altered};
     use crate::check::{discriminants_on, published_proofs_on};
 
-    fn plain() -> &'static Kernels {
-        BACKENDS[0].get(&Cpu::baseline()).expect("portable")
+    fn plain() -> Engine {
+        Engine::portable()
     }
 
     /// The plain backend with something else for candidates and for products of forms.
     fn with(
         candidates: Option<Candidates>,
         middle: Option<unsafe fn(&Middle, &Middle, usize) -> Option<Middle>>,
-    ) -> Target {
+    ) -> Engine {
         let right = plain();
         let candidates = candidates.map_or(right.candidates, |candidates| &*Box::leak(Box::new(candidates)));
         let compose = Compose { middle: middle.unwrap_or(right.compose.middle), ..right.compose };
-        ("faulty", Box::leak(Box::new(Kernels { candidates, compose, ..*right })))
+        altered("faulty", Kernels { candidates, compose, ..*right })
     }
 
     /// Every hundredth number or so is taken for a multiple of a small prime.

@@ -172,7 +172,7 @@ fn converse(
         // The decoder gives nothing before the task, and nobody else speaks yet.
         _ => return Err(ClientError::Closed { awaited: Awaited::Kind }),
     };
-    let task = Task { discriminant: task.discriminant.on(options.kernels), ..*task };
+    let task = Task { discriminant: task.discriminant.on(options.engine), ..*task };
     observer(Event::Task(&task));
     let (request, requests) = channel();
     let halt = AtomicBool::new(false);

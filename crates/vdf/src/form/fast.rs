@@ -46,21 +46,21 @@ pub(super) fn squares(x: &Form, n: u64, d: &Discriminant) -> Option<(Form, u64)>
     if !fits(x, d) {
         return None;
     }
-    let (kernels, stop) = (d.kernels(), stop(d));
+    let (engine, stop) = (d.engine(), stop(d));
     let (square, done) = match d.bits() {
         ..=512 => {
             let mut x: Narrow = state(x);
-            let done = kernels.narrow(&mut x, stop, n);
+            let done = engine.narrow(&mut x, stop, n);
             (form(&x), done)
         }
         513..=1024 => {
             let mut x: Middle = state(x);
-            let done = kernels.middle(&mut x, stop, n);
+            let done = engine.middle(&mut x, stop, n);
             (form(&x), done)
         }
         _ => {
             let mut x: Broad = state(x);
-            let done = kernels.broad(&mut x, stop, n);
+            let done = engine.broad(&mut x, stop, n);
             (form(&x), done)
         }
     };
@@ -72,10 +72,10 @@ pub(super) fn compose(x: &Form, y: &Form, d: &Discriminant) -> Option<Form> {
     if !fits(x, d) || !fits(y, d) {
         return None;
     }
-    let (kernels, stop) = (d.kernels(), stop(d));
+    let (engine, stop) = (d.engine(), stop(d));
     match d.bits() {
-        ..=512 => kernels.compose_narrow(&state(x), &state(y), stop).map(|z| form(&z)),
-        513..=1024 => kernels.compose_middle(&state(x), &state(y), stop).map(|z| form(&z)),
-        _ => kernels.compose_broad(&state(x), &state(y), stop).map(|z| form(&z)),
+        ..=512 => engine.compose_narrow(&state(x), &state(y), stop).map(|z| form(&z)),
+        513..=1024 => engine.compose_middle(&state(x), &state(y), stop).map(|z| form(&z)),
+        _ => engine.compose_broad(&state(x), &state(y), stop).map(|z| form(&z)),
     }
 }

@@ -3,7 +3,7 @@
 
 use lanework_integer::{Int, Uint};
 
-use crate::backend::Kernels;
+use crate::backend::Engine;
 use crate::chain::{Chain, ChainError, Coefficients};
 use crate::discriminant::Discriminant;
 use crate::form::Form;
@@ -30,9 +30,9 @@ impl<'a> Fast<'a> {
     ///
     /// # Errors
     /// [`ChainError`] if x does not have the discriminant d, or d is not odd.
-    pub fn new(kernels: &'static Kernels, d: &'a Discriminant, x: &Form) -> Result<Fast<'a>, ChainError> {
+    pub fn new(engine: Engine, d: &'a Discriminant, x: &Form) -> Result<Fast<'a>, ChainError> {
         let (magnitude, start) = coefficients(d, x)?;
-        Ok(Fast { d, chain: Chain::new(kernels, &magnitude, &start)? })
+        Ok(Fast { d, chain: Chain::new(engine, &magnitude, &start)? })
     }
 
     /// Squarings that only the general code could do.

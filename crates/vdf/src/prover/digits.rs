@@ -122,7 +122,7 @@ mod tests {
             (8, 2049, 1, 9),
         ] {
             let b = Challenge(
-                crate::prime::hash_prime(crate::backend::best(), &[seed, 0, 0], B_BITS, &[B_BITS - 1])
+                crate::prime::hash_prime(crate::Engine::best(), &[seed, 0, 0], B_BITS, &[B_BITS - 1])
                     .expect("a prime"),
             );
             let mut places = vec![0; (iterations / u64::from(k)) as usize];

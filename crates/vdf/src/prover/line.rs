@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::kept;
-use crate::backend::Kernels;
+use crate::backend::Engine;
 use crate::chain::{Chain, ChainError};
 use crate::discriminant::Discriminant;
 use crate::form::Form;
@@ -21,14 +21,14 @@ pub(crate) struct Line {
 impl Line {
     /// From `form`, which was reached after so many squarings of which `slow` were general.
     pub(crate) fn new(
-        kernels: &'static Kernels,
+        engine: Engine,
         d: &Discriminant,
         form: &Form,
         done: u64,
         slow: u64,
     ) -> Result<Line, ChainError> {
         let (magnitude, form) = coefficients(d, form)?;
-        let chain = Chain::new(kernels, &magnitude, &form)?;
+        let chain = Chain::new(engine, &magnitude, &form)?;
         Ok(Line { d: d.clone(), limbs: kept::limbs(d.bits()), chain, done, slow })
     }
 

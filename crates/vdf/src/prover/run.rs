@@ -77,7 +77,7 @@ pub fn evaluate(
 /// As [`evaluate`], segments that do not fit the squarings, or a proof that came out wrong.
 pub fn prove(job: &Job, options: &Options<'_>, observer: &mut Observer<'_>) -> Result<Proved, ProverError> {
     let parts = plan::parts(job, options.memory)?;
-    let on = job.discriminant.clone().on(options.kernels);
+    let on = job.discriminant.clone().on(options.engine);
     let job = &Job { discriminant: on, ..job.clone() };
     let meter = &Meter::default();
     let (mut run, mut state) = Run::start(job, options, observer, meter, parts, true)?;
@@ -104,7 +104,7 @@ impl<'a, 'b> Run<'a, 'b> {
         proving: bool,
     ) -> Result<(Run<'a, 'b>, State), ProverError> {
         // Before any file is made: the form must have the discriminant.
-        Line::new(options.kernels, &job.discriminant, &job.x, 0, 0)?;
+        Line::new(options.engine, &job.discriminant, &job.x, 0, 0)?;
         let (state, writer) = match options.checkpoint {
             Some(path) => {
                 let (state, writer) = checkpoint::open(path, job, proving, parts)?;
@@ -121,7 +121,7 @@ impl<'a, 'b> Run<'a, 'b> {
     /// The chain from where the checkpoint left it.
     fn line(&self, state: &State) -> Result<Line, ProverError> {
         let form = state.known.last().map_or(&self.job.x, |known| &known.form);
-        Ok(Line::new(self.options.kernels, &self.job.discriminant, form, self.done, self.slow)?)
+        Ok(Line::new(self.options.engine, &self.job.discriminant, form, self.done, self.slow)?)
     }
 
     /// Waits for the disk.

@@ -19,7 +19,7 @@ use super::buckets::Meter;
 use super::kept::{self, Kept};
 use super::line::Line;
 use super::{Options, ProverError, plan};
-use crate::backend::Kernels;
+use crate::backend::Engine;
 use crate::chain::ChainError;
 use crate::discriminant::Discriminant;
 use crate::form::Form;
@@ -137,7 +137,7 @@ struct Inner {
 
 struct Shared {
     d: Discriminant,
-    kernels: &'static Kernels,
+    engine: Engine,
     scheme: Scheme,
     parameters: Vec<Parameters>,
     /// Words of waiting forms beyond which the squaring waits.
@@ -214,7 +214,7 @@ impl Stream {
         if !scheme.is_possible() {
             return Err(ProverError::Segments);
         }
-        let line = Line::new(options.kernels, d, x, 0, 0)?;
+        let line = Line::new(options.engine, d, x, 0, 0)?;
         let size = 2 * kept::limbs(d.bits());
         // Half of the memory is for the segments being squared, one of each length, and half for those that wait.
         let most = options.memory / 2 / (8 * size);
@@ -228,8 +228,8 @@ impl Stream {
             ..Inner::default()
         };
         let shared = Arc::new(Shared {
-            d: d.clone().on(options.kernels),
-            kernels: options.kernels,
+            d: d.clone().on(options.engine),
+            engine: options.engine,
             scheme,
             parameters,
             most: most * size,

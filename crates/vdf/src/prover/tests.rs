@@ -1,15 +1,13 @@
 //! The prover against the plain one, and its manners.
 #![forbid(unsafe_code)]
 
-use lanework_cpu::Cpu;
-
 use super::plan;
 use super::*;
-use crate::backend::BACKENDS;
+use crate::backend::Engine;
 use crate::proof::{Parameters, prove_segments};
 
-fn kernels() -> &'static Kernels {
-    BACKENDS.iter().rev().find_map(|row| row.get(&Cpu::detect()).ok()).expect("portable is always there")
+fn engine() -> Engine {
+    Engine::best()
 }
 
 fn job(bits: usize, iterations: u64, segments: &[u64]) -> Job {
@@ -35,13 +33,13 @@ fn proofs_are_those_of_the_plain_prover() {
         for threads in [1, 2, 5] {
             // Little memory: many passes.
             for memory in [0, 5000, 1 << 20] {
-                let options = Options::new(kernels()).threads(threads).memory(memory);
+                let options = Options::new(engine()).threads(threads).memory(memory);
                 let case = format!("{bits} bits, {iterations} squarings, {threads} threads, {memory} bytes");
                 let proved = prove(&job, &options, &mut |_| true);
                 assert!(proved.is_ok_and(|proved| proved.proof == expected), "{case}");
             }
         }
-        let evaluated = evaluate(&job, &Options::new(kernels()), &mut |_| true).expect("a result");
+        let evaluated = evaluate(&job, &Options::new(engine()), &mut |_| true).expect("a result");
         assert!(evaluated.y == expected.y, "{bits} bits, {iterations}");
     }
 }
@@ -49,16 +47,16 @@ fn proofs_are_those_of_the_plain_prover() {
 #[test]
 fn wishes_that_make_no_sense_are_refused() {
     for (iterations, segments) in [(10, &[10][..]), (10, &[11]), (10, &[0]), (10, &[u64::MAX, 11])] {
-        let refused = prove(&job(256, iterations, segments), &Options::new(kernels()), &mut |_| true);
+        let refused = prove(&job(256, iterations, segments), &Options::new(engine()), &mut |_| true);
         assert!(matches!(refused, Err(ProverError::Segments)), "{segments:?}");
     }
-    let refused = prove(&job(256, 0, &[]), &Options::new(kernels()), &mut |_| true);
+    let refused = prove(&job(256, 0, &[]), &Options::new(engine()), &mut |_| true);
     assert!(matches!(refused, Err(ProverError::NoIterations)));
     let mut foreign = job(256, 10, &[]);
     foreign.x = job(512, 10, &[]).x;
     for outcome in [
-        prove(&foreign, &Options::new(kernels()), &mut |_| true).err(),
-        evaluate(&foreign, &Options::new(kernels()), &mut |_| true).err(),
+        prove(&foreign, &Options::new(engine()), &mut |_| true).err(),
+        evaluate(&foreign, &Options::new(engine()), &mut |_| true).err(),
     ] {
         assert!(matches!(outcome, Some(ProverError::Chain(crate::chain::ChainError::Form))), "{outcome:?}");
     }
@@ -68,7 +66,7 @@ fn wishes_that_make_no_sense_are_refused() {
 fn the_observer_sees_every_phase_and_can_stop_in_each() {
     let job = job(512, 40_000, &[10_000]);
     let mut seen = Vec::new();
-    let options = Options::new(kernels()).threads(2);
+    let options = Options::new(engine()).threads(2);
     prove(&job, &options, &mut |progress| {
         assert!(progress.done <= progress.total, "{progress:?}");
         seen.push(progress.phase);
@@ -106,7 +104,7 @@ fn two_thirds_are_cut_as_chiavdf_cuts_them() {
 #[test]
 fn a_flipped_bit_raises_the_alarm() {
     for fault in [1, 500, 1700, 2999] {
-        let mut options = Options::new(kernels());
+        let mut options = Options::new(engine());
         options.fault = Some(fault);
         let job = job(1024, 3000, &[1000]);
         for outcome in

@@ -8,8 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use lanework_cpu::Cpu;
-use lanework_vdf::backend::BACKENDS;
+use lanework_vdf::Engine;
 use lanework_vdf::client::{ClientError, Event, Summary, serve};
 use lanework_vdf::prover::Options;
 use lanework_vdf::{Discriminant, Lenient, Limits, Question, known, number, verify};
@@ -19,9 +18,7 @@ use rustix::net::sockopt;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 fn options() -> Options<'static> {
-    let cpu = Cpu::detect();
-    let row = BACKENDS.iter().rev().find(|row| row.get(&cpu).is_ok()).expect("portable at least");
-    Options::new(row.get(&cpu).expect("just asked")).threads(2)
+    Options::new(Engine::best()).threads(2)
 }
 
 /// A worker against this timelord; what each of them found.

@@ -13,7 +13,7 @@ fn each(test: impl Fn(&str, &Kernels)) {
     let settings = Settings::from_env().expect("the environment can be read");
     for row in BACKENDS.iter().filter(|row| row.name().starts_with("avx2")) {
         match row.get(&Cpu::detect()) {
-            Ok(kernels) => test(row.name(), kernels),
+            Ok(kernels) => test(row.name(), kernels.kernels()),
             Err(why) => {
                 assert!(!settings.requires(row.name()), "{why}, but LANEWORK_REQUIRE asks for it");
                 println!("skipped {}: {why}", row.name());

@@ -4,16 +4,16 @@ use lanework_cpu::{Cpu, Select, Settings};
 
 use super::{Answer, Cipher, LEGACY, MAGMA, Mode, bytes};
 use crate::backend::BACKENDS;
-use crate::key::Choice;
+use crate::backend::Engine;
 use crate::sbox::{Rows, Sbox};
 use crate::spec;
 
 /// Every backend that this machine has; says which.
-pub(crate) fn choices() -> Vec<Choice> {
+pub(crate) fn engines() -> Vec<Engine> {
     let settings = Settings::from_env().expect("the environment can be read");
     let cpu = Cpu::detect();
-    let available = BACKENDS.iter().filter_map(|row| match Choice::new(&cpu, Select::Named(row.name())) {
-        Ok(choice) => Some(choice),
+    let available = BACKENDS.iter().filter_map(|row| match Engine::choose(&cpu, Select::Named(row.name())) {
+        Ok(engine) => Some(engine),
         Err(why) => {
             assert!(!settings.requires(row.name()), "{why}, but LANEWORK_REQUIRE asks for it");
             println!("skipped {}: {why}", row.name());
@@ -24,7 +24,7 @@ pub(crate) fn choices() -> Vec<Choice> {
 }
 
 fn check(answers: &[Answer]) {
-    for choice in choices() {
+    for engine in engines() {
         for answer in answers {
             // Mebibytes once, the others in many ways.
             let cuts: &[&[usize]] = if answer.plain.zeros > 1 << 20 {
@@ -33,11 +33,11 @@ fn check(answers: &[Answer]) {
                 &[&[], &[1], &[3, 5, 8], &[7], &[8], &[16, 1], &[23, 1000, 1], &[1024], &[513, 511], &[2047]]
             };
             for cut in cuts {
-                let holds = answer.holds(choice, cut);
-                assert_eq!(holds, Ok(true), "{} on {} in pieces of {cut:?}", answer.name, choice.name());
+                let holds = answer.holds(engine, cut);
+                assert_eq!(holds, Ok(true), "{} on {} in pieces of {cut:?}", answer.name, engine.name());
             }
         }
-        println!("ran: {}", choice.name());
+        println!("ran: {}", engine.name());
     }
 }
 
@@ -53,7 +53,7 @@ fn gost28147_gives_the_known_answers() {
 
 #[test]
 fn a_damaged_answer_is_noticed() {
-    let choice = choices()[0];
+    let engine = engines()[0];
     for answer in MAGMA.iter().chain(LEGACY).filter(|answer| answer.plain.zeros < 1 << 20) {
         let mut damaged = *answer;
         let text = [answer.sealed.head, answer.sealed.tail].iter().find(|text| !text.is_empty()).copied();
@@ -66,7 +66,7 @@ fn a_damaged_answer_is_noticed() {
         } else {
             damaged.sealed.head = text;
         }
-        assert_eq!(damaged.holds(choice, &[]), Ok(false), "{}", answer.name);
+        assert_eq!(damaged.holds(engine, &[]), Ok(false), "{}", answer.name);
     }
 }
 

@@ -1,19 +1,18 @@
 //! The AVX2 kernels against the portable ones, phase by phase, and against the known answers.
 
-use lanework_cpu::Cpu;
+use lanework_cpu::{Cpu, Select};
 
-use crate::backend::{BACKENDS, Kernels, SLACK, SetKernels};
+use crate::backend::Engine;
+use crate::backend::{SLACK, SetKernels};
 use crate::field::mul;
 use crate::known::{digests, records, response, sha256_hex};
 use crate::params::Params;
-use crate::scheme::Engine;
 use crate::sys::{Block, bytes, bytes_mut};
 
 /// The backend, or a printed skip; a failure if LANEWORK_REQUIRE names it.
-fn avx2() -> Option<&'static Kernels> {
-    let row = BACKENDS.iter().find(|b| b.name() == "avx2").unwrap();
-    match row.get(&Cpu::detect()) {
-        Ok(kernels) => Some(kernels),
+fn avx2() -> Option<Engine> {
+    match Engine::choose(&Cpu::detect(), Select::Named("avx2")) {
+        Ok(engine) => Some(engine),
         Err(why) => {
             let required = std::env::var("LANEWORK_REQUIRE").unwrap_or_default();
             assert!(!required.split(',').any(|n| n.trim() == "avx2"), "required, but {why}");
@@ -23,8 +22,8 @@ fn avx2() -> Option<&'static Kernels> {
     }
 }
 
-fn portable() -> &'static Kernels {
-    BACKENDS[0].get(&Cpu::detect()).unwrap()
+fn portable() -> Engine {
+    Engine::portable()
 }
 
 /// Bytes that look random, by splitmix64.
@@ -180,8 +179,7 @@ fn deficient_systems_agree_with_portable() {
 
 #[test]
 fn all_known_answers() {
-    let Some(kernels) = avx2() else { return };
-    let e = Engine { name: "avx2", kernels };
+    let Some(e) = avx2() else { return };
     for p in Params::all() {
         let r = records(&e, p, 100).unwrap();
         assert_eq!(sha256_hex(response(&r).as_bytes()), digests(p).unwrap().all, "{}", p.name());
@@ -197,11 +195,11 @@ fn planted_faults_are_seen() {
         a.iter().zip(&b).filter(|(a, b)| a != b).map(|(a, _)| a.0).collect()
     }
     unsafe fn whip(u: &[Block], y: &mut [u8]) {
-        BACKENDS[0].get(&Cpu::detect()).unwrap().sets[0].whip(u, y);
+        portable().sets[0].whip(u, y);
         y[7] ^= 0x10;
     }
     unsafe fn finish(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
-        BACKENDS[0].get(&Cpu::detect()).unwrap().sets[0].finish(o, vinegar, x, s);
+        portable().sets[0].finish(o, vinegar, x, s);
         s[87] ^= 8;
     }
     let theirs = &portable().sets[0];

@@ -1,18 +1,17 @@
 //! Every kernel against the portable one, byte for byte, and the known answers.
 
-use lanework_cpu::Cpu;
+use lanework_cpu::{Cpu, Select};
 
-use crate::backend::{BACKENDS, SLACK, SetKernels, portable};
+use crate::backend::Engine;
+use crate::backend::{SLACK, SetKernels, portable};
 use crate::known::{digests, records, response, sha256_hex};
 use crate::params::Params;
-use crate::scheme::Engine;
 use crate::sys::{Block, bytes, bytes_mut};
 
 /// The kernels, or `None` with a line of print where this machine cannot run them and nobody requires it.
 fn engine() -> Option<Engine> {
-    let row = BACKENDS.iter().find(|row| row.name() == "avx512")?;
-    match row.get(&Cpu::detect()) {
-        Ok(kernels) => Some(Engine { name: row.name(), kernels }),
+    match Engine::choose(&Cpu::detect(), Select::Named("avx512")) {
+        Ok(engine) => Some(engine),
         Err(why) => {
             let required = std::env::var("LANEWORK_REQUIRE").unwrap_or_default();
             assert!(!required.split(',').any(|name| name == "avx512"), "required, but: {why}");

@@ -7,7 +7,7 @@ use lanework_magma::modes::legacy::{self, Imit, Meshing};
 use lanework_magma::modes::{
     CbcDecryptor, CbcEncryptor, CfbDecryptor, CfbEncryptor, Ctr, CtrAcpkm, Ofb, Omac, OmacAcpkm, Stream,
 };
-use lanework_magma::{Choice, Error, Gost28147, Keyed, Limits, Magma, Mgm, Sbox as Ours};
+use lanework_magma::{Engine, Error, Gost28147, Keyed, Limits, Magma, Mgm, Sbox as Ours};
 use lanework_peers::{
     CipherContext, CipherKey, CipherKind, CipherMode, CipherPeer, CipherSet, Direction, Gost89Mode,
     PeerError, Sbox,
@@ -92,14 +92,14 @@ fn either<K: Keyed + Copy>(
 
 /// Encrypts or decrypts `data` as we do it.
 fn ours(
-    choice: Choice,
+    engine: Engine,
     mode: CipherMode,
     way: Direction,
     key: &CipherKey,
     iv: &[u8],
     data: &mut [u8],
 ) -> Result<(), Error> {
-    let magma = &Magma::with(key, choice).with_limits(Limits::Unlimited);
+    let magma = &Magma::with(key, engine).with_limits(Limits::Unlimited);
     match mode {
         CipherMode::MagmaCtr => crypt(Ctr::new(magma, iv), data),
         CipherMode::MagmaCtrAcpkm => crypt(CtrAcpkm::new(magma, iv), data),
@@ -108,7 +108,7 @@ fn ours(
         CipherMode::MagmaOfb => either(Gost89Mode::Ofb, way, magma, iv, data),
         CipherMode::Gost89 { mode, sbox: theirs, meshing } => {
             let set = sbox(theirs).ok_or(Error::Parameter("an S-box set that is not ours"))?;
-            let gost = &Gost28147::with(key, set, choice).with_limits(Limits::Unlimited);
+            let gost = &Gost28147::with(key, set, engine).with_limits(Limits::Unlimited);
             let mesh = if meshing { Meshing::CryptoPro } else { Meshing::None };
             match (mode, way) {
                 (Gost89Mode::Cnt, _) => crypt(legacy::Cnt::new(gost, iv, mesh), data),
@@ -126,12 +126,12 @@ fn ours(
 }
 
 /// The authentication code of `message` as we make it.
-fn code(choice: Choice, set: &CipherSet, key: &CipherKey, message: &[u8]) -> Result<Vec<u8>, Error> {
-    let magma = &Magma::with(key, choice).with_limits(Limits::Unlimited);
+fn code(engine: Engine, set: &CipherSet, key: &CipherKey, message: &[u8]) -> Result<Vec<u8>, Error> {
+    let magma = &Magma::with(key, engine).with_limits(Limits::Unlimited);
     let tag = match set.mode {
         CipherMode::Gost89 { mode, sbox: theirs, meshing } => {
             let of_ours = sbox(theirs).ok_or(Error::Parameter("an S-box set that is not ours"))?;
-            let gost = &Gost28147::with(key, of_ours, choice).with_limits(Limits::Unlimited);
+            let gost = &Gost28147::with(key, of_ours, engine).with_limits(Limits::Unlimited);
             if mode == Gost89Mode::Imit {
                 let mut mac = Imit::new(gost, if meshing { Meshing::CryptoPro } else { Meshing::None });
                 mac.update(message)?;
@@ -180,7 +180,7 @@ impl Theirs<'_> {
 
 /// A row of cases: random keys, vectors and texts at many lengths, each encrypted and decrypted on both sides.
 #[must_use]
-pub fn agreement(peer: &dyn CipherPeer, choice: Choice, lengths: Lengths) -> GateRow {
+pub fn agreement(peer: &dyn CipherPeer, engine: Engine, lengths: Lengths) -> GateRow {
     let mut row = GateRow {
         what: WHAT.to_owned(),
         backend: peer.name().to_owned(),
@@ -194,7 +194,7 @@ pub fn agreement(peer: &dyn CipherPeer, choice: Choice, lengths: Lengths) -> Gat
             row.passed += 1;
         } else {
             if row.failed == 0 {
-                row.why = format!("{} on {}", what(), choice.name());
+                row.why = format!("{} on {}", what(), engine.name());
             }
             row.failed += 1;
         }
@@ -219,7 +219,7 @@ pub fn agreement(peer: &dyn CipherPeer, choice: Choice, lengths: Lengths) -> Gat
                     // The same text both ways: any bytes are some message's ciphertext.
                     for theirs in &mut both {
                         let mut data = text.clone();
-                        let done = ours(choice, set.mode, theirs.way, &key, &iv, &mut data);
+                        let done = ours(engine, set.mode, theirs.way, &key, &iv, &mut data);
                         let got = theirs.run(&key, &iv, &text);
                         let right = done.is_ok() && got.as_ref() == Ok(&data);
                         let failure = got.err();
@@ -231,7 +231,7 @@ pub fn agreement(peer: &dyn CipherPeer, choice: Choice, lengths: Lengths) -> Gat
                 CipherKind::Mac => {
                     let mut tag = vec![0; set.tag];
                     let got = peer.mac(set.mode, &key).and_then(|mut c| c.mac(&text, &mut tag));
-                    let want = code(choice, set, &key, &text);
+                    let want = code(engine, set, &key, &text);
                     let right = got.is_ok() && want.as_ref() == Ok(&tag);
                     case(right, &|| {
                         format!("{} of {n} bytes: {:?} {got:?}", set.native, want.as_ref().err())
@@ -240,7 +240,7 @@ pub fn agreement(peer: &dyn CipherPeer, choice: Choice, lengths: Lengths) -> Gat
                 CipherKind::Aead => {
                     iv[0] &= 0x7f;
                     let aad = filler.bytes(1 + n % 41);
-                    let right = sealed_both_ways(peer, choice, set, &key, &iv, &aad, &text);
+                    let right = sealed_both_ways(peer, engine, set, &key, &iv, &aad, &text);
                     case(right == Ok(true), &|| format!("{} of {n} bytes: {right:?}", set.native));
                 }
             }
@@ -252,14 +252,14 @@ pub fn agreement(peer: &dyn CipherPeer, choice: Choice, lengths: Lengths) -> Gat
 /// Each side opens what the other has sealed and refuses it when a bit of its tag has changed.
 fn sealed_both_ways(
     peer: &dyn CipherPeer,
-    choice: Choice,
+    engine: Engine,
     set: &CipherSet,
     key: &CipherKey,
     nonce: &[u8],
     aad: &[u8],
     text: &[u8],
 ) -> Result<bool, String> {
-    let mgm = Mgm::with(key, set.tag, choice).map_err(|e| e.to_string())?;
+    let mgm = Mgm::with(key, set.tag, engine).map_err(|e| e.to_string())?;
     let mut theirs = peer.aead(set.mode, key).map_err(|e| e.to_string())?;
     let mut ours = text.to_vec();
     let tag = mgm.seal(nonce, aad, &mut ours).map_err(|e| e.to_string())?;

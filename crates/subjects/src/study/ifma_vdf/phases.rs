@@ -11,7 +11,7 @@ use lanework_cpu::Cpu;
 use lanework_integer::study::PROBES;
 use lanework_lab::clock::{Clock, Monotonic};
 use lanework_lab::stats::median;
-use lanework_vdf::backend::BACKENDS;
+use lanework_vdf::Engine;
 use lanework_vdf::known;
 use lanework_vdf::study::{Account, Phase};
 use lanework_vdf::{Discriminant, Form};
@@ -68,13 +68,12 @@ pub fn measure(cpu: &Cpu, rounds: usize) -> Result<Vec<Spent>, Fault> {
     let d = Discriminant::new(&known::number(known::SQUARINGS_D)).map_err(|e| wrong(&e))?;
     let x = Form::generator(&d).ok_or_else(|| wrong(&"there is no generator"))?;
     let mut accounts = Vec::new();
-    for row in BACKENDS {
-        let Ok(kernels) = row.get(cpu) else { continue };
-        let account = Account::new(kernels, &d, &x, SKIPPED, FORMS).map_err(|e| wrong(&e))?;
+    for engine in Engine::available(cpu) {
+        let account = Account::new(engine, &d, &x, SKIPPED, FORMS).map_err(|e| wrong(&e))?;
         if account.forms() != FORMS || !account.agrees() {
-            return Err(wrong(&format!("{} does not end in the chain's squares", row.name())));
+            return Err(wrong(&format!("{} does not end in the chain's squares", engine.name())));
         }
-        accounts.push((row.name(), account));
+        accounts.push((engine.name(), account));
     }
     let ticks = || clock.ticks().unwrap_or(0);
     let timed = |f: &mut dyn FnMut()| {
@@ -143,7 +142,7 @@ mod tests {
                 return;
             }
         };
-        assert_eq!(found.len(), BACKENDS.len());
+        assert_eq!(found.len(), Engine::available(&Cpu::detect()).count());
         assert!(found.iter().all(|spent| spent.cycles[0] > 0.0 && spent.together().is_finite()));
     }
 

@@ -338,10 +338,10 @@ fn sums_and_ports(lines: &mut Lines, kernels: &'static Kernels, probes: &'static
 pub fn measure(cpu: &Cpu, rounds: usize) -> Result<Synthetic, Fault> {
     let kernels = |name: &str| -> Result<&'static Kernels, Fault> {
         let row: Option<&'static Backend<Kernels>> = BACKENDS.iter().find(|b| b.name() == name);
-        Ok(row.ok_or_else(|| Fault::Unavailable(format!("no backend {name}")))?.get(cpu)?)
+        Ok(row.ok_or_else(|| Fault::Unavailable(format!("no backend {name}")))?.get(cpu)?.kernels())
     };
     let avx512 = kernels("avx512")?;
-    let probes = PROBES.get(cpu)?;
+    let probes = PROBES.get(cpu)?.kernels();
     gate(cpu, avx512)?;
     let clock = Monotonic::new();
     if clock.ticks().is_none() {

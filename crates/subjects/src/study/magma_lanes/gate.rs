@@ -10,7 +10,7 @@ use lanework_magma::modes::hazmat::EcbEncryptor;
 use lanework_magma::modes::legacy::{CfbEncryptor, Meshing};
 use lanework_magma::modes::{Ctr, Stream};
 use lanework_magma::study::{REPORT_F, VARIANTS, Variant};
-use lanework_magma::{Choice, Gost28147, Magma, Sbox, spec};
+use lanework_magma::{Engine, Gost28147, Magma, Sbox, spec};
 
 use super::{CIPHER, CTR_IV, KEY, MESSAGES, PLAIN, REPORT, ReportCtr, fill, many};
 use crate::{Context, row, skipped};
@@ -39,13 +39,13 @@ pub(super) fn rows(context: &Context) -> Vec<GateRow> {
     let mut rows = Vec::new();
     for variant in VARIANTS {
         match variant.get(&context.cpu) {
-            Ok(kernel) => rows.push(row(checked(variant, kernel, context))),
+            Ok(kernel) => rows.push(row(checked(variant, &kernel, context))),
             Err(unavailable) => rows.push(skipped("magma/lanes", &unavailable)),
         }
     }
     for backend in BACKENDS {
-        match Choice::new(&context.cpu, Select::Named(backend.name())) {
-            Ok(choice) => rows.push(row(ours(choice))),
+        match Engine::choose(&context.cpu, Select::Named(backend.name())) {
+            Ok(engine) => rows.push(row(ours(engine))),
             Err(unavailable) => rows.push(skipped("magma/lanes", &unavailable)),
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn rows(context: &Context) -> Vec<GateRow> {
 /// One variant of the study.
 fn checked(named: &Backend<Variant>, variant: &Variant, context: &Context) -> Row {
     let encrypt = |input: &[u8], output: &mut [u8]| {
-        let magma = Magma::with(&KEY, Choice::default());
+        let magma = Magma::with(&KEY, Engine::best());
         variant.encrypt(&magma, input, output).is_ok()
     };
     let f = variant.f(&REPORT_F.map(|p| p.0));
@@ -97,15 +97,15 @@ fn study_row(name: &str, f: [u32; 8], constant: &[u8], encrypt: impl Fn(&[u8], &
 }
 
 /// One backend of ours: blocks and counters against the specification, messages of CFB against each other.
-fn ours(choice: Choice) -> Row {
-    let mut row = Row::new("magma/lanes: blocks, counters and CFB with meshing", choice.name());
+fn ours(engine: Engine) -> Row {
+    let mut row = Row::new("magma/lanes: blocks, counters and CFB with meshing", engine.name());
     for blocks in BLOCKS {
         let mut input = vec![0; 8 * blocks];
         fill(&mut input, blocks as u64);
         let mut got = vec![0; input.len()];
-        let ran = EcbEncryptor::new(Magma::with(&KEY, choice)).apply_to(&input, &mut got).is_ok();
+        let ran = EcbEncryptor::new(Magma::with(&KEY, engine)).apply_to(&input, &mut got).is_ok();
         row.case(ran && got == expected(&input), || format!("{blocks} blocks differ from the specification"));
-        let ran = Ctr::new(Magma::with(&KEY, choice), &CTR_IV)
+        let ran = Ctr::new(Magma::with(&KEY, engine), &CTR_IV)
             .and_then(|mut c| c.apply_to(&input, &mut got))
             .is_ok();
         let want: Vec<u8> = input.iter().zip(gamma(CTR_IV, input.len())).map(|(x, g)| x ^ g).collect();
@@ -116,12 +116,12 @@ fn ours(choice: Choice) -> Row {
     // Sixty-four messages at once, in uneven pieces over a change of keys, against one at a time.
     let mut data = many::data(MESSAGES, 2064);
     let plain = data.clone();
-    let mut state = many::Many::new(choice, MESSAGES);
+    let mut state = many::Many::new(engine, MESSAGES);
     let mut pieces: Vec<Vec<u8>> = data.iter_mut().map(|d| d.split_off(1008)).collect();
     let ran = state.apply(&mut data).and_then(|()| state.apply(&mut pieces));
     for (i, plain) in plain.iter().enumerate() {
         let mut want = plain.clone();
-        let key = Gost28147::with(&many::key(i), Sbox::Z, choice);
+        let key = Gost28147::with(&many::key(i), Sbox::Z, engine);
         let alone =
             CfbEncryptor::new(&key, &many::iv(i), Meshing::CryptoPro).and_then(|mut c| c.apply(&mut want));
         let right = ran.is_ok() && alone.is_ok() && want[..1008] == data[i] && want[1008..] == pieces[i];

@@ -4,7 +4,7 @@
 use lanework_magma::batch::{Batch, CfbJob};
 use lanework_magma::modes::Stream;
 use lanework_magma::modes::hazmat::{EcbDecryptor, EcbEncryptor};
-use lanework_magma::{Choice, Error, Gost28147, Limits, Sbox};
+use lanework_magma::{Engine, Error, Gost28147, Limits, Sbox};
 
 /// Bytes between two keys.
 const SECTION: usize = 1024;
@@ -45,7 +45,7 @@ pub fn data(messages: usize, bytes: usize) -> Vec<Vec<u8>> {
 
 /// The messages' states.
 pub struct Many {
-    choice: Choice,
+    engine: Engine,
     keys: Vec<Gost28147>,
     ivs: Vec<[u8; 8]>,
     /// Bytes that each has behind it under its present key.
@@ -55,16 +55,16 @@ pub struct Many {
 impl Many {
     /// So many messages on a backend.
     #[must_use]
-    pub fn new(choice: Choice, messages: usize) -> Many {
-        let keys = (0..messages).map(|i| under(&key(i), choice)).collect();
-        Many { choice, keys, ivs: (0..messages).map(iv).collect(), used: 0 }
+    pub fn new(engine: Engine, messages: usize) -> Many {
+        let keys = (0..messages).map(|i| under(&key(i), engine)).collect();
+        Many { engine, keys, ivs: (0..messages).map(iv).collect(), used: 0 }
     }
 
     fn mesh(&mut self) -> Result<(), Error> {
         for (key, iv) in self.keys.iter_mut().zip(&mut self.ivs) {
             let mut next = C;
             EcbDecryptor::new(&*key).apply(&mut next)?;
-            *key = under(&next, self.choice);
+            *key = under(&next, self.engine);
             EcbEncryptor::new(&*key).apply(iv)?;
         }
         self.used = 0;
@@ -96,7 +96,7 @@ impl Many {
                 .zip(&mut *data)
                 .map(|((key, iv), data)| CfbJob { key, iv, data: &mut data[at..at + n] })
                 .collect();
-            Batch::new(self.choice).cfb_encrypt(&mut jobs)?.into_iter().collect::<Result<(), _>>()?;
+            Batch::new(self.engine).cfb_encrypt(&mut jobs)?.into_iter().collect::<Result<(), _>>()?;
             for (iv, data) in self.ivs.iter_mut().zip(&*data) {
                 iv.copy_from_slice(&data[at + n - 8..at + n]);
             }
@@ -107,6 +107,6 @@ impl Many {
     }
 }
 
-fn under(key: &[u8; 32], choice: Choice) -> Gost28147 {
-    Gost28147::with(key, Sbox::Z, choice).with_limits(Limits::Unlimited)
+fn under(key: &[u8; 32], engine: Engine) -> Gost28147 {
+    Gost28147::with(key, Sbox::Z, engine).with_limits(Limits::Unlimited)
 }

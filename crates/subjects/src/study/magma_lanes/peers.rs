@@ -10,7 +10,7 @@ use lanework_lab::subject::{Facts, Runnable, Unavailable, Variant, work};
 use lanework_magma::modes::Stream;
 use lanework_magma::modes::hazmat::EcbEncryptor;
 use lanework_magma::modes::legacy::{CfbEncryptor, Meshing};
-use lanework_magma::{Choice, Gost28147, Sbox as OurSbox};
+use lanework_magma::{Engine, Gost28147, Sbox as OurSbox};
 use lanework_peers::{
     CIPHER_FLAVOURS, CipherContext, CipherMode, CipherPeer, CipherPlaces, Direction, Gost89Mode, PeerError,
     Peers, Sbox,
@@ -188,7 +188,7 @@ pub(super) fn gate_rows(context: &Context) -> Vec<GateRow> {
 
 /// What ours makes of the input in a mode that a peer has.
 fn want(mode: CipherMode, iv: &[u8], input: &[u8]) -> Option<Vec<u8>> {
-    let words = Gost28147::with(&KEY, OurSbox::Z, Choice::default());
+    let words = Gost28147::with(&KEY, OurSbox::Z, Engine::best());
     let mut out = input.to_vec();
     match mode {
         CipherMode::MagmaEcb => return Some(super::gate::expected(input)),

@@ -1,17 +1,16 @@
 //! The vector squaring against the plain one, on random forms and on shapes that are hard for lanes.
 
-use lanework_cpu::Cpu;
+use lanework_cpu::{Cpu, Select};
 use lanework_integer::kernels::Portable;
 use lanework_integer::{Int, Uint};
 
 use super::{Middle, middle};
-use crate::backend::BACKENDS;
+use crate::backend::Engine;
 use crate::backend::generic::general::General;
 use crate::backend::generic::nudupl;
 
 fn available() -> bool {
-    let backend = BACKENDS.iter().find(|b| b.name() == "avx512");
-    backend.is_some_and(|b| b.get(&Cpu::detect()).is_ok())
+    Engine::choose(&Cpu::detect(), Select::Named("avx512")).is_ok()
 }
 
 struct Random(u64);

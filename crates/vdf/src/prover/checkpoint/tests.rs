@@ -5,16 +5,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lanework_cpu::Cpu;
 use tempfile::TempDir;
 
 use super::*;
 use crate::Discriminant;
-use crate::backend::{BACKENDS, Kernels};
+use crate::backend::Engine;
 use crate::prover::{Options, Phase, Proved, ProverError, evaluate, plan, prove};
 
-fn kernels() -> &'static Kernels {
-    BACKENDS[0].get(&Cpu::detect()).expect("portable is always there")
+fn engine() -> Engine {
+    Engine::portable()
 }
 
 fn job(seed: &[u8], bits: usize, iterations: u64, segments: &[u64]) -> Job {
@@ -29,7 +28,7 @@ fn small() -> Job {
 
 fn options(path: &Path) -> Options<'_> {
     // One thread: the records always come in the same order.
-    Options::new(kernels()).threads(1).checkpoint(path).interval(Duration::ZERO)
+    Options::new(engine()).threads(1).checkpoint(path).interval(Duration::ZERO)
 }
 
 fn run(job: &Job, path: &Path) -> Result<Proved, ProverError> {
@@ -253,9 +252,9 @@ fn lies_are_noticed() {
 fn stopped_again_and_again_it_ends_with_the_same_proof() {
     for (segments, threads) in [(&[][..], 2), (&[], 1), (&[9_000, 20_000], 2), (&[9_000, 20_000], 1)] {
         let job = job(b"stopping", 256, 40_000, segments);
-        let expected = prove(&job, &Options::new(kernels()), &mut |_| true).expect("a proof");
+        let expected = prove(&job, &Options::new(engine()), &mut |_| true).expect("a proof");
         let (_folder, path) = folder();
-        let options = Options::new(kernels()).threads(threads).checkpoint(&path);
+        let options = Options::new(engine()).threads(threads).checkpoint(&path);
         let (mut stops, mut last) = (0, 0);
         let proved = loop {
             let mut calls = 0;
@@ -283,7 +282,7 @@ fn stopped_again_and_again_it_ends_with_the_same_proof() {
 #[test]
 fn evaluation_resumes() {
     let job = job(b"evaluating", 256, 30_000, &[]);
-    let expected = evaluate(&job, &Options::new(kernels()), &mut |_| true).expect("a result");
+    let expected = evaluate(&job, &Options::new(engine()), &mut |_| true).expect("a result");
     let (_folder, path) = folder();
     let options = options(&path);
     let stopped = evaluate(&job, &options, &mut |progress| progress.done < 10_000);

@@ -168,7 +168,7 @@ fn tail(
     kept: Option<Kept>,
 ) -> Result<(Kept, Form), ProverError> {
     let every = every(shared.parameters[0]);
-    let line = |form: &Form| Line::new(shared.kernels, &shared.d, form, start, 0);
+    let line = |form: &Form| Line::new(shared.engine, &shared.d, form, start, 0);
     if let Some(kept) = kept {
         let last = (length - 1) / every;
         let packed = kept.get(last as usize).ok_or(ChainError::Corrupted { good: start })?;

@@ -1,10 +1,8 @@
 //! Streams against proofs made the plain way.
 #![forbid(unsafe_code)]
 
-use lanework_cpu::Cpu;
-
 use super::*;
-use crate::backend::BACKENDS;
+use crate::backend::Engine;
 use crate::proof::prove_segments;
 
 /// Long enough for any machine; a test that waits so long fails.
@@ -19,7 +17,7 @@ fn group() -> (Discriminant, Form) {
 }
 
 fn options(threads: usize) -> Options<'static> {
-    Options::new(BACKENDS[0].get(&Cpu::detect()).expect("portable is always there")).threads(threads)
+    Options::new(Engine::portable()).threads(threads)
 }
 
 /// The next answer, which must be the plain prover's for the same segments and have no more than are allowed.
