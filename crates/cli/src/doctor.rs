@@ -87,7 +87,7 @@ fn card(card: &lanework_cuda::Card) -> serde_json::Value {
 
 /// The rows of one primitive's table; and why none is chosen, if that is so.
 fn rows<K: Backends>(session: &Session, rows: &mut Vec<Row>, error: &mut Option<String>) {
-    let chosen = session.engine::<K>("").map_err(|e| e.message().to_owned());
+    let chosen = session.usual_engine::<K>().map_err(|e| e.message().to_owned());
     rows.extend(K::BACKENDS.iter().map(|backend| Row {
         primitive: K::PRIMITIVE,
         name: backend.name(),

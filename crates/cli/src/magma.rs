@@ -4,6 +4,8 @@
 use std::path::Path;
 
 use lanework_magma::container;
+use lanework_subjects::Job;
+use lanework_subjects::magma::Operation;
 
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
@@ -98,17 +100,27 @@ fn report(session: &Session, output: &Path, object: serde_json::Value) {
 fn streamed(
     stream: &StreamArgs,
     backend: &str,
+    threads: usize,
     totals: Totals,
     what: serde_json::Value,
 ) -> serde_json::Value {
     let mut object = serde_json::json!({
         "input": shown(&stream.input), "output": shown(target(stream.output.as_deref())),
         "bytes_read": totals.read, "bytes_written": totals.written, "backend": backend,
+        "threads": threads,
     });
     if let (Some(object), serde_json::Value::Object(what)) = (object.as_object_mut(), what) {
         object.extend(what);
     }
     object
+}
+
+/// A job on the bytes of a source; one whose length nobody knows counts as long.
+fn job(operation: Operation, source: &crate::files::Source) -> Job {
+    Job::Magma(
+        operation,
+        source.length().map_or(usize::MAX, |length| usize::try_from(length).unwrap_or(usize::MAX)),
+    )
 }
 
 /// A path for JSON, which has no room for names that are not Unicode.

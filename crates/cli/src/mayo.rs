@@ -16,6 +16,8 @@ use lanework_mayo::{
 use device::Devices;
 use getrandom::SysRng;
 use lanework_cpu::Threads;
+use lanework_subjects::Job;
+use lanework_subjects::mayo::Operation;
 use verdict::{Judge, Verdict};
 
 use crate::args::{MayoArgs, MayoJob, SetName};
@@ -56,10 +58,6 @@ fn params(set: SetName, round: u8) -> &'static Params {
     Params::of(if round == 2 { Round::Two } else { Round::Three }, set)
 }
 
-fn subject(params: &Params, operation: &str) -> String {
-    format!("mayo/{}/{operation}", params.path())
-}
-
 fn keygen(
     session: &Session,
     params: &'static Params,
@@ -70,7 +68,7 @@ fn keygen(
     files::check_distinct([], [secret_path, public_path])?;
     let secret_sink = Sink::create(secret_path, Access::Private, force)?;
     let public_sink = Sink::create(public_path, Access::Public, force)?;
-    let engine = session.engine(&subject(params, "keygen"))?;
+    let engine = session.engine(Job::Mayo(params, Operation::Keygen))?;
     let secret = SecretKey::generate_os(params).map_err(Failure::unavailable)?;
     let mut devices = Devices::asked(session, engine)?;
     let public = match &mut devices {
@@ -107,7 +105,7 @@ fn secret_key(session: &Session, path: &Path) -> Result<SecretKey, Failure> {
     secret_file::warn_if_shared(session, path);
     let text = files::read_text(path, KEY_FILE_LIMIT)?;
     // Reading makes the public key anew, to see that the document's two halves belong together.
-    SecretKey::from_pem(session.engine("")?, &text).map_err(|e| Failure::file(path, e))
+    SecretKey::from_pem(session.usual_engine()?, &text).map_err(|e| Failure::file(path, e))
 }
 
 /// A path for JSON, which has no room for names that are not Unicode.
@@ -154,14 +152,15 @@ fn sign(
     };
     let key = secret_key(session, key_path)?;
     let params = key.params();
-    let name = if inputs.len() == 1 { "sign" } else { "sign-expanded" };
-    let engine = session.engine(&subject(params, name))?;
+    let operation = if inputs.len() == 1 { Operation::Sign } else { Operation::SignExpanded };
+    let job = Job::Mayo(params, operation);
+    let engine = session.engine(job)?;
     let options = SignOptions { verify };
     let failed = |e: lanework_mayo::Error| match e {
         lanework_mayo::Error::Fault | lanework_mayo::Error::Exhausted => Failure::refused(e),
         _ => Failure::unavailable(e),
     };
-    let threads = session.threads(threads, &subject(params, name));
+    let threads = session.threads(threads, job);
     // One pool for all groups of files.
     let pool = if inputs.len() > 1 && threads.count() > 1 {
         Some(Threads::pool(threads.count()).map_err(Failure::unavailable)?)
@@ -208,7 +207,7 @@ fn sign(
             &session
                 .with_warnings(serde_json::json!({
                     "set": params.set().to_string(), "round": params.round().number(), "backend": engine.name(),
-                    "devices": used, "signatures": outputs.iter().map(|p| shown(p)).collect::<Vec<_>>(), "bytes": params.signature_bytes(),
+                    "threads": threads.count(), "devices": used, "signatures": outputs.iter().map(|p| shown(p)).collect::<Vec<_>>(), "bytes": params.signature_bytes(),
                 }))
                 .to_string(),
         );
@@ -286,9 +285,10 @@ fn verify(
     let text = files::read_text(key_path, KEY_FILE_LIMIT)?;
     let key = PublicKey::from_pem(&text).map_err(|e| Failure::file(key_path, e))?;
     let params = key.params();
-    let name = if inputs.len() == 1 { "verify" } else { "verify-expanded" };
-    let engine = session.engine(&subject(params, name))?;
-    let threads = session.threads(threads, &subject(params, name));
+    let operation = if inputs.len() == 1 { Operation::Verify } else { Operation::VerifyExpanded };
+    let job = Job::Mayo(params, operation);
+    let engine = session.engine(job)?;
+    let threads = session.threads(threads, job);
     // One pool for all groups of files.
     let pool = if inputs.len() > 1 && threads.count() > 1 {
         Some(Threads::pool(threads.count()).map_err(Failure::unavailable)?)
@@ -341,7 +341,7 @@ fn verify(
             "{}",
             serde_json::json!({
                 "set": params.set().to_string(), "round": params.round().number(), "backend": engine.name(),
-                "devices": used, "results": results,
+                "threads": threads.count(), "devices": used, "results": results,
             })
         );
     } else {

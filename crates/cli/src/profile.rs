@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use lanework_cpu::Threads;
-use lanework_subjects::Context;
+use lanework_subjects::{Context, Job};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{self, Access};
@@ -13,9 +13,9 @@ use crate::outcome::Failure;
 use crate::tune::DeviceChoices;
 
 /// The version of the file's layout.
-pub(crate) const SCHEMA: u64 = 1;
+pub(crate) const SCHEMA: u64 = 2;
 
-/// What won, by subject.
+/// What won, by job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Profile {
     schema: u64,
@@ -23,11 +23,11 @@ pub(crate) struct Profile {
     pub(crate) machine: Fingerprint,
     /// When, in UTC.
     pub(crate) date: String,
-    /// By subject path.
-    pub(crate) choices: BTreeMap<String, Choice>,
-    /// How devices are used, by subject path.
+    /// Backends and threads.
+    pub(crate) choices: BTreeMap<Job, Choice>,
+    /// How devices are used.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) devices: BTreeMap<String, DeviceChoices>,
+    pub(crate) devices: BTreeMap<Job, DeviceChoices>,
     /// Homes of spilled values, by the function that was measured: its name, `#`, and a number that follows from its instructions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) spills: BTreeMap<String, Spill>,
@@ -41,15 +41,16 @@ pub(crate) struct Fingerprint {
     cores: usize,
 }
 
-/// What won for one subject.
+/// What won for one job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Choice {
     /// The backend.
     pub(crate) backend: String,
     /// Its time in the baseline's: above 1 it is faster.
     pub(crate) ratio: f64,
-    /// Threads for a batch.
-    pub(crate) threads: usize,
+    /// Threads, 0 for one on each core; nothing where none were raced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) threads: Option<usize>,
 }
 
 /// Where a function's spilled values live best.
@@ -120,16 +121,16 @@ impl Profile {
                 ),
             ));
         }
-        let threads = |(_, choice): &(&String, &Choice)| choice.threads > Threads::MOST;
-        if let Some((subject, choice)) = profile.choices.iter().find(threads) {
-            return Err(Failure::file(
-                &path,
-                format!(
-                    "{} threads for {subject}; at most {} are started; `lanework tune` writes a new profile, or delete it",
-                    choice.threads,
-                    Threads::MOST
-                ),
-            ));
+        for (job, choice) in &profile.choices {
+            if let Some(threads) = choice.threads.filter(|&threads| threads > Threads::MOST) {
+                return Err(Failure::file(
+                    &path,
+                    format!(
+                        "{threads} threads for {job}; at most {} are started; `lanework tune` writes a new profile, or delete it",
+                        Threads::MOST
+                    ),
+                ));
+            }
         }
         Ok((profile.machine == Fingerprint::here(context)).then_some(profile))
     }

@@ -6,9 +6,10 @@ mod device;
 use lanework_lab::record::ResultRow;
 use lanework_lab::table;
 use lanework_lab::verdict::Verdict;
+use lanework_subjects::Job;
 
 use crate::args::TuneArgs;
-use crate::bench::{race_all, race_of};
+use crate::bench::{Race, race_all, race_of};
 use crate::outcome::{Failure, Outcome};
 use crate::profile::{Choice, Profile};
 use crate::ui::Session;
@@ -23,29 +24,39 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
     if subjects.is_empty() {
         return Err(Failure::input(format!("no subject matches '{}'", args.what)));
     }
-    // Where there is one implementation there is no choice to keep.
-    let races: Vec<_> = subjects.iter().map(race_of).filter(|race| !race.challengers.is_empty()).collect();
+    // What no command does is raced by `bench` alone.
+    let races: Vec<(Job, Race)> = subjects
+        .iter()
+        .filter_map(|subject| Some((Job::of_path(subject.path())?, race_of(subject))))
+        .collect();
+    if races.is_empty() {
+        return Err(Failure::input(format!(
+            "no command does '{}', so that there is nothing to tune",
+            args.what
+        )));
+    }
+    let (jobs, races): (Vec<Job>, Vec<Race>) = races.into_iter().unzip();
     let devices = devices(session)?;
     let record = race_all(session, "tune", &races, &args.effort)?;
     // What a damaged profile held is lost; writing a new one is what this command is for.
     let old = session.profile.as_ref().ok().cloned().flatten();
     let mut profile = old.unwrap_or_else(|| Profile::new(&context, record.date.clone()));
     profile.date.clone_from(&record.date);
-    for race in &races {
+    for (job, race) in jobs.iter().zip(&races) {
         let rows: Vec<&ResultRow> = record.results.iter().filter(|r| r.subject == race.subject).collect();
         match choose(&race.baseline, &rows) {
-            Some(choice) => profile.choices.insert(race.subject.clone(), choice),
-            // Nothing was told, so nothing is kept, neither from now nor from before: the default stands.
-            None => profile.choices.remove(&race.subject),
+            Some(choice) => profile.choices.insert(*job, choice),
+            // The race could not tell, so nothing is kept, neither from now nor from before: the default stands.
+            None => profile.choices.remove(job),
         };
         if devices.is_empty() {
             continue;
         }
         let emulated = matches!(context.device, lanework_subjects::device::DeviceChoice::Emulated(_));
         match device::choose(context.device.name(), emulated, &devices, &rows) {
-            Some(choice) => profile.devices.entry(race.subject.clone()).or_default().keep(choice),
+            Some(choice) => profile.devices.entry(*job).or_default().keep(choice),
             None => {
-                if let Some(choices) = profile.devices.get_mut(&race.subject) {
+                if let Some(choices) = profile.devices.get_mut(job) {
                     choices.forget(&devices);
                 }
             }
@@ -67,21 +78,21 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
     }
     print!("{}", table::render(&record, session.style));
     println!();
-    for race in &races {
-        match profile.choices.get(&race.subject) {
+    for (job, race) in jobs.iter().zip(&races) {
+        match profile.choices.get(job) {
             Some(c) => {
-                let threads =
-                    if c.threads == 0 { "every core".to_owned() } else { format!("{} thread(s)", c.threads) };
-                let ratio = table::times(c.ratio);
-                println!(
-                    "{}: {} ({ratio} over {}), batches on {threads}",
-                    race.subject, c.backend, race.baseline
-                );
+                let threads = match c.threads {
+                    None => String::new(),
+                    Some(0) => ", on every core".to_owned(),
+                    Some(1) => ", on 1 thread".to_owned(),
+                    Some(n) => format!(", on {n} threads"),
+                };
+                println!("{job}: {} ({} over {}){threads}", c.backend, table::times(c.ratio), race.baseline);
             }
-            None => println!("{}: cannot tell, so the default stands", race.subject),
+            None => println!("{job}: cannot tell, so the default stands"),
         }
-        if let Some(choice) = profile.devices.get(&race.subject).and_then(|all| all.of(&devices)) {
-            println!("{} on {}: {}", race.subject, context.device, choice.told());
+        if let Some(choice) = profile.devices.get(job).and_then(|all| all.of(&devices)) {
+            println!("{job} on {}: {}", context.device, choice.told());
         }
     }
     // Found by `respill auto --keep` and `study spill-homes --keep`, which check before they race; kept beside the rest.
@@ -136,9 +147,10 @@ fn choose(baseline: &str, rows: &[&ResultRow]) -> Option<Choice> {
     // Both raced against the same baseline, so their intervals bound what threads can gain.
     let hopeless = one.is_some_and(|one| many.iter().all(|(r, _)| r.high < WORTH_IT * one.low));
     let threads = match wins {
-        Some((_, n)) => *n,
-        None if hopeless => 1,
-        None => 0,
+        Some((_, n)) => Some(*n),
+        None if hopeless => Some(1),
+        // They were raced, and could not be told apart.
+        None => one.map(|_| 0),
     };
     Some(Choice { backend, ratio, threads })
 }
@@ -163,7 +175,7 @@ mod tests {
         .expect("a row")
     }
 
-    fn chosen(rows: &[ResultRow]) -> Option<(String, usize)> {
+    fn chosen(rows: &[ResultRow]) -> Option<(String, Option<usize>)> {
         choose("portable", &rows.iter().collect::<Vec<_>>()).map(|c| (c.backend, c.threads))
     }
 
@@ -175,13 +187,13 @@ mod tests {
             row("avx512+batch", "faster", 19.0, 20.0, 21.0),
             row("avx512+threads=2", "faster", 37.0, 38.0, 39.0),
         ];
-        assert_eq!(chosen(&rows), Some(("avx512".into(), 2)));
+        assert_eq!(chosen(&rows), Some(("avx512".into(), Some(2))));
     }
 
     #[test]
     fn a_disturbed_race_does_not_choose_the_slowest() {
         assert_eq!(chosen(&[row("avx2", "cannot tell", 0.1, 20.0, 900.0)]), None);
-        assert_eq!(chosen(&[row("avx2", "slower", 0.8, 0.9, 0.95)]), Some(("portable".into(), 0)));
+        assert_eq!(chosen(&[row("avx2", "slower", 0.8, 0.9, 0.95)]), Some(("portable".into(), None)));
     }
 
     #[test]
@@ -190,9 +202,13 @@ mod tests {
         let fast = row("avx2", "faster", 9.0, 10.0, 11.0);
         let rows = |threads| [fast.clone(), batch.clone(), threads];
         let told = rows(row("avx2+threads=2", "faster", 8.0, 9.0, 9.3));
-        assert_eq!(chosen(&told), Some(("avx2".into(), 1)));
+        assert_eq!(chosen(&told), Some(("avx2".into(), Some(1))));
         let untold = rows(row("avx2+threads=2", "faster", 6.0, 10.0, 16.0));
-        assert_eq!(chosen(&untold), Some(("avx2".into(), 0)));
-        assert_eq!(chosen(&[fast.clone(), batch.clone()]), Some(("avx2".into(), 1)), "there is one core");
+        assert_eq!(chosen(&untold), Some(("avx2".into(), Some(0))));
+        assert_eq!(
+            chosen(&[fast.clone(), batch.clone()]),
+            Some(("avx2".into(), Some(1))),
+            "there is one core"
+        );
     }
 }

@@ -6,6 +6,9 @@ use std::path::Path;
 use lanework_vdf::number;
 
 use crate::files::{Access, Sink, check_distinct};
+use lanework_subjects::Job;
+use lanework_subjects::vdf::{BITS, Operation};
+
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -37,9 +40,11 @@ pub(crate) fn run(session: &Session, args: VdfArgs) -> Result<Outcome, Failure> 
 fn discriminant(session: &Session, args: &DiscriminantArgs) -> Result<Outcome, Failure> {
     let output = Output::new(session, &args.output, None)?;
     let named = Named::by_challenge(&args.challenge.0, "--challenge".to_owned(), args.bits, "--bits")?;
-    let group = named.find(session.engine("vdf/1024/discriminant")?)?;
+    let engine = session.engine(Job::Vdf(Operation::Discriminant, BITS))?;
+    let group = named.find(engine)?;
     let number = group.discriminant.value();
     let mut object = group.json();
+    object.insert("backend".to_owned(), engine.name().into());
     object.insert("decimal".to_owned(), number::to_decimal(&number).into());
     let mut bytes = vec![0; number.bits().div_ceil(8)];
     number.magnitude().write_be_bytes(&mut bytes);

@@ -353,13 +353,13 @@ fn threads_are_bounded() {
     }
     // So is one that stands in the profile.
     let choices =
-        serde_json::json!({ "magma/ctr": { "backend": "portable", "ratio": 1.0, "threads": 1025 } });
+        serde_json::json!({ "magma/ctr/16": { "backend": "portable", "ratio": 1.0, "threads": 1025 } });
     let machine = serde_json::json!({ "cpu": "", "features": "", "cores": 1 });
-    let profile = serde_json::json!({ "schema": 1, "machine": machine, "date": "", "choices": choices });
+    let profile = serde_json::json!({ "schema": 2, "machine": machine, "date": "", "choices": choices });
     place.put("no-profile.json", profile.to_string().as_bytes());
     let refused = place.run(&["magma", "mac", "--key-file", "key", "text"]);
     assert_eq!(code(&refused), 2, "{}", stderr(&refused));
-    assert!(stderr(&refused).contains("1025 threads for magma/ctr; at most 1024"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("1025 threads for magma/ctr/16; at most 1024"), "{}", stderr(&refused));
     fs::remove_file(place.path("no-profile.json")).expect("a file");
     let most = place.run(&["magma", "mac", "--key-file", "key", "text", "text", "--threads", "1024"]);
     assert_eq!(code(&most), 0, "{}", stderr(&most));

@@ -13,9 +13,11 @@ use lanework_lab::record::ResultRow;
 use lanework_lab::subject::Subject;
 
 use device::{CUDA, DeviceChoice};
+pub use job::Job;
 
 pub mod device;
 pub mod integer;
+mod job;
 pub mod lanes;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod leaks;

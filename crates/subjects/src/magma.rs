@@ -15,7 +15,7 @@ use lanework_magma::backend::BACKENDS;
 use lanework_magma::floor::{Ports, cycles_per_byte};
 use lanework_magma::{Engine, check as checks};
 
-use crate::{Context, Depth, checked, missing, row, skipped};
+use crate::{Context, Depth, Job, checked, missing, row, skipped};
 
 mod ours;
 #[cfg(feature = "peers")]
@@ -77,6 +77,27 @@ impl Operation {
         }
     }
 
+    /// The command that does it on one message.
+    #[must_use]
+    pub const fn command(self) -> Option<&'static str> {
+        match self {
+            Operation::Ctr => Some("magma encrypt --mode ctr"),
+            Operation::Ecb => Some("magma encrypt --mode ecb"),
+            Operation::CbcDecrypt => Some("magma decrypt --mode cbc"),
+            Operation::CfbDecrypt => Some("magma decrypt --mode cfb"),
+            Operation::CtrAcpkm => Some("magma encrypt --mode ctr-acpkm"),
+            Operation::MgmSeal => Some("magma encrypt"),
+            Operation::MgmOpen => Some("magma decrypt"),
+            Operation::Omac => Some("magma mac"),
+            Operation::Gost89Cfb => Some("magma encrypt --mode cfb --cipher gost28147"),
+            Operation::CtrBatch
+            | Operation::MgmBatch
+            | Operation::OmacBatch
+            | Operation::CbcEncryptBatch
+            | Operation::Gost89CfbBatch => None,
+        }
+    }
+
     /// Whether it is about many messages.
     #[must_use]
     pub const fn is_batch(self) -> bool {
@@ -118,7 +139,7 @@ impl Case {
         if operation.is_batch() {
             format!("magma/{}/{messages}x{bytes}", operation.name())
         } else {
-            format!("magma/{}/{bytes}", operation.name())
+            Job::Magma(*operation, *bytes).to_string()
         }
     }
 

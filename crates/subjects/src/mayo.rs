@@ -72,6 +72,20 @@ impl Operation {
             Operation::ExpandPublic => "expand-public",
         }
     }
+
+    /// The command that does it.
+    #[must_use]
+    pub const fn command(self) -> Option<&'static str> {
+        match self {
+            Operation::Keygen => Some("mayo keygen"),
+            Operation::Sign => Some("mayo sign"),
+            Operation::Verify => Some("mayo verify"),
+            Operation::SignExpanded => Some("mayo sign FILE FILE..."),
+            Operation::VerifyExpanded => Some("mayo verify FILE FILE..."),
+            // Once for each run of a command, on the backend of what follows.
+            Operation::ExpandPublic => None,
+        }
+    }
 }
 
 /// Different inputs that an operation goes through in turn.

@@ -59,6 +59,17 @@ impl Operation {
         }
     }
 
+    /// The command that does it.
+    #[must_use]
+    pub const fn command(self) -> &'static str {
+        match self {
+            Operation::Square => "vdf evaluate",
+            Operation::Verify => "vdf verify",
+            Operation::Discriminant => "vdf discriminant",
+            Operation::Prove => "vdf prove",
+        }
+    }
+
     /// What there is one of in a unit of work.
     const fn counted(self) -> &'static str {
         match self {
@@ -80,7 +91,7 @@ impl Operation {
 }
 
 /// Bits of the discriminants that race.
-const BITS: usize = 1024;
+pub const BITS: usize = 1024;
 /// Squarings of a proof that is raced.
 pub const PROVED: u64 = 20_000;
 /// Challenges whose discriminants are made in an iteration.
@@ -114,7 +125,7 @@ pub fn subject(context: &Context, operation: Operation) -> Subject {
         variants.next().unwrap_or_else(|| Variant::new("none", || Err(Unavailable::because("no backend"))));
     let gated = context.clone();
     let gate = Gate::new(move || Ok(gate_rows(&gated)));
-    let path = format!("vdf/{BITS}/{}", operation.name());
+    let path = crate::Job::Vdf(operation, BITS).to_string();
     let subject = variants.fold(Subject::new(path, gate, first).counted(operation.counted()), Subject::with);
     let cores = Threads::Own(0).count();
     let subject = match Engine::choose(&cpu, context.settings.select("vdf")) {

@@ -106,9 +106,9 @@ pub(crate) struct StreamArgs {
     /// Wait until the disk has the result before it appears.
     #[arg(long)]
     pub(crate) sync: bool,
-    /// Threads; 0 for one on each core.
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::args::threads())]
-    pub(crate) threads: usize,
+    /// Threads; 0 for one on each core. As `lanework tune` found best if left out, else one on each core.
+    #[arg(long, value_name = "N", value_parser = crate::args::threads())]
+    pub(crate) threads: Option<usize>,
     /// The input; standard input if left out, or for `-`.
     #[arg(default_value = "-", value_name = "FILE")]
     pub(crate) input: PathBuf,
@@ -319,7 +319,7 @@ pub(crate) struct MacArgs {
     /// Compare the MAC of the only file with this one; exits 1 if it is another.
     #[arg(long, value_name = "HEX")]
     pub(crate) verify: Option<Hex>,
-    /// Threads for several files; 0 for one on each core.
+    /// Threads for several files; 0 for one on each core, as if left out.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::args::threads())]
     pub(crate) threads: usize,
     /// The files; `-` for standard input.

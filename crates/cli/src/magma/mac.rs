@@ -12,6 +12,9 @@ use lanework_magma::{Engine, Error, Magma};
 use super::args::{Hex, MacArgs, MacName};
 use super::raw::{gost28147, limits, meshing};
 use super::{refused_or_input, secrets, shown};
+use lanework_subjects::Job;
+use lanework_subjects::magma::Operation;
+
 use crate::files::{Source, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
@@ -124,7 +127,11 @@ impl Mac {
 
 pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> {
     check_distinct(args.files.iter().map(PathBuf::as_path).chain([args.key_file.as_path()]), [])?;
-    let engine = session.engine("magma/omac")?;
+    // The longest decides.
+    let longest =
+        args.files.iter().map(|file| std::fs::metadata(file).map_or(0, |m| m.len())).max().unwrap_or(0);
+    let engine =
+        session.engine(Job::Magma(Operation::Omac, usize::try_from(longest).unwrap_or(usize::MAX)))?;
     let mac = Mac::new(session, &args, engine)?;
     let lengths: Option<u64> =
         args.files.iter().map(|f| std::fs::metadata(f).ok().filter(|m| m.is_file()).map(|m| m.len())).sum();

@@ -13,6 +13,8 @@ use super::args::{Hex, MessageArgs};
 use super::flow::{self, Layout, Order, Totals};
 use super::raw::limits;
 use super::{no_terminal, report, secrets, streamed, target};
+use lanework_subjects::magma::Operation;
+
 use crate::files::{Access, Sink, Source, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
@@ -39,11 +41,23 @@ fn failure(name: &str, e: &Error) -> Failure {
     }
 }
 
-fn begin(session: &Session, args: &MessageArgs) -> Result<(Mgm, Engine, Vec<u8>), Failure> {
+/// A message that is about to be sealed or opened.
+struct Begun {
+    source: Source,
+    aad: Vec<u8>,
+    mgm: Mgm,
+    engine: Engine,
+    threads: Threads<'static>,
+}
+
+fn begin(session: &Session, args: &MessageArgs, operation: Operation) -> Result<Begun, Failure> {
     let Hex(nonce) = &args.nonce;
     let inputs = [Some(args.key_file.as_path()), args.aad_file.as_deref(), Some(&*args.stream.input)];
     check_distinct(inputs.into_iter().flatten(), [target(args.stream.output.as_deref())])?;
-    let engine = session.engine("magma/mgm")?;
+    let source = Source::open(&args.stream.input)?;
+    let job = super::job(operation, &source);
+    let engine = session.engine(job)?;
+    let threads = session.threads(args.stream.threads, job);
     let key = secrets::key_file(session, &args.key_file)?;
     let magma = Magma::with(&key, engine).with_limits(limits(args.limit.key_limit));
     let mgm = Mgm::over(magma, args.tag_length).map_err(|e| failure("", &e))?;
@@ -60,7 +74,7 @@ fn begin(session: &Session, args: &MessageArgs) -> Result<(Mgm, Engine, Vec<u8>)
         }
         (None, None) => Vec::new(),
     };
-    Ok((mgm, engine, aad))
+    Ok(Begun { source, aad, mgm, engine, threads })
 }
 
 /// All that a source gives, if that is at most `limit` bytes; `None` is the error for more.
@@ -82,8 +96,7 @@ fn whole(source: &mut Source, limit: u64) -> Result<Zeroizing<Vec<u8>>, Option<F
 pub(super) fn seal(session: &Session, args: &MessageArgs) -> Result<Outcome, Failure> {
     let stream = &args.stream;
     no_terminal(stream)?;
-    let (mgm, engine, aad) = begin(session, args)?;
-    let mut source = Source::open(&stream.input)?;
+    let Begun { mut source, aad, mgm, engine, threads } = begin(session, args, Operation::MgmSeal)?;
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Public, stream.force)?;
     let name = source.name().to_owned();
     let failed = |e: Error| failure(&name, &e);
@@ -100,7 +113,8 @@ pub(super) fn seal(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
     sealer.aad(&aad).map_err(failed)?;
     let sealer = Mutex::new(sealer);
     let bar = session.progress_bytes(source.length(), "sealing");
-    let threads = Threads::Own(stream.threads).count().min(3);
+    // Reading, sealing and writing, side by side.
+    let threads = threads.count().min(3);
     let mut totals = flow::run(
         &mut source,
         &mut sink,
@@ -120,14 +134,13 @@ pub(super) fn seal(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
     sink.commit(stream.sync)?;
     totals.written += tag.as_slice().len() as u64;
     let what = serde_json::json!({ "format": "mgm", "tag_length": args.tag_length });
-    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), threads, totals, what));
     Ok(Outcome::Yes)
 }
 
 pub(super) fn open(session: &Session, args: &MessageArgs) -> Result<Outcome, Failure> {
     let stream = &args.stream;
-    let (mgm, engine, aad) = begin(session, args)?;
-    let mut source = Source::open(&stream.input)?;
+    let Begun { mut source, aad, mgm, engine, threads } = begin(session, args, Operation::MgmOpen)?;
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Private, stream.force)?;
     let name = source.name().to_owned();
     let failed = |e: Error| failure(&name, &e);
@@ -143,11 +156,12 @@ pub(super) fn open(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
         )));
     };
     let (data, tag) = message.split_at_mut(length);
-    mgm.open_with(Threads::Own(stream.threads), &args.nonce.0, &aad, data, tag).map_err(failed)?;
+    mgm.open_with(threads, &args.nonce.0, &aad, data, tag).map_err(failed)?;
     sink.write_all(data).map_err(|e| sink.failed(&e))?;
     sink.commit(stream.sync)?;
     let totals = Totals { read, written: length as u64 };
     let what = serde_json::json!({ "format": "mgm", "tag_length": args.tag_length });
-    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), totals, what));
+    let threads = threads.count();
+    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), threads, totals, what));
     Ok(Outcome::Yes)
 }

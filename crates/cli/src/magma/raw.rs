@@ -14,7 +14,9 @@ use lanework_magma::{Engine, Error, Gost28147, Keyed, Limits, Magma};
 
 use super::args::{CipherName, Hex, LegacyArgs, Mode, PaddingName, RawArgs, SecretArgs, StreamArgs};
 use super::flow::{self, Layout, Order};
-use super::{no_terminal, refused_or_input, report, secrets, streamed, target};
+use super::{job, no_terminal, refused_or_input, report, secrets, streamed, target};
+use lanework_subjects::magma::Operation;
+
 use crate::files::{Access, Sink, Source, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
@@ -50,6 +52,20 @@ pub(super) fn gost28147(key: &[u8; 32], args: &LegacyArgs, engine: Engine) -> Re
 
 pub(super) fn meshing(args: &LegacyArgs) -> Meshing {
     if args.meshing { Meshing::CryptoPro } else { Meshing::None }
+}
+
+/// The race that is about a mode, or about what it spends its time on.
+fn operation(mode: Mode, cipher: CipherName, way: Way) -> Operation {
+    match (mode, way) {
+        (Mode::Ctr | Mode::Cnt, _) => Operation::Ctr,
+        (Mode::CtrAcpkm, _) => Operation::CtrAcpkm,
+        (Mode::Ecb, _) => Operation::Ecb,
+        (Mode::Cbc, Way::Decrypt) => Operation::CbcDecrypt,
+        (Mode::Cfb, Way::Decrypt) => Operation::CfbDecrypt,
+        (Mode::Cfb, Way::Encrypt) if cipher == CipherName::Gost28147 => Operation::Gost89Cfb,
+        // One block after the other, as in a MAC.
+        (Mode::Cbc | Mode::Cfb, Way::Encrypt) | (Mode::Ofb, _) => Operation::Omac,
+    }
 }
 
 /// What does not go together, said before any file is touched.
@@ -239,10 +255,11 @@ pub(super) fn run(
     let mut source = Source::open(&stream.input)?;
     let access = if way == Way::Encrypt { Access::Public } else { Access::Private };
     let mut sink = Sink::create(target(stream.output.as_deref()), access, stream.force)?;
-    let engine = session.engine("magma/ctr")?;
+    let job = job(operation(mode, args.cipher, way), &source);
+    let engine = session.engine(job)?;
     let key = secrets::key_file(session, key_path)?;
     let running = Mutex::new(begin(&key, mode, &args, way, engine, &source)?);
-    let threads = Threads::Own(stream.threads).count();
+    let threads = session.threads(stream.threads, job).count();
     let pool = if threads > 1 { Some(Threads::pool(threads).map_err(Failure::unavailable)?) } else { None };
     let inner = pool.as_ref().map_or(Threads::One, Threads::Pool);
     let name = source.name().to_owned();
@@ -256,15 +273,15 @@ pub(super) fn run(
         (if threads > 1 { 3 } else { 1 }, Order::InTurn),
         &bar,
         |_, _| Ok(()),
-        |job, ()| {
-            let mut length = job.length;
-            if way == Way::Encrypt && job.last {
-                length = pad(args.padding, job.buffer, length);
+        |part, ()| {
+            let mut length = part.length;
+            if way == Way::Encrypt && part.last {
+                length = pad(args.padding, part.buffer, length);
             }
-            let data = &mut job.buffer[..length];
+            let data = &mut part.buffer[..length];
             let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
             running(inner, data).map_err(|e| refused_or_input(&name, &e))?;
-            job.done = if way == Way::Decrypt && job.last && args.padding == PaddingName::Two {
+            part.done = if way == Way::Decrypt && part.last && args.padding == PaddingName::Two {
                 unpad_one_zeros(data).map_err(|_| {
                     Failure::refused(format!(
                         "{name}: it does not end in the padding of procedure 2: \
@@ -279,6 +296,6 @@ pub(super) fn run(
     )?;
     sink.commit(stream.sync)?;
     let what = serde_json::json!({ "format": format!("{mode:?}").to_lowercase(), "cipher": format!("{:?}", args.cipher).to_lowercase() });
-    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), threads, totals, what));
     Ok(Outcome::Yes)
 }

@@ -5,14 +5,16 @@ use std::io::{Read, Write};
 
 use getrandom::SysRng;
 use getrandom::rand_core::TryRng;
-use lanework_cpu::Threads;
 use lanework_magma::container::{
     Decryptor, Encryptor, Error, HEADER, Header, Options, Source as KeySource, TAG,
 };
 
 use super::args::{DecryptArgs, EncryptArgs, SecretArgs, StreamArgs};
 use super::flow::{self, JOB, Layout, Order};
-use super::{container_failure, no_terminal, report, secrets, streamed, target};
+use super::{container_failure, job, no_terminal, report, secrets, streamed, target};
+use lanework_subjects::Job;
+use lanework_subjects::magma::Operation;
+
 use crate::files::{Access, Sink, Source, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
@@ -28,13 +30,15 @@ pub(super) fn encrypt(session: &Session, args: &EncryptArgs) -> Result<Outcome, 
     no_terminal(stream)?;
     let mut source = Source::open(&stream.input)?;
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Public, stream.force)?;
-    let engine = session.engine("magma/container")?;
-    let secret = secrets::secret(session, &args.secret, true)?;
     let defaults = Options::default();
     let options = Options {
         chunk: args.chunk_size.unwrap_or(defaults.chunk),
         iterations: args.iterations.unwrap_or(defaults.iterations),
     };
+    // Each chunk is sealed by itself; threads share the chunks of the whole.
+    let engine = session.engine(Job::Magma(Operation::MgmSeal, options.chunk))?;
+    let threads = session.threads(stream.threads, job(Operation::MgmSeal, &source)).count();
+    let secret = secrets::secret(session, &args.secret, true)?;
     let mut salt = [0; 32];
     SysRng.try_fill_bytes(&mut salt).map_err(Failure::unavailable)?;
     let name = source.name().to_owned();
@@ -52,7 +56,7 @@ pub(super) fn encrypt(session: &Session, args: &EncryptArgs) -> Result<Outcome, 
         &mut source,
         &mut sink,
         layout,
-        (Threads::Own(stream.threads).count(), Order::Any),
+        (threads, Order::Any),
         &bar,
         |length, last| encryptor.places(length.div_ceil(chunk).max(1) as u64, last).map_err(failed),
         |job, places| {
@@ -69,7 +73,7 @@ pub(super) fn encrypt(session: &Session, args: &EncryptArgs) -> Result<Outcome, 
     totals.written += HEADER as u64;
     let what =
         serde_json::json!({ "format": "container", "chunk": chunk, "passphrase": secret.is_passphrase() });
-    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), threads, totals, what));
     Ok(Outcome::Yes)
 }
 
@@ -94,13 +98,14 @@ pub(super) fn decrypt(session: &Session, args: &DecryptArgs) -> Result<Outcome, 
     let mut source = Source::open(&stream.input)?;
     // What comes out was worth encrypting: it is its owner's alone.
     let mut sink = Sink::create(target(stream.output.as_deref()), Access::Private, stream.force)?;
-    let engine = session.engine("magma/container")?;
     let name = source.name().to_owned();
     let failed = |e| container_failure(&name, &e);
     let (bytes, filled) = header(&mut source)?;
     let header = Header::parse(&bytes[..filled]).map_err(failed)?;
     check_kind(&args.secret, &header).map_err(failed)?;
     let secret = secrets::secret(session, &args.secret, false)?;
+    let engine = session.engine(Job::Magma(Operation::MgmOpen, header.start().chunk()))?;
+    let threads = session.threads(stream.threads, job(Operation::MgmOpen, &source)).count();
     let decryptor = Decryptor::new(&secret, &header, engine).map_err(failed)?;
     let chunk = decryptor.chunk();
     let layout = Layout { read: chunk + TAG, write: chunk, pieces: JOB / chunk };
@@ -109,7 +114,7 @@ pub(super) fn decrypt(session: &Session, args: &DecryptArgs) -> Result<Outcome, 
         &mut source,
         &mut sink,
         layout,
-        (Threads::Own(stream.threads).count(), Order::Any),
+        (threads, Order::Any),
         &bar,
         |_, _| Ok(()),
         |job, ()| {
@@ -127,7 +132,7 @@ pub(super) fn decrypt(session: &Session, args: &DecryptArgs) -> Result<Outcome, 
     totals.read += HEADER as u64;
     let what =
         serde_json::json!({ "format": "container", "chunk": chunk, "passphrase": secret.is_passphrase() });
-    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), totals, what));
+    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), threads, totals, what));
     Ok(Outcome::Yes)
 }
 

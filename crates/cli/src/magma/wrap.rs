@@ -8,6 +8,9 @@ use lanework_magma::kexp15::{Kexp15, OVERHEAD};
 
 use super::args::{Hex, WrapArgs};
 use super::{report, secrets, shown, target};
+use lanework_subjects::Job;
+use lanework_subjects::magma::Operation;
+
 use crate::files::{Access, Sink, check_distinct, read_small};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
@@ -24,7 +27,7 @@ fn begin<'a>(
     let output = target(args.output.as_deref());
     check_distinct([args.mac_key_file.as_path(), &*args.enc_key_file, &*args.input], [output])?;
     let sink = Sink::create(output, access, args.force)?;
-    let engine = session.engine("magma/kexp15")?;
+    let engine = session.engine(Job::Magma(Operation::Omac, KEY))?;
     let (mac, encrypt) =
         (secrets::key_file(session, &args.mac_key_file)?, secrets::key_file(session, &args.enc_key_file)?);
     let keys = Kexp15::new(&mac, &encrypt, engine).map_err(|e| {

@@ -8,7 +8,8 @@ use lanework_mayo::cuda::{
     Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys, Options, Release, Tally, check,
 };
 use lanework_mayo::{Engine, Error, MessageDigest, Params, PublicKey, SecretKey, Signature};
-use lanework_subjects::mayo::{Operation, path};
+use lanework_subjects::Job;
+use lanework_subjects::mayo::Operation;
 
 use crate::outcome::Failure;
 use crate::tune::{DeviceChoices, DevicePrint, DeviceUse};
@@ -23,8 +24,8 @@ const SPOT_CHECK: usize = 256;
 pub(super) struct Devices {
     fleet: Fleet,
     done: Vec<Tally>,
-    /// What `tune` found for these devices, by subject.
-    tuned: BTreeMap<String, DeviceUse>,
+    /// What `tune` found for these devices.
+    tuned: BTreeMap<Job, DeviceUse>,
 }
 
 /// Whoever names a device gets it, however small the batch, as long as nothing is known of its pace.
@@ -40,16 +41,15 @@ impl Devices {
             lanework_subjects::mayo::cuda::fleet(&session.context, cpu).map_err(Failure::unavailable)?;
         let here = DevicePrint::of(fleet.gpus().iter().map(|gpu| gpu.device().card()));
         let profile = session.profile.as_ref().ok().and_then(Option::as_ref);
-        let used = |(path, choices): (&String, &DeviceChoices)| {
-            choices.used(&here, UNTUNED).map(|used| (path.clone(), used))
-        };
+        let used =
+            |(job, choices): (&Job, &DeviceChoices)| choices.used(&here, UNTUNED).map(|used| (*job, used));
         let tuned = profile.into_iter().flat_map(|p| &p.devices).filter_map(used).collect();
         Ok(Some(Devices { done: vec![Tally::default(); fleet.gpus().len()], fleet, tuned }))
     }
 
     /// Uses the devices as was found best for an operation.
-    fn set(&mut self, params: Option<&Params>, operation: Operation) {
-        let choice = params.and_then(|p| self.tuned.get(&path(p, operation)));
+    fn set(&mut self, params: Option<&'static Params>, operation: Operation) {
+        let choice = params.and_then(|params| self.tuned.get(&Job::Mayo(params, operation)));
         self.fleet.set_options(choice.map_or(UNTUNED, |choice| choice.options));
         // As many as there are devices, as they were found for these.
         let weights = choice.and_then(|choice| choice.weights.as_deref());

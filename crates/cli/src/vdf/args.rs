@@ -179,9 +179,9 @@ pub(crate) struct ProveArgs {
     /// while the later ones are squared.
     #[arg(long, value_name = "D", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=63))]
     pub(crate) witness: u64,
-    /// Threads; 0 for one on each core.
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::args::threads())]
-    pub(crate) threads: usize,
+    /// Threads; 0 for one on each core. As `lanework tune` found best if left out, else one on each core.
+    #[arg(long, value_name = "N", value_parser = crate::args::threads())]
+    pub(crate) threads: Option<usize>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -229,8 +229,8 @@ pub(crate) struct ClientArgs {
     #[arg(default_value = "0", value_name = "ID")]
     pub(crate) id: String,
     /// Threads: one squares, the others prove. 0 for one on each core.
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::args::threads())]
-    pub(crate) threads: usize,
+    #[arg(long, value_name = "N", value_parser = crate::args::threads())]
+    pub(crate) threads: Option<usize>,
     /// Take one encoding for each form, and not what Chia's nodes accept beside it.
     #[arg(long)]
     pub(crate) strict: bool,

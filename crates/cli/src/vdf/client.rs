@@ -4,7 +4,6 @@
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use lanework_cpu::Threads;
 use lanework_vdf::client::{ClientError, Event, Summary, serve};
 use lanework_vdf::prover::Options;
 use lanework_vdf::{Lenient, Strict};
@@ -12,7 +11,9 @@ use lanework_vdf::{Lenient, Strict};
 use super::args::ClientArgs;
 use super::interrupt::{Interrupt, shell_status};
 use super::meter::counted;
-use super::work::CHAIN;
+use lanework_subjects::Job;
+use lanework_subjects::vdf::{BITS, Operation};
+
 use crate::echo::echoed;
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
@@ -23,8 +24,9 @@ const PAUSE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) fn run(session: &Session, args: &ClientArgs) -> Result<Outcome, Failure> {
-    let engine = session.engine(CHAIN)?;
-    let options = Options::new(engine).threads(Threads::Own(args.threads).count());
+    let job = Job::Vdf(Operation::Prove, BITS);
+    let engine = session.engine(job)?;
+    let options = Options::new(engine).threads(session.threads(args.threads, job).count());
     let interrupt = Interrupt::listen()?;
     let mut told = Told { session, id: &args.id };
     loop {

@@ -13,11 +13,14 @@ use super::group::{Group, Named, no_group};
 use super::hex;
 use super::proof_file::ProofFile;
 use crate::magma::args::Hex;
+use lanework_subjects::Job;
+use lanework_subjects::vdf::{BITS, Operation};
+
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 pub(super) fn run(session: &Session, args: &VerifyArgs) -> Result<Outcome, Failure> {
-    let engine = session.engine("vdf/1024/verify")?;
+    let engine = session.engine(Job::Vdf(Operation::Verify, BITS))?;
     let asked = Asked::new(args)?;
     let mode = if args.mode.lenient { Lenient::NAME } else { Strict::NAME };
     let begin = Instant::now();

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use lanework_cpu::Threads;
 use lanework_vdf::prover::{
     self, CheckpointError, CheckpointFile, Job, Options, Phase, Progress, ProverError, Seconds,
 };
@@ -19,18 +18,17 @@ use super::group::{Group, Named, start};
 use super::interrupt::{Interrupt, shell_status};
 use super::meter::{Meter, counted};
 use super::{Output, hex, members};
+use lanework_subjects::vdf::{BITS, Operation};
+
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
-
-/// Whose choice of a backend the profile keeps.
-pub(super) const CHAIN: &str = "vdf/1024/square";
 
 /// The squarings of the shortest and next segments of Chia's lengths, for messages.
 const SHORTEST: u64 = 1 << 16;
 
 pub(super) fn evaluate(session: &Session, args: &EvaluateArgs) -> Result<Outcome, Failure> {
     let output = Output::new(session, &args.output, args.chain.checkpoint.as_deref())?;
-    let work = Work::new(session, &args.chain, 0, 1)?;
+    let work = Work::new(session, &args.chain, 0, Operation::Square, Some(1))?;
     let job = work.job();
     let done = work.watched(|options, observer| prover::evaluate(&job, options, observer))?;
     let d = &job.discriminant;
@@ -55,7 +53,7 @@ pub(super) fn evaluate(session: &Session, args: &EvaluateArgs) -> Result<Outcome
 
 pub(super) fn prove(session: &Session, args: &ProveArgs) -> Result<Outcome, Failure> {
     let output = Output::new(session, &args.output, args.chain.checkpoint.as_deref())?;
-    let work = Work::new(session, &args.chain, args.witness, Threads::Own(args.threads).count())?;
+    let work = Work::new(session, &args.chain, args.witness, Operation::Prove, args.threads)?;
     let job = work.job();
     let done = work.watched(|options, observer| prover::prove(&job, options, observer))?;
     let d = &job.discriminant;
@@ -169,9 +167,12 @@ impl<'a> Work<'a> {
         session: &'a Session,
         args: &'a ChainArgs,
         witness: u64,
-        threads: usize,
+        operation: Operation,
+        threads: Option<usize>,
     ) -> Result<Work<'a>, Failure> {
-        let engine = session.engine(CHAIN)?;
+        let job = lanework_subjects::Job::Vdf(operation, BITS);
+        let engine = session.engine(job)?;
+        let threads = session.threads(threads, job).count();
         let (group, x, segments) = begin(args, witness, |named| named.find(engine))?;
         let mut options = Options::new(engine).threads(threads).interval(Duration::from_secs_f64(args.every));
         if let Some(path) = &args.checkpoint {
