@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod common;
+mod data;
 mod flags;
 mod gpu;
 mod ifma;
@@ -24,15 +25,17 @@ use crate::bench;
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
-/// A study. Its files are also built in, so that the command works outside its repository.
+type Run = fn(&Session, &Study, &StudyArgs) -> Result<Found, Failure>;
+
+/// A study with code of its own. Its files are also built in, so that the command works outside its repository.
 struct Entry {
     name: &'static str,
     toml: &'static str,
     template: &'static str,
     /// Measures all of it. (session, the question as data, what was asked for)
-    run: fn(&Session, &Study, &StudyArgs) -> Result<Found, Failure>,
-    /// One process of its workload.
-    workload: fn(&Session, &WorkloadArgs) -> Result<Outcome, Failure>,
+    run: Run,
+    /// One process of its workload, where it starts any.
+    workload: Option<fn(&Session, &WorkloadArgs) -> Result<Outcome, Failure>>,
 }
 
 /// What a study found.
@@ -40,11 +43,13 @@ struct Found {
     record: Record,
     /// What the template names.
     page: serde_json::Value,
-    /// The same as data, which the record keeps.
+    /// The same as data, which the record keeps; null where the rows say all.
     findings: serde_json::Value,
+    /// Whether what it checks holds; true of a study that checks nothing.
+    holds: bool,
 }
 
-/// Every study there is.
+/// Every study with code of its own. Others are folders: see [`data`].
 const STUDIES: &[Entry] = &[
     flags::ENTRY,
     ifma::ENTRY,
@@ -58,13 +63,31 @@ const STUDIES: &[Entry] = &[
     spill::ENTRY,
 ];
 
-impl Entry {
-    fn named(name: &str) -> Result<&'static Entry, Failure> {
-        STUDIES.iter().find(|entry| entry.name == name).ok_or_else(|| {
-            Failure::input(format!("there is no study '{name}'; `lanework study list` shows them"))
-        })
-    }
+fn unknown(name: &str) -> Failure {
+    Failure::input(format!("there is no study '{name}'; `lanework study list` shows them"))
+}
 
+/// The study of this name: with its code, or from its folder alone.
+fn named(name: &str, root: &Path) -> Result<(Study, String, Run), Failure> {
+    if let Some(entry) = STUDIES.iter().find(|entry| entry.name == name) {
+        let (study, template) = entry.load(root)?;
+        return Ok((study, template, entry.run));
+    }
+    let folder = root.join(name);
+    if name.contains(['/', '\\']) || !folder.join("study.toml").is_file() {
+        return Err(unknown(name));
+    }
+    let (study, template) = Study::load(&folder).map_err(Failure::input)?;
+    if !data::is_one(&study) {
+        return Err(Failure::input(format!(
+            "{}: it has no [[race]], and this build has no code for it",
+            study.name
+        )));
+    }
+    Ok((study, template, data::run))
+}
+
+impl Entry {
     /// The question and the template as built in.
     fn built_in(&self) -> Result<(Study, String), Failure> {
         let study = Study::from_toml(self.name, self.toml).map_err(Failure::input)?;
@@ -93,7 +116,7 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
     }
     bench::one_form(session, &args.output)?;
     bench::may_save(&args.output)?;
-    let entry = Entry::named(&args.name)?;
+    let (study, template, run) = named(&args.name, &args.studies)?;
     let own = [
         ("--asm", !args.asm.is_empty(), "spill-homes"),
         ("--rows", !args.rows.is_empty(), "spill-homes"),
@@ -103,20 +126,17 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
         ("--as-built", args.as_built, "codegen-flags"),
         ("--build-only", args.build_only, "codegen-flags"),
     ];
-    if let Some((option, _, whose)) = own.iter().find(|(_, said, whose)| *said && entry.name != *whose) {
+    if let Some((option, _, whose)) = own.iter().find(|(_, said, whose)| *said && study.name != *whose) {
         let why = if *whose == "spill-homes" { "no rows of assembly" } else { "no builds of its own" };
-        return Err(Failure::input(format!("{option}: the study {} has {why}", entry.name)));
+        return Err(Failure::input(format!("{option}: the study {} has {why}", study.name)));
     }
-    let (study, template) = entry.load(&args.studies)?;
-    let Found { mut record, mut page, findings } = (entry.run)(session, &study, args)?;
+    let Found { mut record, mut page, findings, holds } = run(session, &study, args)?;
     if let (Some(remark), Some(list)) = (&args.output.remark, page["remarks"].as_array_mut()) {
         list.push(remark.clone().into());
     }
     let page = render(&template, &page).map_err(Failure::input)?;
-    // A study that checks something says whether it holds.
-    let holds = findings["holds"] != false;
     record.page = Some(page.clone());
-    record.findings = Some(findings);
+    record.findings = Some(findings).filter(|findings| !findings.is_null());
     let shown = bench::save_and_show(session, &mut record, &args.output, |record| {
         if session.json {
             print!("{}", record.to_json().map_err(Failure::input)?);
@@ -131,13 +151,21 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
 }
 
 fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
-    let (studies, skipped) = if args.studies.is_dir() {
+    let (mut studies, skipped) = if args.studies.is_dir() {
         Study::list(&args.studies).map_err(Failure::input)?
     } else {
         let built_in = STUDIES.iter().map(|entry| Ok(entry.built_in()?.0));
         (built_in.collect::<Result<_, Failure>>()?, Vec::new())
     };
-    let skipped: Vec<String> = skipped.iter().map(|e| e.to_string().trim_end().to_owned()).collect();
+    let mut skipped: Vec<String> = skipped.iter().map(|e| e.to_string().trim_end().to_owned()).collect();
+    // What cannot be run is not offered.
+    studies.retain(|study| {
+        let runs = data::is_one(study) || STUDIES.iter().any(|entry| entry.name == study.name);
+        if !runs {
+            skipped.push(format!("{}: it has no [[race]], and this build has no code for it", study.name));
+        }
+        runs
+    });
     if session.json {
         let rows: Vec<_> =
             studies.iter().map(|s| serde_json::json!({ "name": s.name, "question": s.question })).collect();
@@ -155,6 +183,9 @@ fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
 
 /// One process of a study's workload: prints what ran.
 pub(crate) fn workload(session: &Session, args: &WorkloadArgs) -> Result<Outcome, Failure> {
-    let entry = Entry::named(&args.name)?;
-    (entry.workload)(session, args)
+    let entry = STUDIES.iter().find(|entry| entry.name == args.name).ok_or_else(|| unknown(&args.name))?;
+    let Some(workload) = entry.workload else {
+        return Err(Failure::input(format!("the study {} has no workload of its own", args.name)));
+    };
+    workload(session, args)
 }

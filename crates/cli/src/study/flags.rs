@@ -11,8 +11,8 @@ use lanework_lab::study::Study;
 use serde_json::json;
 
 use super::{Entry, Found, document};
-use crate::args::{StudyArgs, WorkloadArgs};
-use crate::outcome::{Failure, Outcome};
+use crate::args::StudyArgs;
+use crate::outcome::Failure;
 use crate::ui::Session;
 use asked::Asked;
 
@@ -21,7 +21,7 @@ pub(super) const ENTRY: Entry = Entry {
     toml: include_str!("../../../../studies/codegen-flags/study.toml"),
     template: include_str!("../../../../studies/codegen-flags/study.md"),
     run,
-    workload,
+    workload: None,
 };
 
 fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Failure> {
@@ -34,9 +34,5 @@ fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Fail
     let measured = measure::measure(session, &asked, &wanted, args.full)?;
     let page = page::page(&study.question, &asked, &measured, args.full);
     let findings = json!({ "builds": measured.builds, "flags": page.flags, "told": page.verdict });
-    Ok(Found { page: document(&page)?, findings, record: measured.record })
-}
-
-fn workload(_: &Session, args: &WorkloadArgs) -> Result<Outcome, Failure> {
-    Err(Failure::input(format!("no workload '{}': this study races subjects alone", args.configuration)))
+    Ok(Found { page: document(&page)?, findings, holds: true, record: measured.record })
 }

@@ -14,8 +14,8 @@ use lanework_lab::study::Study;
 use serde_json::json;
 
 use super::{Entry, Found, document};
-use crate::args::{StudyArgs, WorkloadArgs};
-use crate::outcome::{Failure, Outcome};
+use crate::args::StudyArgs;
+use crate::outcome::Failure;
 use crate::ui::Session;
 use original::Plan;
 
@@ -24,7 +24,7 @@ pub(super) const ENTRY: Entry = Entry {
     toml: include_str!("../../../../studies/mayo-gpu/study.toml"),
     template: include_str!("../../../../studies/mayo-gpu/study.md"),
     run,
-    workload,
+    workload: None,
 };
 
 fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Failure> {
@@ -37,9 +37,5 @@ fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Fail
         "joules": measured.joules, "threads": measured.threads,
         "cooperative_over_threads": threads::advantages(&measured), "verdict": page.verdict,
     });
-    Ok(Found { page: document(&page)?, findings, record: measured.record })
-}
-
-fn workload(_: &Session, _: &WorkloadArgs) -> Result<Outcome, Failure> {
-    Err(Failure::input("the study mayo-gpu has no workload of its own; its races are subjects"))
+    Ok(Found { page: document(&page)?, findings, holds: true, record: measured.record })
 }

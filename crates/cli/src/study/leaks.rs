@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use super::common::{NONE, table};
 use super::{Entry, Found, document};
-use crate::args::{StudyArgs, WorkloadArgs};
+use crate::args::StudyArgs;
 use crate::bench;
 use crate::leaks;
-use crate::outcome::{Failure, Outcome};
+use crate::outcome::Failure;
 use crate::ui::Session;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -25,7 +25,7 @@ pub(super) const ENTRY: Entry = Entry {
     toml: include_str!("../../../../studies/leak-evidence/study.toml"),
     template: include_str!("../../../../studies/leak-evidence/study.md"),
     run,
-    workload,
+    workload: None,
 };
 
 /// Operations, and what is asked of them.
@@ -280,11 +280,7 @@ fn found(study: &Study, full: bool, record: Record, all: &[Evidence]) -> Result<
     let mut findings = leaks::json(&rows, &planted);
     findings["holds"] = holds.into();
     findings["told"] = told.into();
-    Ok(Found { page: document(&page)?, findings, record })
-}
-
-fn workload(_: &Session, args: &WorkloadArgs) -> Result<Outcome, Failure> {
-    Err(Failure::input(format!("no workload '{}': this study judges operations alone", args.configuration)))
+    Ok(Found { page: document(&page)?, findings, holds, record })
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(super) const ENTRY: Entry = Entry {
     toml: include_str!("../../../../studies/magma-lanes/study.toml"),
     template: include_str!("../../../../studies/magma-lanes/study.md"),
     run,
-    workload,
+    workload: Some(workload),
 };
 
 fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Failure> {
@@ -31,7 +31,7 @@ fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Fail
     let measured = measure::measure(session, study, &plan, full)?;
     let page = page::page(&study.question, &plan, &measured, full);
     let findings = json!({ "flags": measured.flags, "floors": page.shares, "verdict": page.verdict });
-    Ok(Found { page: document(&page)?, findings, record: measured.record })
+    Ok(Found { page: document(&page)?, findings, holds: true, record: measured.record })
 }
 
 /// One process of the report's loop: prints the blocks of its last operation.

@@ -29,7 +29,7 @@ pub(super) const ENTRY: Entry = Entry {
     toml: include_str!("../../../../studies/mayo-simd-threads/study.toml"),
     template: include_str!("../../../../studies/mayo-simd-threads/study.md"),
     run,
-    workload,
+    workload: Some(workload),
 };
 
 fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Failure> {
@@ -41,7 +41,7 @@ fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Fail
     let figures = Figures { plan: &plan, found: &found };
     let page = page::page(&study.question, &figures, &profiles, &ROUNDS, full);
     let findings = findings(&found, &page, &profiles);
-    Ok(Found { page: document(&page)?, findings, record: found.record })
+    Ok(Found { page: document(&page)?, findings, holds: true, record: found.record })
 }
 
 fn findings(found: &Measured, page: &Page, profiles: &[phases::Profile]) -> serde_json::Value {

@@ -26,7 +26,7 @@ pub(super) const ENTRY: Entry = Entry {
     toml: include_str!("../../../../studies/lab-self-check/study.toml"),
     template: include_str!("../../../../studies/lab-self-check/study.md"),
     run,
-    workload,
+    workload: Some(workload),
 };
 
 /// A mode of the study.
@@ -161,7 +161,7 @@ fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Fail
             "equals": whole.equals, "planted": whole.planted, "allowed": may(whole.equals.races),
         },
     });
-    Ok(Found { page: document(page)?, findings, record })
+    Ok(Found { page: document(page)?, findings, holds: true, record })
 }
 
 fn workload(_: &Session, args: &WorkloadArgs) -> Result<Outcome, Failure> {

@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{Entry, Found, document};
-use crate::args::{StudyArgs, WorkloadArgs};
-use crate::outcome::{Failure, Outcome};
+use crate::args::StudyArgs;
+use crate::outcome::Failure;
 use crate::profile::Spill;
 use crate::respill::kept;
 use crate::ui::Session;
@@ -24,7 +24,7 @@ pub(super) const ENTRY: Entry = Entry {
     toml: include_str!("../../../../studies/spill-homes/study.toml"),
     template: include_str!("../../../../studies/spill-homes/study.md"),
     run,
-    workload,
+    workload: None,
 };
 
 /// `study.toml` behind its question.
@@ -131,7 +131,7 @@ fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Fail
         Err(why) => json!({ "not_here": why }),
     };
     let findings = json!({ "rows": measured.rows, "costs": costs, "told": told });
-    Ok(Found { page: document(&page)?, findings, record: measured.record })
+    Ok(Found { page: document(&page)?, findings, holds: true, record: measured.record })
 }
 
 /// Puts what was found of Lanework's own kernels into the profile, and says what that was.
@@ -148,11 +148,6 @@ fn keep(session: &Session, found: BTreeMap<String, Spill>) -> Result<Vec<String>
     kept::keep(session, found)?;
     said.push("`lanework tune` and `lanework doctor` show what is kept; `lanework respill rewrite --policy auto` takes it.".to_owned());
     Ok(said)
-}
-
-/// The study's processes are those of `respill measure`.
-fn workload(_: &Session, _: &WorkloadArgs) -> Result<Outcome, Failure> {
-    Err(Failure::input("the study spill-homes has no workload of its own"))
 }
 
 #[cfg(test)]
