@@ -202,6 +202,9 @@ pub(crate) struct Output {
     // With a space, the DIR of `bench --save mayo` would swallow the subject.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "records")]
     pub(crate) save: Option<PathBuf>,
+    /// Store every sample with the record, compressed; without it, the record is a summary.
+    #[arg(long, requires = "save")]
+    pub(crate) save_samples: bool,
     /// Keep a remark in the record, about what the run had to bear: "made while other work ran".
     #[arg(long, value_name = "TEXT")]
     pub(crate) remark: Option<String>,

@@ -298,7 +298,11 @@ pub(crate) fn save_and_show(
 ) -> Result<Outcome, Failure> {
     record.remarks.extend(output.remark.clone());
     let stored = match &output.save {
-        Some(root) => record.save(root).map(|path| eprintln!("saved: {}", crate::ui::shown(&path))),
+        Some(root) => {
+            let whole = record.clone();
+            let kept = if output.save_samples { whole } else { whole.without_samples() };
+            kept.save(root).map(|path| eprintln!("saved: {}", crate::ui::shown(&path)))
+        }
         None => Ok(()),
     };
     match stored {

@@ -25,7 +25,18 @@ fn json(output: &Output) -> serde_json::Value {
 
 /// A short race, saved. Every machine has the portable backend.
 fn saved(folder: &Path) -> PathBuf {
-    let race = ["bench", "magma/ctr/1024", "--only", "avx2", "--seconds", "0.5", "--launches", "1", "--save"];
+    let race = [
+        "bench",
+        "magma/ctr/1024",
+        "--only",
+        "avx2",
+        "--seconds",
+        "0.5",
+        "--launches",
+        "1",
+        "--save",
+        "--save-samples",
+    ];
     let output = lanework(folder, &race);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let said = text(&output.stderr);

@@ -129,8 +129,19 @@ fn name(row: &ResultRow) -> String {
     format!("{} {} (against {})", row.subject, row.variant, row.baseline)
 }
 
-/// The median time with an interval from the samples, launch by launch; where they are too few, the range of the quartiles.
+/// The interval of the median time from the samples, launch by launch; nothing where they are too few.
+pub(crate) fn median_interval(row: &ResultRow, rules: &Rules) -> Option<[f64; 2]> {
+    sampled_speed(row, rules).map(|speed| [1.0 / speed.high, 1.0 / speed.low])
+}
+
+/// The median speed with its interval: from the samples, else as the record has it without them, else the range of the quartiles.
 fn speed(row: &ResultRow, rules: &Rules) -> Interval {
+    let [fast, slow] = row.median_interval.unwrap_or([row.q1, row.q3]);
+    let without = Interval { estimate: 1.0 / row.median, low: 1.0 / slow, high: 1.0 / fast };
+    sampled_speed(row, rules).unwrap_or(without)
+}
+
+fn sampled_speed(row: &ResultRow, rules: &Rules) -> Option<Interval> {
     let mut launches = Vec::new();
     let mut rest = row.samples.as_slice();
     for pairs in &row.launch_pairs {
@@ -139,8 +150,7 @@ fn speed(row: &ResultRow, rules: &Rules) -> Interval {
         launches.push(launch.iter().map(|t| -t.ln()).collect());
         rest = after;
     }
-    let found = interval(&launches, rules.alpha, 1000, 7).ok().map(Interval::exp);
-    found.unwrap_or(Interval { estimate: 1.0 / row.median, low: 1.0 / row.q3, high: 1.0 / row.q1 })
+    interval(&launches, rules.alpha, 1000, 7).ok().map(Interval::exp)
 }
 
 fn ratio(row: &ResultRow) -> Interval {

@@ -255,6 +255,7 @@ pub fn analyse(launches: &[LaunchSamples], plan: &Plan) -> Result<Outcome, Merge
             iterations: s.iterations,
             launch_pairs: got.launches.iter().map(|s| s.pairs.len()).collect(),
             notes,
+            median_interval: None,
             samples: samples.into_iter().map(round).collect(),
             baseline_samples: baseline_samples.into_iter().map(round).collect(),
             extra: serde_json::Map::new(),

@@ -49,8 +49,10 @@ pub struct Control {
     /// The upper end of its interval.
     pub high: f64,
     /// The second instance's samples, like [`ResultRow::samples`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<f64>,
     /// The first instance's samples, like [`ResultRow::baseline_samples`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baseline_samples: Vec<f64>,
 }
 
@@ -156,9 +158,14 @@ pub struct ResultRow {
     /// What a reader ought to know.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// All samples of the variant. Pair `i` is samples `2i` and `2i + 1` here and in `baseline_samples`.
+    /// The interval of the median time, in its unit, where the samples were left out: [`Record::without_samples`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_interval: Option<[f64; 2]>,
+    /// All samples of the variant, or none of them. Pair `i` is samples `2i` and `2i + 1` here and in `baseline_samples`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<f64>,
     /// All samples of the baseline in the same pairs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baseline_samples: Vec<f64>,
     /// Further fields of the caller's.
     #[serde(flatten)]
@@ -184,11 +191,14 @@ impl ResultRow {
         let samples = self.samples.iter().chain(&self.baseline_samples);
         let pairs = self.launch_pairs.iter().try_fold(0usize, |sum, &n| sum.checked_add(n));
         let pairs = pairs.and_then(|n| n.checked_mul(2));
-        if !times.iter().chain(&baseline).chain(&self.floor).chain(&self.ticks).chain(samples).all(is_time) {
+        let times = times.iter().chain(&baseline).chain(self.median_interval.iter().flatten());
+        if !times.chain(&self.floor).chain(&self.ticks).chain(samples).all(is_time) {
             Some("a time is not a positive number")
         } else if !is_interval(self.low, self.ratio, self.high) {
             Some("the ratio does not lie in its interval, or is no ratio of two times")
-        } else if self.samples.len() != self.baseline_samples.len() || pairs != Some(self.samples.len()) {
+        } else if self.samples.len() != self.baseline_samples.len()
+            || !self.samples.is_empty() && pairs != Some(self.samples.len())
+        {
             Some("samples and pairs do not match")
         } else if self.bytes == Some(0) {
             Some("a unit of work has no bytes")
@@ -396,6 +406,39 @@ impl Record {
             Some((result, why)) => Err(RecordError::Inconsistent { result, why }),
             None => Ok(()),
         }
+    }
+
+    /// The record as a summary: its samples are left out, which are most of it, and the interval of each median stands for them.
+    /// Checks of one name on one backend are counted together.
+    /// Histories and reports work with either; only how samples are spread cannot be drawn.
+    #[must_use]
+    pub fn without_samples(mut self) -> Record {
+        let rules = self.plan.as_ref().map_or_else(Rules::default, |plan| plan.rules);
+        for row in &mut self.results {
+            row.median_interval = row
+                .median_interval
+                .or_else(|| crate::history::median_interval(row, &rules).map(|i| i.map(round)));
+            (row.samples, row.baseline_samples) = (Vec::new(), Vec::new());
+        }
+        for control in &mut self.controls {
+            (control.samples, control.baseline_samples) = (Vec::new(), Vec::new());
+        }
+        // Every launch of a process may have passed the same gate.
+        let mut gate: Vec<GateRow> = Vec::new();
+        for row in core::mem::take(&mut self.gate) {
+            let same =
+                |of: &&mut GateRow| (&of.what, &of.backend, &of.why) == (&row.what, &row.backend, &row.why);
+            match gate.iter_mut().find(same) {
+                Some(of) => {
+                    of.passed += row.passed;
+                    of.failed += row.failed;
+                    of.skipped += row.skipped;
+                }
+                None => gate.push(row),
+            }
+        }
+        self.gate = gate;
+        self
     }
 
     /// The record as JSON with a line end.

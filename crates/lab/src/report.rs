@@ -151,17 +151,9 @@ struct Page<'a> {
 /// The record to take away, compressed: all of it, or what it says without its samples.
 fn whole(record: &Record, file: &str, samples: bool) -> Result<Whole, ReportError> {
     let malformed = |e| ReportError::Record(RecordError::Malformed(e));
-    let text = if samples {
-        record.to_json().map_err(ReportError::Record)?
-    } else {
-        let mut json = serde_json::to_value(record).map_err(malformed)?;
-        for list in ["results", "controls"] {
-            for row in json[list].as_array_mut().into_iter().flatten() {
-                without_samples(row);
-            }
-        }
-        json.to_string()
-    };
+    let samples = samples && record.results.iter().any(|row| !row.samples.is_empty());
+    let text = if samples { record.to_json() } else { record.clone().without_samples().to_json() };
+    let text = text.map_err(ReportError::Record)?;
     let io = |e: std::io::Error| malformed(serde_json::Error::io(e));
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(text.as_bytes()).map_err(io)?;
@@ -177,13 +169,6 @@ fn whole(record: &Record, file: &str, samples: bool) -> Result<Whole, ReportErro
         link: format!("data:application/gzip;base64,{}", Base64::encode_string(&bytes)),
         words,
     })
-}
-
-fn without_samples(row: &mut serde_json::Value) {
-    if let Some(row) = row.as_object_mut() {
-        row.remove("samples");
-        row.remove("baseline_samples");
-    }
 }
 
 /// A table of texts, which are all that it has.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use common::{World, open_gate, plan, row};
 use lanework_lab::gate::{Gate, GateError, GateRow};
+use lanework_lab::history::compare;
 use lanework_lab::machine::{Fact, Machine};
 use lanework_lab::overrun::Overruns;
 use lanework_lab::pairing::{LaunchSamples, Pair, Plan, RaceError, Series};
@@ -404,6 +405,37 @@ fn records_are_saved_whole_and_read_back() {
     assert_eq!(Record::load(&first).expect("reads back"), stored);
     let left: Vec<_> = std::fs::read_dir(first.parent().expect("folder")).expect("lists").collect();
     assert_eq!(left.len(), 2, "temporary files were left behind");
+}
+
+/// A summary is found to be the same as its record, and what moved is found in either.
+#[test]
+fn a_record_without_samples_is_compared_like_a_whole_one() {
+    let record = record();
+    let summary = record.clone().without_samples();
+    assert!(summary.results.iter().all(|row| row.samples.is_empty() && row.median_interval.is_some()));
+    let folder = tempfile::tempdir().expect("a folder");
+    let sizes = [&record, &summary].map(|record| {
+        let path = record.save(folder.path()).expect("saves");
+        let loaded = Record::load(&path).expect("loads");
+        assert_eq!(loaded.results.len(), record.results.len());
+        assert!(loaded.results.iter().zip(&record.results).all(|(l, r)| l.samples.len() == r.samples.len()));
+        std::fs::metadata(&path).expect("a file").len()
+    });
+    assert!(sizes[1] < sizes[0], "{sizes:?}");
+    let mut slower = record.clone();
+    for row in &mut slower.results {
+        let times = [&mut row.median, &mut row.mean, &mut row.min, &mut row.q1, &mut row.q3];
+        times.into_iter().chain(&mut row.samples).for_each(|time| *time *= 3.0);
+    }
+    let words = |old: &Record, new: &Record| -> Vec<_> {
+        compare(old, new).changes.iter().map(|change| change.time.verdict).collect()
+    };
+    for old in [&record, &summary] {
+        assert_eq!(words(old, &slower), words(&record, &slower));
+        assert_eq!(words(old, &slower.clone().without_samples()), words(&record, &slower));
+        assert_eq!(words(old, &record), words(&record, &record));
+    }
+    assert_ne!(words(&record, &slower), words(&record, &record));
 }
 
 #[test]
