@@ -187,10 +187,10 @@ impl<'a> Asked<'a> {
         }
         let (y, b) = match &self.b {
             Some(b) => {
-                let y = verify_compact(mode, d, b, &question, limits).map_err(stop)?;
+                let y = verify_compact(mode, group.on_engine(), b, &question, limits).map_err(stop)?;
                 (y.to_bytes(d), b.clone())
             }
-            None => (y.to_vec(), verify_with_b(mode, d, &question, limits).map_err(stop)?),
+            None => (y.to_vec(), verify_with_b(mode, group.on_engine(), &question, limits).map_err(stop)?),
         };
         agree(&self.said, "y", &self.said.y, &y)?;
         agree(&self.said, "b", &self.said.b, &b.to_bytes())?;
