@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use lanework_vdf::prover::{Evaluated, Job, Options, Proved, ProverError, evaluate, prove};
-use lanework_vdf::{Discriminant, Engine, Form, Proof};
+use lanework_vdf::{
+    Discriminant, Engine, Evaluated, Form, Options, Proof, Proved, ProverError, Task, evaluate, prove,
+};
 use sha2::{Digest, Sha256};
 
 use crate::bytes::Bytes;
 
 /// A short computation with the files of its proof and of its evaluation.
 struct Good {
-    job: Job,
+    task: Task,
     proof: Proof,
     y: Form,
     proving: Vec<u8>,
@@ -40,22 +41,22 @@ fn options(path: &Path) -> Options<'_> {
     Options::new(Engine::portable()).threads(1).checkpoint(path).interval(Duration::ZERO)
 }
 
-fn proved(job: &Job, bytes: &[u8]) -> (Result<Proved, ProverError>, Vec<u8>) {
-    with_file(bytes, |path| prove(job, &options(path), &mut |_| true))
+fn proved(task: &Task, bytes: &[u8]) -> (Result<Proved, ProverError>, Vec<u8>) {
+    with_file(bytes, |path| prove(task, &options(path), &mut |_| true))
 }
 
-fn evaluated(job: &Job, bytes: &[u8]) -> (Result<Evaluated, ProverError>, Vec<u8>) {
-    with_file(bytes, |path| evaluate(job, &options(path), &mut |_| true))
+fn evaluated(task: &Task, bytes: &[u8]) -> (Result<Evaluated, ProverError>, Vec<u8>) {
+    with_file(bytes, |path| evaluate(task, &options(path), &mut |_| true))
 }
 
 static GOOD: LazyLock<Good> = LazyLock::new(|| {
     let d = Discriminant::from_seed(b"fuzz", 64).expect("the seed has a prime");
     let x = Form::generator(&d).expect("1 modulo 8");
-    let job = Job { segments: vec![20, 30], ..Job::new(d, x, 90) };
-    let (proof, proving) = proved(&job, &[]);
-    let (y, evaluating) = evaluated(&job, &[]);
+    let task = Task { segments: vec![20, 30], ..Task::new(d, x, 90) };
+    let (proof, proving) = proved(&task, &[]);
+    let (y, evaluating) = evaluated(&task, &[]);
     let (proof, y) = (proof.expect("a proof").proof, y.expect("a result").y);
-    Good { job, proof, y, proving, evaluating }
+    Good { task, proof, y, proving, evaluating }
 });
 
 /// Places and values of bytes to change.
@@ -80,7 +81,7 @@ pub(crate) fn checkpoint(data: &[u8]) {
         2 => (cut(&mut input, &good.evaluating), true),
         _ => (linked(&mut input), false),
     };
-    let (outcome, after) = proved(&good.job, &bytes);
+    let (outcome, after) = proved(&good.task, &bytes);
     match outcome {
         Ok(found) => assert!(found.proof == good.proof, "another proof of {bytes:02x?}"),
         Err(ProverError::Checkpoint(_)) => assert!(after == bytes, "a refused file was changed"),
@@ -88,7 +89,7 @@ pub(crate) fn checkpoint(data: &[u8]) {
         Err(ProverError::Wrong { .. }) => assert!(!honest, "a wrong form from an honest file"),
         Err(other) => panic!("{other}"),
     }
-    let (outcome, after) = evaluated(&good.job, &bytes);
+    let (outcome, after) = evaluated(&good.task, &bytes);
     match outcome {
         Ok(found) => assert!(!honest || found.y == good.y, "another result"),
         Err(ProverError::Checkpoint(_)) => assert!(after == bytes, "a refused file was changed"),
@@ -200,7 +201,7 @@ mod tests {
     use lanework_vdf::prover::CheckpointError;
 
     fn outcome(seed: &[u8]) -> Result<Proved, ProverError> {
-        proved(&GOOD.job, &linked(&mut Bytes(seed))).0
+        proved(&GOOD.task, &linked(&mut Bytes(seed))).0
     }
 
     /// Else every such file would be refused for its checks, and what is behind them would never be met.

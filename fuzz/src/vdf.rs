@@ -4,11 +4,10 @@
 use std::sync::LazyLock;
 
 use lanework_cpu::Cpu;
-use lanework_vdf::backend::BACKENDS;
 use lanework_vdf::client::frames::{Decoder, Message};
 use lanework_vdf::number::{parse, to_decimal, to_hexadecimal};
 use lanework_vdf::verify::check_without_group;
-use lanework_vdf::{Discriminant, Form, Lenient, Limits, Question, Strict, prove_segments};
+use lanework_vdf::{Discriminant, Engine, Form, Lenient, Limits, Question, Strict, Task, spec};
 
 use crate::bytes::Bytes;
 
@@ -51,9 +50,8 @@ pub(crate) fn forms(data: &[u8]) {
     assert!(form.has_discriminant(d) && form.is_reduced());
     assert!(form.compose(&form.inverse(), d) == Form::identity(d));
     let square = form.compose(&form, d);
-    for kernels in BACKENDS.iter().filter_map(|row| row.get(&Cpu::detect()).ok()) {
-        let d = d.clone().on(kernels);
-        assert!(form.square(&d) == square, "a backend squares otherwise");
+    for engine in Engine::available(&Cpu::detect()) {
+        assert!(form.square(d.on(engine)) == square, "a backend squares otherwise");
     }
 }
 
@@ -79,7 +77,8 @@ const SQUARINGS: u64 = 40;
 fn proof(depth: usize) -> (&'static Discriminant, Vec<u8>, Vec<u8>) {
     let d = &DISCRIMINANTS[0];
     let x = Form::generator(d).expect("1 modulo 8");
-    let proof = prove_segments(d, &x, SQUARINGS, &[9, 12][..depth]).expect("forty squarings can be proved");
+    let task = Task { segments: [9, 12][..depth].to_vec(), ..Task::new(d.clone(), x.clone(), SQUARINGS) };
+    let proof = spec::prove(&task).expect("forty squarings can be proved");
     (d, x.to_bytes(d), proof.to_bytes(d))
 }
 
@@ -124,12 +123,9 @@ pub(crate) fn verify(data: &[u8]) {
     assert!(early.is_ok() || strict.is_err(), "{early:?} of a proof that is good");
     let early = check_without_group(Lenient, d.bits(), &question, None, &limits);
     assert!(early.is_ok() || lenient.is_err(), "{early:?} of a proof that is leniently good");
-    for kernels in BACKENDS.iter().filter_map(|row| row.get(&Cpu::detect()).ok()) {
-        let d = d.clone().on(kernels);
-        assert!(
-            lanework_vdf::verify(Strict, &d, &question, &limits) == strict,
-            "a backend verifies otherwise"
-        );
+    for engine in Engine::available(&Cpu::detect()) {
+        let verdict = lanework_vdf::verify(Strict, d.on(engine), &question, &limits);
+        assert!(verdict == strict, "a backend verifies otherwise");
     }
     // Bytes that are no proof at all.
     let raw = Question { proof: data, ..question };
@@ -154,8 +150,8 @@ pub(crate) fn client(data: &[u8]) {
     let (whole, pieces) = (said(input.0.len().max(1)), said(cut));
     assert!(whole == pieces, "cut in pieces it says something else");
     for message in &whole.0 {
-        if let Message::Task(task) = message {
-            assert!(task.x.has_discriminant(&task.discriminant));
+        if let Message::Assignment(assignment) = message {
+            assert!(assignment.x.has_discriminant(&assignment.discriminant));
         }
     }
 }

@@ -18,8 +18,8 @@ mod group;
 mod interrupt;
 mod meter;
 mod proof_file;
+mod prove;
 mod verify;
-mod work;
 
 #[cfg(test)]
 mod tests;
@@ -30,8 +30,8 @@ use group::Named;
 pub(crate) fn run(session: &Session, args: VdfArgs) -> Result<Outcome, Failure> {
     match args.job {
         VdfJob::Discriminant(a) => discriminant(session, &a),
-        VdfJob::Evaluate(a) => work::evaluate(session, &a),
-        VdfJob::Prove(a) => work::prove(session, &a),
+        VdfJob::Evaluate(a) => prove::evaluate(session, &a),
+        VdfJob::Prove(a) => prove::prove(session, &a),
         VdfJob::Verify(a) => verify::run(session, &a),
         VdfJob::Client(a) => client::run(session, &a),
     }

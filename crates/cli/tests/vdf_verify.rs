@@ -5,7 +5,9 @@ mod common;
 use common::{Place, code, hex, json, no, stderr, yes};
 use lanework_integer::{Int, Uint};
 use lanework_vdf::form::LIMBS;
-use lanework_vdf::{Discriminant, Form, Limits, Question, Strict, known, number, prove, verify};
+use lanework_vdf::{
+    Discriminant, Form, Limits, Options, Question, Strict, Task, known, number, prove, verify,
+};
 use serde_json::{Value, json};
 
 /// A proof in a file, with one segment before the last.
@@ -178,7 +180,9 @@ fn false_proof() -> (String, Vec<u8>) {
     let e = Form::new(&d, &seventeen, &seventeen).expect("a form of order 2");
     assert!(e != Form::identity(&d) && e.compose(&e, &d) == Form::identity(&d));
     let x = Form::generator(&d).expect("1 modulo 8");
-    let mut proof = prove(&d, &x, 100).expect("a proof");
+    let task = Task::new(d, x, 100);
+    let mut proof = prove(&task, &Options::default(), &mut |_| true).expect("a proof").proof;
+    let Task { discriminant: d, x, .. } = task;
     let truth = proof.y.clone();
     // 100 squarings are fewer than B has bits: an honest pi is the identity, whatever B is.
     (proof.y, proof.pi) = (proof.y.compose(&e, &d), proof.pi.compose(&e, &d));

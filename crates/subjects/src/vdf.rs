@@ -11,17 +11,16 @@
 use std::hint::black_box;
 
 use lanework_cpu::{Cpu, Select, Threads};
-use lanework_integer::Int;
 use lanework_lab::gate::{Gate, GateRow};
 use lanework_lab::subject::{Facts, Runnable, Subject, Unavailable, Variant, work};
-use lanework_vdf::Engine;
-use lanework_vdf::chain::{Chain, Coefficients};
+use lanework_vdf::chain::Chain;
 use lanework_vdf::known::{self, Record};
-use lanework_vdf::prover::{self, Job, Options};
-use lanework_vdf::{Discriminant, Form, Limits, Question, Strict, check as checks, verify};
+use lanework_vdf::{
+    Discriminant, Engine, Form, Limits, Options, Question, Strict, Task, check as checks, verify,
+};
 
 use crate::magma::Filler;
-use crate::{Context, Depth, checked, missing, row, skipped};
+use crate::{Context, Depth, Job, checked, missing, row, skipped};
 
 mod agreement;
 mod floor;
@@ -125,7 +124,7 @@ pub fn subject(context: &Context, operation: Operation) -> Subject {
         variants.next().unwrap_or_else(|| Variant::new("none", || Err(Unavailable::because("no backend"))));
     let gated = context.clone();
     let gate = Gate::new(move || Ok(gate_rows(&gated)));
-    let path = crate::Job::Vdf(operation, BITS).to_string();
+    let path = Job::Vdf(operation, BITS).to_string();
     let subject = variants.fold(Subject::new(path, gate, first).counted(operation.counted()), Subject::with);
     let cores = Threads::Own(0).count();
     let subject = match Engine::choose(&cpu, context.settings.select("vdf")) {
@@ -153,13 +152,8 @@ fn engine(cpu: &Cpu, name: &str) -> Result<Engine, Unavailable> {
 /// # Errors
 /// None that could be met: its constants are checked by tests.
 pub fn chain(engine: Engine) -> Result<Chain, Unavailable> {
-    let number = known::number(known::SQUARINGS_D);
-    let d = Discriminant::new(&number).map_err(failed)?;
-    let x = generator(&d)?;
-    let narrow = |n: Int<33>| n.try_resize().ok_or_else(|| Unavailable::because("a number is too long"));
-    let (a, b, c) = (narrow(x.a())?, narrow(x.b())?, narrow(x.c())?);
-    let form = Coefficients { a: *a.magnitude(), b, c: *c.magnitude() };
-    Chain::new(engine, narrow(number)?.magnitude(), &form).map_err(failed)
+    let d = Discriminant::new(&known::number(known::SQUARINGS_D)).map_err(failed)?;
+    Chain::new(d.on(engine), &generator(&d)?).map_err(failed)
 }
 
 fn generator(d: &Discriminant) -> Result<Form, Unavailable> {
@@ -188,9 +182,9 @@ fn published(engine: Engine) -> Result<Vec<(Discriminant, Record)>, Unavailable>
 fn prove(engine: Engine, challenge: &[u8], iterations: u64, threads: usize) -> Result<Vec<u8>, Unavailable> {
     let d = Discriminant::from_seed_on(engine, challenge, BITS).map_err(failed)?;
     let x = generator(&d)?;
-    let job = Job::new(d.clone(), x, iterations);
-    let proved = prover::prove(&job, &Options::new(engine).threads(threads), &mut |_| true);
-    Ok(proved.map_err(failed)?.proof.to_bytes(&d))
+    let task = Task::new(d, x, iterations);
+    let proved = lanework_vdf::prove(&task, &Options::new(engine).threads(threads), &mut |_| true);
+    Ok(proved.map_err(failed)?.proof.to_bytes(&task.discriminant))
 }
 
 /// An operation on a backend. A result that is wrong ends the race by a panic, which the laboratory reports as a failed
@@ -230,7 +224,7 @@ fn prepare(
                         iterations: record.iterations,
                         depth: record.depth,
                     };
-                    assert_eq!(verify(Strict, d, &question, &Limits::default()), Ok(()));
+                    assert_eq!(verify(Strict, d.on(engine), &question, &Limits::default()), Ok(()));
                 },
                 facts(Vec::new()),
             )
@@ -249,8 +243,8 @@ fn prepare(
     })
 }
 
-/// What must hold before the delay function is timed: the quick checks, and every backend that can run agrees with plain
-/// squaring on a fresh discriminant and has chiavdf's forms.
+/// What must hold before the delay function is timed: the quick checks, and every backend that can run agrees with the
+/// books on a fresh discriminant and has chiavdf's forms.
 fn gate_rows(context: &Context) -> Vec<GateRow> {
     let mut rows = Vec::new();
     each(context, Depth::Quick, &mut |r| rows.push(r), skipped);
@@ -267,7 +261,7 @@ fn each(
     let inner = if depth == Depth::Full { checks::Depth::Full } else { checks::Depth::Quick };
     if depth == Depth::KnownAnswers {
         let (targets, refused) = checks::targets(&context.cpu);
-        targets.into_iter().for_each(|target| push(row(checks::discriminants_on(target))));
+        targets.into_iter().for_each(|target| push(row(checks::discriminants(target))));
         refused.into_iter().for_each(|checked| push(row(checked)));
     } else {
         checks::all_on(&context.cpu, inner).into_iter().for_each(|checked| push(row(checked)));
@@ -278,7 +272,7 @@ fn each(
                 push(row(agreement::squarings(engine, depth)));
                 push(row(agreement::verifies(engine, depth)));
                 if depth != Depth::KnownAnswers {
-                    push(row(agreement::with_plain(engine, depth)));
+                    push(row(agreement::with_spec(engine, depth)));
                 }
             }
             Err(unavailable) => push(absent("the squaring chain", &unavailable)),

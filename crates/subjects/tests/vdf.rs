@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use lanework_cpu::Cpu;
 use lanework_peers::{DelayLibrary, Peers};
 use lanework_subjects::vdf::peers::{big_endian, both_ways, start};
-use lanework_vdf::proof::prove_segments;
-use lanework_vdf::{Discriminant, Lenient, Limits, Question, Strict, known, verify};
+use lanework_vdf::{Discriminant, Lenient, Limits, Question, Strict, Task, known, spec, verify};
 
 fn library() -> Option<DelayLibrary> {
     let built = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
@@ -68,7 +67,8 @@ fn proofs_of_several_segments_verify_there() {
         let x = start(&d, next(&mut state) | 1).expect("a form");
         let lengths: Vec<u64> = (0..depth).map(|_| 1 + next(&mut state) % 200).collect();
         let iterations = lengths.iter().sum::<u64>() + 1 + next(&mut state) % 500;
-        let proof = prove_segments(&d, &x, iterations, &lengths).expect("a proof").to_bytes(&d);
+        let task = Task { segments: lengths.clone(), ..Task::new(d.clone(), x.clone(), iterations) };
+        let proof = spec::prove(&task).expect("a proof").to_bytes(&d);
         let (number, x) = (big_endian(&d), x.to_bytes(&d));
         let there = |x: &[u8], proof: &[u8], iterations, depth| {
             library.verify(&number, x, proof, iterations, depth).expect("lengths are right")

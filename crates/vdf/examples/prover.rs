@@ -3,9 +3,7 @@
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Cpu, Select};
-use lanework_vdf::Engine;
-use lanework_vdf::prover::{Job, Options, evaluate, prove};
-use lanework_vdf::{Discriminant, Form};
+use lanework_vdf::{Discriminant, Engine, Form, Options, Task, evaluate, prove};
 
 /// Seconds of processor time that this process has used, all threads together; where the system does not say, nothing.
 fn processor() -> Option<f64> {
@@ -22,9 +20,9 @@ fn main() {
         |i: usize, otherwise: usize| arguments.get(i).and_then(|text| text.parse().ok()).unwrap_or(otherwise);
     let name = arguments.first().map_or("adx", String::as_str);
     let engine = Engine::choose(&Cpu::detect(), Select::Named(name)).expect("a backend that runs here");
-    let d = Discriminant::from_seed(b"what a proof costs", 1024).expect("a discriminant").on(engine);
+    let d = Discriminant::from_seed(b"what a proof costs", 1024).expect("a discriminant");
     let x = Form::generator(&d).expect("a generator");
-    let job = Job::new(d, x, number(1, 1_000_000) as u64).in_chia_segments(number(2, 0));
+    let task = Task::new(d, x, number(1, 1_000_000) as u64).in_chia_segments(number(2, 0));
     let options = Options::new(engine).threads(number(4, 2));
     let mut ratios = Vec::new();
     let (mut alone_time, mut proof_time) = (Some(0.0), Some(0.0));
@@ -32,25 +30,25 @@ fn main() {
         *sum = sum.zip(processor()).zip(begin).map(|((sum, end), begin)| sum + end - begin);
     };
     for round in 0..number(3, 3) {
-        let mut squaring = |job: &Job| {
+        let mut squaring = |task: &Task| {
             let begin = processor();
-            let seconds = evaluate(job, &options, &mut |_| true).expect("no fault").seconds.squaring;
+            let seconds = evaluate(task, &options, &mut |_| true).expect("no fault").seconds.squaring;
             add(&mut alone_time, begin);
             seconds
         };
         // The first of a pair is now one, now the other.
-        let before = (round % 2 == 0).then(|| squaring(&job));
+        let before = (round % 2 == 0).then(|| squaring(&task));
         let begin = processor();
-        let proved = prove(&job, &options, &mut |_| true).expect("no fault");
+        let proved = prove(&task, &options, &mut |_| true).expect("no fault");
         add(&mut proof_time, begin);
-        let alone = before.unwrap_or_else(|| squaring(&job));
+        let alone = before.unwrap_or_else(|| squaring(&task));
         let seconds = proved.seconds;
         let all = seconds.squaring + seconds.proving + seconds.verifying;
         ratios.push(all / alone);
         println!(
             "{name}, {} segments: squaring alone {alone:.3} s ({:.0}K/s), in the proof {:.3} s, proving {:.3} s, verifying {:.4} s: {:.3} times",
-            job.segments.len() + 1,
-            job.iterations as f64 / alone / 1e3,
+            task.segments.len() + 1,
+            task.iterations as f64 / alone / 1e3,
             seconds.squaring,
             seconds.proving,
             seconds.verifying,

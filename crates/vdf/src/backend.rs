@@ -5,7 +5,6 @@ use lanework_cpu::Feature;
 use lanework_cpu::{Backend, Backends, Features};
 
 use candidates::Candidates;
-use generic::nudupl::State;
 
 #[cfg(target_arch = "x86_64")]
 mod adx;
@@ -17,33 +16,48 @@ mod eight;
 pub(crate) mod generic;
 mod portable;
 
-/// Forms of discriminants of up to 512, 1,024 and 2,048 bits.
-pub(crate) type Narrow = State<4, 5>;
-pub(crate) type Middle = State<8, 9>;
-pub(crate) type Broad = State<16, 17>;
-
-/// The chain's kernels: each squares a form up to n times and gives how often it did. It stops early, with the form as it was
-/// before, where a squaring needs the general code. The middle argument is a quarter of the discriminant's length in bits,
-/// and a little. All values are public.
-#[derive(Debug)]
-pub struct Kernels {
-    pub(crate) narrow: unsafe fn(&mut Narrow, usize, u64) -> u64,
-    pub(crate) middle: unsafe fn(&mut Middle, usize, u64) -> u64,
-    pub(crate) broad: unsafe fn(&mut Broad, usize, u64) -> u64,
-    pub(crate) compose: Compose,
-    /// The chain's code on many forms, each by itself, up to a phase: what the study of its phases times.
-    pub(crate) phases: unsafe fn(&[Middle], usize, Phase) -> Tally,
-    /// For numbers out of hashes that have to be prime.
-    pub(crate) candidates: &'static Candidates,
+/// A form (a, b, c) as kernels take it: magnitudes in whole limbs, lowest first, N for a and b and C = N + 1 for c, and b's sign apart.
+///
+/// b is odd, |b| <= a <= c. The form need not be quite reduced: where two of these are equal, b may be negative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FormLimbs<const N: usize, const C: usize> {
+    pub(crate) a: [u64; N],
+    pub(crate) b: [u64; N],
+    pub(crate) negative: bool,
+    pub(crate) c: [u64; C],
 }
 
-/// The product of two forms for each width of chain: nothing, if the general code has to find it. The last argument is the
-/// chain's.
+/// A form whose discriminant has at most 512 bits.
+pub(crate) type Form512 = FormLimbs<4, 5>;
+/// A form whose discriminant has 513 to 1,024 bits.
+pub(crate) type Form1024 = FormLimbs<8, 9>;
+/// A form whose discriminant has 1,025 to 2,048 bits.
+pub(crate) type Form2048 = FormLimbs<16, 17>;
+
+/// The kernels of a backend. All values are public: kernels branch and divide as they like.
+///
+/// Forms are of one discriminant. `stop` is the bit length at which rows of Euclid's algorithm stop: a quarter of the discriminant's
+/// length, and a little (`Discriminant::stop`). Where a number comes out longer or shorter than a kernel provides for, it leaves the
+/// work to the general code of `form::compose`, and never gives a wrong form of a right one.
 #[derive(Debug)]
-pub(crate) struct Compose {
-    pub(crate) narrow: unsafe fn(&Narrow, &Narrow, usize) -> Option<Narrow>,
-    pub(crate) middle: unsafe fn(&Middle, &Middle, usize) -> Option<Middle>,
-    pub(crate) broad: unsafe fn(&Broad, &Broad, usize) -> Option<Broad>,
+pub struct Kernels {
+    /// Squares `form` up to `n` times in place, and gives how often it did. Where that is less than `n`, the next squaring is for the
+    /// general code. Must equal [`spec::square`](crate::spec::square) repeated.
+    pub(crate) square512: unsafe fn(form: &mut Form512, stop: usize, n: u64) -> u64,
+    /// The same for longer forms.
+    pub(crate) square1024: unsafe fn(form: &mut Form1024, stop: usize, n: u64) -> u64,
+    /// The same for the longest.
+    pub(crate) square2048: unsafe fn(form: &mut Form2048, stop: usize, n: u64) -> u64,
+    /// The product of `x` and `y`, or nothing if it is for the general code. Must equal [`spec::compose`](crate::spec::compose).
+    pub(crate) compose512: unsafe fn(x: &Form512, y: &Form512, stop: usize) -> Option<Form512>,
+    /// The same for longer forms.
+    pub(crate) compose1024: unsafe fn(x: &Form1024, y: &Form1024, stop: usize) -> Option<Form1024>,
+    /// The same for the longest.
+    pub(crate) compose2048: unsafe fn(x: &Form2048, y: &Form2048, stop: usize) -> Option<Form2048>,
+    /// The chain's code on many forms, each by itself, up to a phase: what the study of its phases times.
+    pub(crate) phases: unsafe fn(forms: &[Form1024], stop: usize, upto: Phase) -> Tally,
+    /// For numbers out of hashes that have to be prime.
+    pub(crate) candidates: &'static Candidates,
 }
 
 /// Every backend, from the plainest, which needs nothing, to the fastest.
@@ -144,7 +158,7 @@ macro_rules! phases_kernel {
                 Phase::Inverse => $invert(&form.a, &form.b).map(|x: Inverse<13>| x.magnitude[0]),
                 Phase::Multiples => $multiples(form).map(|(m, k)| m[0] ^ k[0]),
                 Phase::Partial => rows(form).map(|r| r.x[0][0] ^ r.x[1][0] ^ r.v[1][0] ^ r.e[1][0]),
-                Phase::Forms => rows(form).and_then(|r| compose::compose(&r)).map(|s: Middle| s.a[0]),
+                Phase::Forms => rows(form).and_then(|r| compose::compose(&r)).map(|s: Form1024| s.a[0]),
             });
         }
         tally
@@ -169,38 +183,38 @@ macro_rules! chain_kernel {
 pub(crate) use chain_kernel;
 
 impl Kernels {
-    pub(crate) fn narrow(&self, form: &mut Narrow, stop: usize, n: u64) -> u64 {
-        // SAFETY: this value is reachable only through a backend whose features were checked.
-        unsafe { (self.narrow)(form, stop, n) }
+    pub(crate) fn square512(&self, form: &mut Form512, stop: usize, n: u64) -> u64 {
+        // SAFETY: kernels are reachable only through an engine, for which their features were found on this CPU.
+        unsafe { (self.square512)(form, stop, n) }
     }
 
-    pub(crate) fn middle(&self, form: &mut Middle, stop: usize, n: u64) -> u64 {
-        // SAFETY: as above.
-        unsafe { (self.middle)(form, stop, n) }
+    pub(crate) fn square1024(&self, form: &mut Form1024, stop: usize, n: u64) -> u64 {
+        // SAFETY: kernels are reachable only through an engine, for which their features were found on this CPU.
+        unsafe { (self.square1024)(form, stop, n) }
     }
 
-    pub(crate) fn broad(&self, form: &mut Broad, stop: usize, n: u64) -> u64 {
-        // SAFETY: as above.
-        unsafe { (self.broad)(form, stop, n) }
+    pub(crate) fn square2048(&self, form: &mut Form2048, stop: usize, n: u64) -> u64 {
+        // SAFETY: kernels are reachable only through an engine, for which their features were found on this CPU.
+        unsafe { (self.square2048)(form, stop, n) }
     }
 
-    pub(crate) fn phases(&self, forms: &[Middle], stop: usize, upto: Phase) -> Tally {
-        // SAFETY: as above.
+    pub(crate) fn compose512(&self, x: &Form512, y: &Form512, stop: usize) -> Option<Form512> {
+        // SAFETY: as for `square512`.
+        unsafe { (self.compose512)(x, y, stop) }
+    }
+
+    pub(crate) fn compose1024(&self, x: &Form1024, y: &Form1024, stop: usize) -> Option<Form1024> {
+        // SAFETY: as for `square512`.
+        unsafe { (self.compose1024)(x, y, stop) }
+    }
+
+    pub(crate) fn compose2048(&self, x: &Form2048, y: &Form2048, stop: usize) -> Option<Form2048> {
+        // SAFETY: as for `square512`.
+        unsafe { (self.compose2048)(x, y, stop) }
+    }
+
+    pub(crate) fn phases(&self, forms: &[Form1024], stop: usize, upto: Phase) -> Tally {
+        // SAFETY: as for `square512`.
         unsafe { (self.phases)(forms, stop, upto) }
-    }
-
-    pub(crate) fn compose_narrow(&self, x: &Narrow, y: &Narrow, stop: usize) -> Option<Narrow> {
-        // SAFETY: as above.
-        unsafe { (self.compose.narrow)(x, y, stop) }
-    }
-
-    pub(crate) fn compose_middle(&self, x: &Middle, y: &Middle, stop: usize) -> Option<Middle> {
-        // SAFETY: as above.
-        unsafe { (self.compose.middle)(x, y, stop) }
-    }
-
-    pub(crate) fn compose_broad(&self, x: &Broad, y: &Broad, stop: usize) -> Option<Broad> {
-        // SAFETY: as above.
-        unsafe { (self.compose.broad)(x, y, stop) }
     }
 }

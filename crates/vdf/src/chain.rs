@@ -1,32 +1,18 @@
-//! Repeated squaring of one form.
+//! Repeated squaring of one form: the prover's chain, the timelord's, and the laboratory's.
 #![forbid(unsafe_code)]
 
 use core::fmt;
 
-use lanework_integer::{Int, Uint};
-
 use crate::backend::generic::compose::{PRIME, modulo, residue};
-use crate::backend::generic::general::General;
-use crate::backend::generic::nudupl::State;
-use crate::backend::{Broad, Engine, Middle, Narrow};
-
-/// The coefficients of a form a x^2 + b x y + c y^2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Coefficients {
-    /// a > 0.
-    pub a: Uint<32>,
-    /// b, of either sign.
-    pub b: Int<32>,
-    /// c > 0.
-    pub c: Uint<32>,
-}
+use crate::backend::{Engine, Form512, Form1024, Form2048, FormLimbs};
+use crate::discriminant::Discriminant;
+use crate::form::{Form, packed};
+use crate::group::Group;
 
 /// Why a chain cannot start or go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainError {
-    /// The discriminant is 0, or its negative is not 3 modulo 4: only odd discriminants are served.
-    Discriminant,
-    /// b^2 - 4 a c is not the discriminant, or a is 0.
+    /// b^2 - 4 a c is not the discriminant.
     Form,
     /// The form's discriminant changed while squaring: the machine, or this code, made a mistake.
     Corrupted {
@@ -38,7 +24,6 @@ pub enum ChainError {
 impl fmt::Display for ChainError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ChainError::Discriminant => f.write_str("the discriminant is not odd and 1 modulo 4 below 0"),
             ChainError::Form => f.write_str("the form does not have the discriminant"),
             ChainError::Corrupted { good } => {
                 write!(f, "the form lost its discriminant after squaring {good}: hardware or memory fault")
@@ -52,26 +37,61 @@ impl core::error::Error for ChainError {}
 /// Squarings between two checks of the discriminant modulo a word.
 pub const CHECK_EVERY: u64 = 1000;
 
+/// The form in the layout of the next squaring.
 // One per chain, and never moved on the way.
 #[allow(clippy::large_enum_variant)]
-#[derive(Clone, Copy, Debug)]
-enum Width {
-    Narrow(Narrow),
-    Middle(Middle),
-    Broad(Broad),
-    /// A shape that only the general code takes; the fast one is tried again after it.
-    General(General),
+#[derive(Clone, Debug)]
+enum Layout {
+    Form512(Form512),
+    Form1024(Form1024),
+    Form2048(Form2048),
+    /// A shape that only the general code takes; a kernel is tried again after it.
+    General(Form),
+}
+
+impl Layout {
+    /// The form as the kernels take it, where it fits.
+    fn of(form: Form, bits: usize) -> Layout {
+        let limbs = match bits {
+            ..=512 => FormLimbs::of(&form).map(Layout::Form512),
+            513..=1024 => FormLimbs::of(&form).map(Layout::Form1024),
+            _ => FormLimbs::of(&form).map(Layout::Form2048),
+        };
+        limbs.unwrap_or(Layout::General(form))
+    }
+
+    /// The form, reduced.
+    fn form(&self) -> Form {
+        match self {
+            Layout::Form512(form) => form.form(),
+            Layout::Form1024(form) => form.form(),
+            Layout::Form2048(form) => form.form(),
+            Layout::General(form) => form.clone(),
+        }
+    }
+
+    /// a, |b|, whether b is negative, and c.
+    fn parts(&self) -> (&[u64], &[u64], bool, &[u64]) {
+        match self {
+            Layout::Form512(form) => (&form.a, &form.b, form.negative, &form.c),
+            Layout::Form1024(form) => (&form.a, &form.b, form.negative, &form.c),
+            Layout::Form2048(form) => (&form.a, &form.b, form.negative, &form.c),
+            Layout::General(form) => {
+                (form.a.magnitude(), form.b.magnitude(), form.b.is_negative(), form.c.magnitude())
+            }
+        }
+    }
 }
 
 /// A form being squared, again and again.
 #[derive(Clone, Debug)]
 pub struct Chain {
+    discriminant: Discriminant,
     engine: Engine,
-    /// Of the discriminant.
-    magnitude: Uint<32>,
     bits: usize,
+    /// The discriminant modulo [`PRIME`].
     expected: u64,
-    form: Width,
+    form: Layout,
     done: u64,
     /// Squarings at the last check that passed.
     checked: u64,
@@ -79,33 +99,39 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain from `form`, whose discriminant is the negative of `magnitude` (up to 2,048 bits).
+    /// A chain from x.
     ///
     /// # Errors
-    /// [`ChainError::Discriminant`] and [`ChainError::Form`].
-    pub fn new(engine: Engine, magnitude: &Uint<32>, form: &Coefficients) -> Result<Chain, ChainError> {
-        if magnitude.limbs()[0] & 3 != 3 {
-            return Err(ChainError::Discriminant);
-        }
-        if form.a.is_zero() || form.c.is_zero() {
+    /// [`ChainError::Form`] if x does not have the discriminant.
+    pub fn new<'a>(group: impl Into<Group<'a>>, x: &Form) -> Result<Chain, ChainError> {
+        Chain::resume(group, x, 0, 0)
+    }
+
+    /// A chain that goes on from `form`, which was reached after `done` squarings, `slow` of them by the general code. It counts on from
+    /// there.
+    ///
+    /// # Errors
+    /// As [`Chain::new`].
+    pub fn resume<'a>(
+        group: impl Into<Group<'a>>,
+        form: &Form,
+        done: u64,
+        slow: u64,
+    ) -> Result<Chain, ChainError> {
+        let group = group.into();
+        let d = group.discriminant();
+        if !form.has_discriminant(d) {
             return Err(ChainError::Form);
         }
-        let (a, c): (Uint<72>, Uint<72>) = (form.a.resize(), form.c.resize());
-        let square: Uint<72> = form.b.magnitude().times(form.b.magnitude());
-        let product: Uint<72> = a.times(&c);
-        if square.plus(&magnitude.resize()) != product << 2 {
-            return Err(ChainError::Form);
-        }
-        let general = General { a: Int::new(false, a), b: form.b.resize(), c: Int::new(false, c) }.reduced();
         Ok(Chain {
-            engine,
-            magnitude: *magnitude,
-            bits: magnitude.bits(),
-            expected: (PRIME - modulo(magnitude.limbs())) % PRIME,
-            form: Width::General(general),
-            done: 0,
-            checked: 0,
-            slow: 0,
+            discriminant: d.clone(),
+            engine: group.engine(),
+            bits: d.bits(),
+            expected: (PRIME - modulo(d.number().magnitude())) % PRIME,
+            form: Layout::General(form.clone()),
+            done,
+            checked: done,
+            slow,
         })
     }
 
@@ -130,7 +156,7 @@ impl Chain {
             let stop = end.min(due);
             while self.done < stop {
                 if !self.advance(stop - self.done) {
-                    return Err(ChainError::Corrupted { good: self.checked });
+                    return Err(self.corrupted());
                 }
             }
             if self.done == due {
@@ -145,142 +171,86 @@ impl Chain {
     /// # Errors
     /// [`ChainError::Corrupted`]; the chain is then of no more use.
     pub fn check(&mut self) -> Result<(), ChainError> {
-        if self.residue() != self.expected {
-            return Err(ChainError::Corrupted { good: self.checked });
+        let (a, b, _, c) = self.form.parts();
+        if residue(a, b, c) != self.expected {
+            return Err(self.corrupted());
         }
         self.checked = self.done;
         Ok(())
     }
 
+    fn corrupted(&self) -> ChainError {
+        ChainError::Corrupted { good: self.checked }
+    }
+
     /// Squares at least once and at most n times; false if the form turned out not to have the discriminant.
     fn advance(&mut self, n: u64) -> bool {
-        if let Width::General(form) = &self.form {
-            self.form = self.narrowed(form);
+        if let Layout::General(form) = &self.form {
+            self.form = Layout::of(form.clone(), self.bits);
         }
-        let stop = self.stop();
-        let engine = self.engine;
+        let (engine, stop) = (self.engine, self.discriminant.stop());
         let done = match &mut self.form {
-            Width::Narrow(form) => engine.narrow(form, stop, n),
-            Width::Middle(form) => engine.middle(form, stop, n),
-            Width::Broad(form) => engine.broad(form, stop, n),
-            Width::General(_) => 0,
+            Layout::Form512(form) => engine.square512(form, stop, n),
+            Layout::Form1024(form) => engine.square1024(form, stop, n),
+            Layout::Form2048(form) => engine.square2048(form, stop, n),
+            Layout::General(_) => 0,
         };
         self.done += done;
         if done < n {
-            let Some(square) = self.general().square(&self.magnitude) else { return false };
-            self.form = Width::General(square);
+            let form = self.form.form();
+            if !form.has_discriminant(&self.discriminant) {
+                return false;
+            }
+            self.form = Layout::General(form.square_generally(&self.discriminant));
             self.done += 1;
             self.slow += 1;
         }
         true
     }
 
-    /// The form as the kernels take it, where it fits.
-    fn narrowed(&self, form: &General) -> Width {
-        fn state<const N: usize, const C: usize>(form: &General) -> Option<State<N, C>> {
-            Some(State {
-                a: *form.a.magnitude().try_resize::<N>()?.limbs(),
-                b: *form.b.magnitude().try_resize::<N>()?.limbs(),
-                negative: form.b.is_negative(),
-                c: *form.c.magnitude().try_resize::<C>()?.limbs(),
-            })
-        }
-        let width = if self.bits <= 512 {
-            state(form).map(Width::Narrow)
-        } else if self.bits <= 1024 {
-            state(form).map(Width::Middle)
-        } else {
-            state(form).map(Width::Broad)
-        };
-        width.unwrap_or(Width::General(*form))
-    }
-
     /// The form as the kernels for 513 to 1,024 bits take it, if it is one of theirs, and where they stop.
-    pub(crate) fn middle(&self) -> Option<(Middle, usize)> {
+    pub(crate) fn form1024(&self) -> Option<(Form1024, usize)> {
         match &self.form {
-            Width::Middle(form) => Some((*form, self.stop())),
+            Layout::Form1024(form) => Some((*form, self.discriminant.stop())),
             _ => None,
         }
     }
 
-    /// Where the partial GCD stops. A quarter of the length would balance the rows; five bits more often save a window, and
-    /// reduction makes good for it.
-    const fn stop(&self) -> usize {
-        self.bits.div_ceil(4) + 5
+    /// The form reached, with its discriminant checked in full.
+    ///
+    /// # Errors
+    /// [`ChainError::Corrupted`]; the chain is then of no more use.
+    pub fn form(&self) -> Result<Form, ChainError> {
+        let form = self.form.form();
+        if form.has_discriminant(&self.discriminant) { Ok(form) } else { Err(self.corrupted()) }
     }
 
-    fn general(&self) -> General {
-        fn widen<const N: usize, const C: usize>(form: &State<N, C>) -> General {
-            General {
-                a: Int::new(false, Uint::from_limbs(form.a).resize()),
-                b: Int::new(form.negative, Uint::from_limbs(form.b).resize()),
-                c: Int::new(false, Uint::from_limbs(form.c).resize()),
-            }
-        }
-        match &self.form {
-            Width::Narrow(form) => widen(form),
-            Width::Middle(form) => widen(form),
-            Width::Broad(form) => widen(form),
-            Width::General(form) => *form,
-        }
+    /// Appends the form, packed. Kernels leave |b| <= a <= c, so that a and b fit.
+    pub(crate) fn pack(&self, out: &mut Vec<u64>) {
+        let (a, b, negative, _) = self.form.parts();
+        packed::append(packed::limbs(self.bits), a, b, negative, out);
     }
 
-    fn residue(&self) -> u64 {
-        match &self.form {
-            Width::Narrow(form) => residue(form),
-            Width::Middle(form) => residue(form),
-            Width::Broad(form) => residue(form),
-            Width::General(form) => {
-                // A general form may have a long c, or none of the widths; the same sum of the same residues.
-                let state = State::<72, 72> {
-                    a: *form.a.magnitude().limbs(),
-                    b: *form.b.magnitude().limbs(),
-                    negative: form.b.is_negative(),
-                    c: *form.c.magnitude().limbs(),
-                };
-                residue(&state)
-            }
-        }
+    /// The form, packed.
+    pub(crate) fn packed(&self) -> Vec<u64> {
+        let mut out = Vec::with_capacity(2 * packed::limbs(self.bits));
+        self.pack(&mut out);
+        out
     }
 
-    /// The form reached, reduced.
+    /// The discriminant.
     #[must_use]
-    pub fn form(&self) -> Coefficients {
-        let form = self.general().reduced();
-        Coefficients { a: form.a.magnitude().resize(), b: form.b.resize(), c: form.c.magnitude().resize() }
+    pub fn discriminant(&self) -> &Discriminant {
+        &self.discriminant
     }
 
-    /// Appends the form as a prover keeps it (`prover::kept`): a and |b| in `limbs` limbs each, and the sign in b's lowest bit, which
-    /// is otherwise 1. Kernels leave |b| <= a <= c, so that both fit.
-    pub(crate) fn pack(&self, limbs: usize, out: &mut Vec<u64>) {
-        fn both(limbs: usize, a: &[u64], b: &[u64], negative: bool, out: &mut Vec<u64>) {
-            for number in [a, b] {
-                let end = out.len() + limbs;
-                out.extend_from_slice(&number[..limbs.min(number.len())]);
-                out.resize(end, 0);
-            }
-            let sign = out.len() - limbs;
-            out[sign] = out[sign] & !1 | u64::from(negative);
-        }
-        match &self.form {
-            Width::Narrow(form) => both(limbs, &form.a, &form.b, form.negative, out),
-            Width::Middle(form) => both(limbs, &form.a, &form.b, form.negative, out),
-            Width::Broad(form) => both(limbs, &form.a, &form.b, form.negative, out),
-            Width::General(form) => {
-                let form = form.reduced();
-                let (a, b) = (form.a.magnitude().limbs(), form.b.magnitude().limbs());
-                both(limbs, a, b, form.b.is_negative(), out);
-            }
-        }
-    }
-
-    /// Squarings done.
+    /// Squarings done, those before the beginning included.
     #[must_use]
     pub const fn done(&self) -> u64 {
         self.done
     }
 
-    /// How many of them the general code did, because a number was too long or too short for the fast one.
+    /// How many of them the general code did, because a number was too long or too short for a kernel.
     #[must_use]
     pub const fn slow(&self) -> u64 {
         self.slow
@@ -289,15 +259,14 @@ impl Chain {
     /// Flips one bit of the form, to show that the check of the discriminant notices.
     #[doc(hidden)]
     pub fn corrupt(&mut self, bit: usize) {
+        let flip = |c: &mut [u64]| c[bit / 64 % 4] ^= 1 << (bit % 64);
         match &mut self.form {
-            Width::Narrow(form) => form.c[bit / 64 % 4] ^= 1 << (bit % 64),
-            Width::Middle(form) => form.c[bit / 64 % 8] ^= 1 << (bit % 64),
-            Width::Broad(form) => form.c[bit / 64 % 16] ^= 1 << (bit % 64),
-            Width::General(form) => {
-                let flipped = *form.c.magnitude();
-                let mut limbs = *flipped.limbs();
-                limbs[bit / 64 % 4] ^= 1 << (bit % 64);
-                form.c = Int::new(false, Uint::from_limbs(limbs));
+            Layout::Form512(form) => flip(&mut form.c),
+            Layout::Form1024(form) => flip(&mut form.c),
+            Layout::Form2048(form) => flip(&mut form.c),
+            Layout::General(form) => {
+                flip(form.c.store());
+                form.c.settle(crate::form::num::CAPACITY);
             }
         }
     }

@@ -7,14 +7,17 @@ mod refusals;
 use crate::backend::Engine;
 use crate::discriminant::Discriminant;
 use crate::form::Form;
+use crate::group::Group;
 use crate::known::{self, Record};
-use crate::proof::{self, Plain, Proof, Squarer};
+use crate::proof::Proof;
+use crate::prover::{Options, Task, prove};
 use crate::serial::{Lenient, Mode, Strict};
+use crate::spec;
 use crate::verify::{self, Limits, Question};
 
 use lanework_cpu::Cpu;
 
-pub use backends::{group_law_on, primes, targets};
+pub use backends::{group_law, primes, targets};
 pub use lanework_cpu::check::{Depth, Row};
 pub use refusals::{malleability, refusals};
 
@@ -25,15 +28,9 @@ fn question(record: &Record) -> Question<'_> {
     Question { x: &record.x, proof: &record.proof, iterations: record.iterations, depth: record.depth }
 }
 
-/// [`published_proofs_on`] the backend that is used where none is named.
-#[must_use]
-pub fn published_proofs(depth: Depth) -> Row {
-    published_proofs_on(Engine::best(), depth)
-}
-
 /// Published proofs that cover every depth, or all: each verifies, in both modes.
 #[must_use]
-pub fn published_proofs_on(engine: Engine, depth: Depth) -> Row {
+pub fn published_proofs(engine: Engine, depth: Depth) -> Row {
     let mut row = Row::new("chiavdf's published proofs", engine.name());
     let mut seen = Vec::new();
     for (i, record) in known::records().enumerate() {
@@ -48,26 +45,32 @@ pub fn published_proofs_on(engine: Engine, depth: Depth) -> Row {
                 continue;
             }
         };
-        let strict = verify::verify(Strict, &d, &question(&record), &Limits::default());
+        let group = d.on(engine);
+        let strict = verify::verify(Strict, group, &question(&record), &Limits::default());
         row.case(strict.is_ok(), || format!("record {i}, strict: {strict:?}"));
         if depth == Depth::Full {
-            let lenient = verify::verify(Lenient, &d, &question(&record), &Limits::default());
+            let lenient = verify::verify(Lenient, group, &question(&record), &Limits::default());
             row.case(lenient.is_ok(), || format!("record {i}, lenient: {lenient:?}"));
             // What the proof says about itself survives reading and writing, with and without its result.
-            let again = compact_and_back(&d, &record);
+            let again = compact_and_back(group, &record);
             row.case(again == Ok(true), || format!("record {i}, compact: {again:?}"));
         }
     }
     row
 }
 
-fn compact_and_back(d: &Discriminant, record: &Record) -> Result<bool, verify::VerifyError> {
-    let limits = Limits::default();
+fn compact_and_back(group: Group<'_>, record: &Record) -> Result<bool, verify::VerifyError> {
+    let (d, limits) = (group.discriminant(), Limits::default());
     let proof = Proof::from_bytes(Strict, d, &record.proof, record.depth, limits.depth)?;
-    let b = verify::challenge_of_proof(Strict, d, &question(record), &limits)?;
+    let b = verify::verify_with_b(Strict, group, &question(record), &limits)?;
     let compact = proof.compact().to_bytes(d);
-    let y =
-        verify::verify_compact(Strict, d, &b, &Question { proof: &compact, ..question(record) }, &limits)?;
+    let y = verify::verify_compact(
+        Strict,
+        group,
+        &b,
+        &Question { proof: &compact, ..question(record) },
+        &limits,
+    )?;
     Ok(y == proof.y && proof.to_bytes(d) == record.proof)
 }
 
@@ -85,14 +88,15 @@ pub fn corruptions(engine: Engine, depth: Depth) -> Row {
             row.case(false, || "the record has no discriminant".to_owned());
             continue;
         };
+        let group = d.on(engine);
         for at in 0..record.proof.len() {
             let mut bad = record.clone();
             bad.proof[at] ^= 1 << (at % 8);
-            let verdict = verify::verify(Strict, &d, &question(&bad), &Limits::default());
+            let verdict = verify::verify(Strict, group, &question(&bad), &Limits::default());
             row.case(verdict.is_err(), || format!("depth {wanted}, byte {at} of the proof, strict"));
             if depth == Depth::Full {
                 // The lenient decoder takes some other encodings for the same proof, and for no other.
-                let verdict = verify::verify(Lenient, &d, &question(&bad), &Limits::default());
+                let verdict = verify::verify(Lenient, group, &question(&bad), &Limits::default());
                 let read = |record: &Record| Proof::from_bytes(Lenient, &d, &record.proof, wanted, wanted);
                 row.case(verdict.is_err() || read(&bad) == read(&record), || {
                     format!("depth {wanted}, byte {at} of the proof, lenient")
@@ -102,27 +106,21 @@ pub fn corruptions(engine: Engine, depth: Depth) -> Row {
         for at in 0..record.x.len() {
             let mut bad = record.clone();
             bad.x[at] ^= 1 << (at % 8);
-            let verdict = verify::verify(Strict, &d, &question(&bad), &Limits::default());
+            let verdict = verify::verify(Strict, group, &question(&bad), &Limits::default());
             row.case(verdict.is_err(), || format!("depth {wanted}, byte {at} of the input"));
         }
         for iterations in [record.iterations - 1, record.iterations + 1, record.iterations * 2] {
             let bad = Record { iterations, ..record.clone() };
-            let verdict = verify::verify(Strict, &d, &question(&bad), &Limits::default());
+            let verdict = verify::verify(Strict, group, &question(&bad), &Limits::default());
             row.case(verdict.is_err(), || format!("depth {wanted}, {iterations} squarings"));
         }
     }
     row
 }
 
-/// [`discriminants_on`] the backend that is used where none is named.
-#[must_use]
-pub fn discriminants() -> Row {
-    discriminants_on(Engine::best())
-}
-
 /// Challenges whose discriminants are known.
 #[must_use]
-pub fn discriminants_on(engine: Engine) -> Row {
+pub fn discriminants(engine: Engine) -> Row {
     let mut row = Row::new("chiavdf's discriminants", engine.name());
     for (seed, magnitude) in known::DISCRIMINANTS {
         let d = known::bytes(seed).and_then(|seed| Discriminant::from_seed_on(engine, &seed, 512).ok());
@@ -131,55 +129,29 @@ pub fn discriminants_on(engine: Engine) -> Row {
     row
 }
 
-/// The generator squared 1,000 times, and in full 100,000 times, on a chain made by `chain`.
+/// The generator squared 1,000 times, and in full 100,000 times, by the general code that stands behind every kernel.
 #[must_use]
-pub fn squarings<S: Squarer>(
-    backend: &str,
-    depth: Depth,
-    chain: impl FnOnce(&Discriminant, &Form) -> S,
-) -> Row {
-    let mut row = Row::new("chiavdf's forms after many squarings", backend);
+pub fn plain_squarings(depth: Depth) -> Row {
+    let mut row = Row::new("chiavdf's forms after many squarings", BACKEND);
     let d = Discriminant::new(&known::number(known::SQUARINGS_D));
-    let start = d.as_ref().ok().and_then(|d| Some((d, Form::generator(d)?)));
-    let Some((d, x)) = start else {
+    let Some((d, mut form)) = d.ok().and_then(|d| Form::generator(&d).map(|x| (d, x))) else {
         row.case(false, || "the chain has no start".to_owned());
         return row;
     };
-    let mut chain = chain(d, &x);
+    let most = if depth == Depth::Full { 100_000 } else { 1000 };
     let mut done = 0;
-    for (count, a, b) in known::SQUARINGS {
-        if count > if depth == Depth::Full { 100_000 } else { 1000 } {
-            break;
-        }
-        if let Err(e) = chain.advance(count - done) {
-            row.case(false, || e.to_string());
-            break;
-        }
+    for (count, a, b) in known::SQUARINGS.into_iter().filter(|(count, ..)| *count <= most) {
+        (done..count).for_each(|_| form = form.square_generally(&d));
         done = count;
-        let form = chain.form();
         row.case(form.a() == known::number(a) && form.b() == known::number(b), || format!("after {count}"));
     }
     row
 }
 
-/// [`squarings`] on the chain that proving uses by default.
+/// Chains proved here: the proof is that of [`spec::prove`] and verifies, or has chiavdf's bytes.
 #[must_use]
-pub fn plain_squarings(depth: Depth) -> Row {
-    let d = Discriminant::new(&known::number(known::SQUARINGS_D));
-    match d {
-        Ok(d) => squarings(BACKEND, depth, |_, x| Plain::new(&d, x)),
-        Err(e) => {
-            let mut row = Row::new("chiavdf's forms after many squarings", BACKEND);
-            row.case(false, || e.to_string());
-            row
-        }
-    }
-}
-
-/// Chains proved here: the proof verifies, has chiavdf's bytes where those are known, and its bytes read back the same.
-#[must_use]
-pub fn proving(depth: Depth) -> Row {
-    let mut row = Row::new("proofs made here", BACKEND);
+pub fn proving(engine: Engine, depth: Depth) -> Row {
+    let mut row = Row::new("proofs made here", engine.name());
     let chains: &[(usize, u64, &[u64])] = &[
         (256, 1, &[]),
         (256, 7, &[1, 2]),
@@ -196,35 +168,46 @@ pub fn proving(depth: Depth) -> Row {
             row.case(false, case);
             continue;
         };
-        let Ok(proof) = proof::prove_segments(&d, &x, iterations, lengths) else {
+        let task = Task { segments: lengths.to_vec(), ..Task::new(d, x, iterations) };
+        let d = &task.discriminant;
+        let Ok(proved) = prove(&task, &Options::new(engine), &mut |_| true) else {
             row.case(false, case);
             continue;
         };
-        let bytes = proof.to_bytes(&d);
-        let question =
-            Question { x: &x.to_bytes(&d), proof: &bytes, iterations, depth: lengths.len() as u64 };
-        row.case(verify::verify(Strict, &d, &question, &Limits::default()).is_ok(), case);
-        let mut slow = Plain::new(&d, &x);
-        row.case(slow.advance(iterations).is_ok() && slow.form() == proof.y, case);
+        let (x, proof) = (task.x.to_bytes(d), proved.proof.to_bytes(d));
+        let question = Question { x: &x, proof: &proof, iterations, depth: lengths.len() as u64 };
+        let verdict = verify::verify_with_b(Strict, d.on(engine), &question, &Limits::default());
+        row.case(verdict == Ok(proved.b), case);
+        row.case(spec::prove(&task).is_ok_and(|expected| expected == proved.proof), case);
     }
     if depth == Depth::Full {
         let (challenge, expected) = known::MILLION;
-        row.case(chia_proof(challenge, 1024, None, 1_000_000) == known::bytes(expected), || {
+        row.case(chia_proof(engine, challenge, 1024, None, 1_000_000) == known::bytes(expected), || {
             "a million squarings have another proof than chiavdf's".to_owned()
         });
         let (challenge, x) = known::OVERFLOWED;
-        row.case(chia_proof(challenge, 512, Some(x), 90_909).is_some(), || "90,909 squarings".to_owned());
+        row.case(chia_proof(engine, challenge, 512, Some(x), 90_909).is_some(), || {
+            "90,909 squarings".to_owned()
+        });
     }
     row
 }
 
-fn chia_proof(challenge: &str, bits: usize, x: Option<&str>, iterations: u64) -> Option<Vec<u8>> {
+fn chia_proof(
+    engine: Engine,
+    challenge: &str,
+    bits: usize,
+    x: Option<&str>,
+    iterations: u64,
+) -> Option<Vec<u8>> {
     let d = Discriminant::from_seed(&known::bytes(challenge)?, bits).ok()?;
     let x = match x {
         Some(x) => Form::from_bytes(Strict, &d, &known::bytes(x)?).ok()?,
         None => Form::generator(&d)?,
     };
-    proof::prove(&d, &x, iterations).ok().map(|proof| proof.to_bytes(&d))
+    let task = Task::new(d, x, iterations);
+    let proved = prove(&task, &Options::new(engine), &mut |_| true).ok()?;
+    Some(proved.proof.to_bytes(&task.discriminant))
 }
 
 /// Every form of a chain is written and read back, in all sizes and both modes, and so are forms with common divisors of a and t.
@@ -264,13 +247,14 @@ pub fn all_on(cpu: &Cpu, depth: Depth) -> Vec<Row> {
     let (targets, mut rows) = targets(cpu);
     for target in targets {
         rows.extend([
-            group_law_on(target, depth),
+            group_law(target, depth),
             primes(target, depth),
-            discriminants_on(target),
-            published_proofs_on(target, depth),
+            discriminants(target),
+            published_proofs(target, depth),
             corruptions(target, depth),
+            proving(target, depth),
         ]);
     }
-    rows.extend([plain_squarings(depth), encodings(depth), malleability(), refusals(), proving(depth)]);
+    rows.extend([plain_squarings(depth), encodings(depth), malleability(), refusals()]);
     rows
 }

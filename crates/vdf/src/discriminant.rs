@@ -8,26 +8,18 @@ use lanework_integer::Int;
 use crate::backend::Engine;
 use crate::form::LIMBS;
 use crate::form::num::Num;
+use crate::group::Group;
 use crate::prime;
 
 /// The longest discriminant, in bits.
 pub const MAX_BITS: usize = 2048;
 
 /// A negative number that is 1 modulo 4, of at most [`MAX_BITS`] bits, and what the group's operations need of it.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Discriminant {
     number: Num,
     fourth_root: Num,
-    engine: Engine,
 }
-
-impl PartialEq for Discriminant {
-    fn eq(&self, other: &Discriminant) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Discriminant {}
 
 /// Why a number is no discriminant here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,19 +93,14 @@ impl Discriminant {
     }
 
     fn from_magnitude(d: &Num) -> Discriminant {
-        Discriminant { number: d.abs().neg(), fourth_root: d.abs().root().root(), engine: Engine::best() }
+        Discriminant { number: d.abs().neg(), fourth_root: d.abs().root().root() }
     }
 
-    /// The same discriminant, with whose forms a backend's kernels compute: the fastest ones of this CPU unless this says
-    /// otherwise. Results are the same whichever compute.
+    /// The group, with the kernels of a backend to compute in it. Where a function takes `impl Into<Group>`, `&Discriminant` stands for
+    /// the group on the fastest backend of this CPU. Results are the same whichever computes.
     #[must_use]
-    pub fn on(mut self, engine: Engine) -> Discriminant {
-        self.engine = engine;
-        self
-    }
-
-    pub(crate) fn engine(&self) -> Engine {
-        self.engine
+    pub fn on(&self, engine: Engine) -> Group<'_> {
+        Group::new(self, engine)
     }
 
     /// The discriminant that a challenge stands for: the negative of the first prime, 7 modulo 8, in the stream of
@@ -125,15 +112,15 @@ impl Discriminant {
         Discriminant::from_seed_on(Engine::best(), seed, bits)
     }
 
-    /// [`Discriminant::from_seed`] with the kernels of a backend, with which the group then computes.
+    /// [`Discriminant::from_seed`] with the kernels of a backend.
     ///
     /// # Errors
     /// As [`Discriminant::from_seed`].
     pub fn from_seed_on(engine: Engine, seed: &[u8], bits: usize) -> Result<Discriminant, DiscriminantError> {
         Discriminant::check_seed(seed, bits)?;
-        let prime =
-            prime::hash_prime(engine, seed, bits, &[0, 1, 2, bits - 1]).ok_or(DiscriminantError::NoPrime)?;
-        Ok(Discriminant::from_magnitude(&prime).on(engine))
+        prime::hash_prime(engine, seed, bits, &[0, 1, 2, bits - 1])
+            .map(|prime| Discriminant::from_magnitude(&prime))
+            .ok_or(DiscriminantError::NoPrime)
     }
 
     /// What can be wrong with a challenge and a length before the search, which takes milliseconds to seconds.
@@ -156,7 +143,7 @@ impl Discriminant {
     /// Whether |D| is prime, by the test that challenges are searched with ([`prime`]). It takes milliseconds at 2,048 bits.
     #[must_use]
     pub fn is_prime(&self) -> bool {
-        prime::is_prime_on(self.engine, self.number.magnitude())
+        Group::from(self).is_prime()
     }
 
     /// D.
@@ -178,6 +165,12 @@ impl Discriminant {
     /// |D|^(1/4), rounded down: where partial runs of Euclid's algorithm stop.
     pub(crate) fn fourth_root(&self) -> &Num {
         &self.fourth_root
+    }
+
+    /// Bits where rows of Euclid's algorithm stop in kernels. A quarter of the length would balance them; five more often save a window,
+    /// and reduction makes good for it.
+    pub(crate) fn stop(&self) -> usize {
+        self.bits().div_ceil(4) + 5
     }
 }
 

@@ -6,8 +6,8 @@
 
 mod compose;
 pub(crate) mod euclid;
-mod fast;
 pub(crate) mod num;
+pub(crate) mod packed;
 pub(crate) mod power;
 
 use core::fmt;

@@ -6,24 +6,14 @@
 //! (8 bytes, highest first), B (33 bytes, highest first) and pi. A *compact* proof leaves y out and is told B instead.
 #![forbid(unsafe_code)]
 
-mod fast;
-mod parameters;
-mod prove;
-
 use core::fmt;
 
 use crate::discriminant::Discriminant;
 use crate::form::Form;
 use crate::form::num::Num;
+use crate::group::Group;
 use crate::prime;
 use crate::serial::{self, DecodeError, Mode};
-
-pub use fast::Fast;
-pub(crate) use fast::coefficients;
-pub use parameters::{Parameters, chia_segments};
-pub use prove::{
-    Corrupted, Evaluation, Plain, ProveError, Squarer, evaluate, prove, prove_segments, prove_with,
-};
 
 /// Bits of the prime that a proof is made for.
 pub const B_BITS: usize = 264;
@@ -40,10 +30,12 @@ impl Challenge {
     /// # Panics
     /// Not for any forms: their bytes start a stream in which one number in a hundred is prime.
     #[must_use]
-    pub fn of(d: &Discriminant, x: &Form, y: &Form) -> Challenge {
+    pub fn of<'a>(group: impl Into<Group<'a>>, x: &Form, y: &Form) -> Challenge {
+        let group = group.into();
+        let d = group.discriminant();
         let mut bytes = x.to_bytes(d);
         bytes.extend_from_slice(&y.to_bytes(d));
-        let prime = prime::hash_prime(d.engine(), &bytes, B_BITS, &[B_BITS - 1]);
+        let prime = prime::hash_prime(group.engine(), &bytes, B_BITS, &[B_BITS - 1]);
         Challenge(prime.expect("a long seed's stream holds a prime"))
     }
 

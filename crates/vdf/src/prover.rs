@@ -1,4 +1,4 @@
-//! The prover that a command or a timelord runs: the fast chain, proofs on the other cores, progress, and stopping.
+//! The prover: the chain on the caller's thread, proofs on the other cores, progress, checkpoints, and stopping.
 //!
 //! [`evaluate`] squares and nothing else. [`prove`] also keeps forms on the way and makes a proof of them: of one segment, whose
 //! prime hashes the result and which is therefore proved when the squaring is over, by all threads; or of several, each
@@ -9,12 +9,10 @@ mod buckets;
 mod checkpoint;
 mod digits;
 mod error;
-mod kept;
-mod line;
 mod plan;
-mod run;
+mod prove;
+mod segment;
 mod stream;
-mod work;
 
 use core::fmt;
 use std::path::Path;
@@ -23,16 +21,17 @@ use std::time::Duration;
 use crate::backend::Engine;
 use crate::discriminant::Discriminant;
 use crate::form::Form;
-use crate::proof::{self, Proof};
+use crate::proof::{Challenge, Proof};
 
 pub use checkpoint::{CheckpointError, Difference};
 pub use error::ProverError;
-pub use run::{evaluate, prove};
+pub use plan::chia_segments;
+pub use prove::{evaluate, prove};
 pub use stream::{Scheme, Stream, StreamProgress};
 
 /// What is to be computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct Task {
     /// The group.
     pub discriminant: Discriminant,
     /// Where the chain starts.
@@ -43,24 +42,24 @@ pub struct Job {
     pub segments: Vec<u64>,
 }
 
-impl Job {
+impl Task {
     /// A chain that is proved in one segment.
     #[must_use]
-    pub fn new(discriminant: Discriminant, x: Form, iterations: u64) -> Job {
-        Job { discriminant, x, iterations, segments: Vec::new() }
+    pub fn new(discriminant: Discriminant, x: Form, iterations: u64) -> Task {
+        Task { discriminant, x, iterations, segments: Vec::new() }
     }
 
     /// The same in at most `most` segments before the last, of the lengths that Chia's timelords use.
     #[must_use]
-    pub fn in_chia_segments(mut self, most: usize) -> Job {
-        self.segments = proof::chia_segments(self.iterations, most);
+    pub fn in_chia_segments(mut self, most: usize) -> Task {
+        self.segments = chia_segments(self.iterations, most);
         self
     }
 
     /// The same in the three segments of chiavdf's *2-Wesolowski* proofs: two thirds, two thirds of the rest, and the rest,
     /// the first two rounded down to hundreds.
     #[must_use]
-    pub fn in_two_thirds(mut self) -> Job {
+    pub fn in_two_thirds(mut self) -> Task {
         let part = |rest: u64| {
             let two_thirds = (u128::from(rest) * 2 / 3) as u64;
             two_thirds - two_thirds % 100
@@ -69,6 +68,22 @@ impl Job {
         let second = part(self.iterations - first);
         self.segments = vec![first, second];
         self
+    }
+
+    /// The squarings of each segment, the last included.
+    ///
+    /// # Errors
+    /// [`ProverError::NoIterations`], and [`ProverError::Segments`] if a segment is empty or nothing is left for the last.
+    pub(crate) fn lengths(&self) -> Result<Vec<u64>, ProverError> {
+        if self.iterations == 0 {
+            return Err(ProverError::NoIterations);
+        }
+        let mut last = self.iterations;
+        for &length in &self.segments {
+            let rest = last.checked_sub(length).filter(|&rest| length > 0 && rest > 0);
+            last = rest.ok_or(ProverError::Segments)?;
+        }
+        Ok([&self.segments[..], &[last]].concat())
     }
 }
 
@@ -86,9 +101,16 @@ pub struct Options<'a> {
     pub checkpoint: Option<&'a Path>,
     /// Time between two records of that file. The work of so much time is lost if the process is killed.
     pub interval: Duration,
-    /// A squaring after which a bit flips.
+    /// A squaring after which the machine makes a mistake, and the mistake.
     #[cfg(test)]
-    pub(crate) fault: Option<u64>,
+    pub(crate) fault: Option<(u64, fn(&mut crate::chain::Chain))>,
+}
+
+/// Those of [`Options::new`] on the fastest backend of this CPU.
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Options::new(Engine::best())
+    }
 }
 
 impl<'a> Options<'a> {
@@ -217,6 +239,8 @@ pub struct Evaluated {
 pub struct Proved {
     /// The proof, which has been verified.
     pub proof: Proof,
+    /// The last segment's B. With it, [`Proof::compact`] is as good as the proof.
+    pub b: Challenge,
     /// Squarings that only the general code could do.
     pub slow: u64,
     /// Squarings that were taken over from a checkpoint.

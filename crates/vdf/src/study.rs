@@ -2,9 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub use crate::backend::Phase;
-use crate::backend::{Engine, Middle, Tally};
+use crate::backend::{Engine, Form1024, Tally};
 use crate::chain::{Chain, ChainError};
-use crate::proof::coefficients;
 use crate::{Discriminant, Form};
 
 impl Phase {
@@ -16,7 +15,7 @@ impl Phase {
 #[derive(Debug)]
 pub struct Account {
     engine: Engine,
-    forms: Vec<Middle>,
+    forms: Vec<Form1024>,
     stop: usize,
     /// The lowest limbs of the squares, together, as the chain made them.
     squares: Tally,
@@ -34,16 +33,15 @@ impl Account {
         skip: u64,
         count: usize,
     ) -> Result<Account, ChainError> {
-        let (magnitude, form) = coefficients(d, x)?;
-        let mut chain = Chain::new(engine, &magnitude, &form)?;
+        let mut chain = Chain::new(d.on(engine), x)?;
         chain.square(skip)?;
         let mut account = Account { engine, forms: Vec::new(), stop: 0, squares: Tally::default() };
         // Forms of other lengths never become ones of this.
         for _ in 0..2 * count {
-            let before = chain.middle();
+            let before = chain.form1024();
             let slow = chain.slow();
             chain.square(1)?;
-            if let (Some((before, stop)), Some((after, _))) = (before, chain.middle())
+            if let (Some((before, stop)), Some((after, _))) = (before, chain.form1024())
                 && slow == chain.slow()
                 && account.forms.len() < count
             {

@@ -9,6 +9,7 @@ use lanework_cpu::{PoolError, Threads};
 use crate::discriminant::{Discriminant, DiscriminantError};
 use crate::form::Form;
 use crate::form::power::product_of_powers;
+use crate::group::Group;
 use crate::prime::power_of_two;
 use crate::proof::{self, B_BITS, Challenge, Compact, Part, Proof, ProofError, Segment};
 use crate::serial::{self, DecodeError, Mode};
@@ -235,44 +236,46 @@ fn ready<M: Mode>(
 ///
 /// # Errors
 /// Why not: the question is malformed, or the proof is refused.
-pub fn verify<M: Mode>(
+pub fn verify<'a, M: Mode>(
     mode: M,
-    d: &Discriminant,
+    group: impl Into<Group<'a>>,
     question: &Question<'_>,
     limits: &Limits,
 ) -> Result<(), VerifyError> {
-    verify_with_b(mode, d, question, limits).map(drop)
+    verify_with_b(mode, group, question, limits).map(drop)
 }
 
 /// [`verify`], and what the proof was made for: the last segment's B, which a compact proof is stored with.
 ///
 /// # Errors
 /// As [`verify`].
-pub fn verify_with_b<M: Mode>(
+pub fn verify_with_b<'a, M: Mode>(
     mode: M,
-    d: &Discriminant,
+    group: impl Into<Group<'a>>,
     question: &Question<'_>,
     limits: &Limits,
 ) -> Result<Challenge, VerifyError> {
+    let group = group.into();
+    let d = group.discriminant();
     let x = ready(mode, d, question, limits)?;
     let proof = Proof::from_bytes(mode, d, question.proof, question.depth, limits.depth)?;
-    Ok(challenge_of_valid(d, &x, &proof, question.iterations)?)
+    Ok(challenge_of_valid(group, &x, &proof, question.iterations)?)
 }
 
-/// [`verify`] of many proofs, each with its own discriminant, spread over threads: the outcomes, in their order.
+/// [`verify`] of many proofs, each with its own group, spread over threads: the outcomes, in their order.
 ///
 /// # Errors
 /// The operating system refuses the threads; nothing has been verified then.
 pub fn verify_all<M: Mode>(
     mode: M,
-    questions: &[(&Discriminant, Question<'_>)],
+    questions: &[(Group<'_>, Question<'_>)],
     limits: &Limits,
     threads: Threads<'_>,
 ) -> Result<Vec<Result<(), VerifyError>>, PoolError> {
     let mut outcomes = vec![Ok(()); questions.len()];
     threads.for_each(&mut outcomes, |i, outcome| {
-        let (d, question) = &questions[i];
-        *outcome = verify(mode, d, question, limits);
+        let (group, question) = &questions[i];
+        *outcome = verify(mode, *group, question, limits);
     })?;
     Ok(outcomes)
 }
@@ -297,56 +300,44 @@ pub fn verify_challenge<M: Mode>(
 ///
 /// # Errors
 /// The question is malformed, or the proof is not one for these primes.
-pub fn verify_compact<M: Mode>(
+pub fn verify_compact<'a, M: Mode>(
     mode: M,
-    d: &Discriminant,
+    group: impl Into<Group<'a>>,
     b: &Challenge,
     question: &Question<'_>,
     limits: &Limits,
 ) -> Result<Form, VerifyError> {
+    let group = group.into();
+    let d = group.discriminant();
     let x = ready(mode, d, question, limits)?;
     let proof = Compact::from_bytes(mode, d, question.proof, question.depth, limits.depth)?;
-    let (x, iterations) = walk(d, &x, &proof.segments, question.iterations)?;
-    Ok(step(d, &x, iterations, b, &proof.pi, Part::Pi)?)
+    let (x, iterations) = walk(group, &x, &proof.segments, question.iterations)?;
+    Ok(step(group, &x, iterations, b, &proof.pi, Part::Pi)?)
 }
 
-/// The B that a proof's last segment was made for, without verifying anything: what a compact proof is stored with.
-///
-/// # Errors
-/// The question is malformed, or its segments are longer than the chain.
-pub fn challenge_of_proof<M: Mode>(
-    mode: M,
-    d: &Discriminant,
-    question: &Question<'_>,
-    limits: &Limits,
-) -> Result<Challenge, VerifyError> {
-    let mut x = ready(mode, d, question, limits)?;
-    let proof = Proof::from_bytes(mode, d, question.proof, question.depth, limits.depth)?;
-    check_segments(heads(&proof.segments), question.iterations)?;
-    for segment in &proof.segments {
-        x = end(d, &x, segment.iterations, &segment.b, &segment.pi);
-    }
-    Ok(Challenge::of(d, &x, &proof.y))
-}
-
-/// Whether a proof already read shows that its result is x squared so many times. All forms must have the discriminant d.
+/// Whether a proof already read shows that its result is x squared so many times. All forms must have the group's discriminant.
 ///
 /// # Errors
 /// Why it is refused.
-pub fn verify_proof(d: &Discriminant, x: &Form, proof: &Proof, iterations: u64) -> Result<(), Refused> {
-    challenge_of_valid(d, x, proof, iterations).map(drop)
+pub fn verify_proof<'a>(
+    group: impl Into<Group<'a>>,
+    x: &Form,
+    proof: &Proof,
+    iterations: u64,
+) -> Result<(), Refused> {
+    challenge_of_valid(group.into(), x, proof, iterations).map(drop)
 }
 
 /// The last segment's B of a proof that is right.
 fn challenge_of_valid(
-    d: &Discriminant,
+    group: Group<'_>,
     x: &Form,
     proof: &Proof,
     iterations: u64,
 ) -> Result<Challenge, Refused> {
-    let (x, iterations) = walk(d, x, &proof.segments, iterations)?;
-    let b = Challenge::of(d, &x, &proof.y);
-    if end(d, &x, iterations, &b, &proof.pi) == proof.y { Ok(b) } else { Err(Refused::WrongResult) }
+    let (x, iterations) = walk(group, x, &proof.segments, iterations)?;
+    let b = Challenge::of(group, &x, &proof.y);
+    if end(group, &x, iterations, &b, &proof.pi) == proof.y { Ok(b) } else { Err(Refused::WrongResult) }
 }
 
 fn heads(segments: &[Segment]) -> impl Iterator<Item = (u64, &Challenge)> {
@@ -370,18 +361,18 @@ fn check_challenge(b: &Challenge, part: Part) -> Result<(), Refused> {
 }
 
 /// Verifies the segments before the last; gives where they end and the iterations that are left.
-fn walk(d: &Discriminant, x: &Form, segments: &[Segment], iterations: u64) -> Result<(Form, u64), Refused> {
+fn walk(group: Group<'_>, x: &Form, segments: &[Segment], iterations: u64) -> Result<(Form, u64), Refused> {
     let left = check_segments(heads(segments), iterations)?;
     let mut x = x.clone();
     for (i, segment) in segments.iter().enumerate() {
-        x = step(d, &x, segment.iterations, &segment.b, &segment.pi, Part::Segment(i))?;
+        x = step(group, &x, segment.iterations, &segment.b, &segment.pi, Part::Segment(i))?;
     }
     Ok((x, left))
 }
 
 /// The end of a segment, if it hashes to the segment's B.
 fn step(
-    d: &Discriminant,
+    group: Group<'_>,
     x: &Form,
     iterations: u64,
     b: &Challenge,
@@ -389,12 +380,12 @@ fn step(
     part: Part,
 ) -> Result<Form, Refused> {
     check_challenge(b, part)?;
-    let y = end(d, x, iterations, b, pi);
-    if Challenge::of(d, x, &y) == *b { Ok(y) } else { Err(Refused::WrongChallenge { part }) }
+    let y = end(group, x, iterations, b, pi);
+    if Challenge::of(group, x, &y) == *b { Ok(y) } else { Err(Refused::WrongChallenge { part }) }
 }
 
 /// pi^B x^r, r = 2^T modulo B: where a segment ends if pi is its proof.
-fn end(d: &Discriminant, x: &Form, iterations: u64, b: &Challenge, pi: &Form) -> Form {
+fn end(group: Group<'_>, x: &Form, iterations: u64, b: &Challenge, pi: &Form) -> Form {
     let r = power_of_two(iterations, &b.0);
-    product_of_powers(&[(pi, &b.0), (x, &r)], d)
+    product_of_powers(&[(pi, &b.0), (x, &r)], group)
 }

@@ -2,8 +2,9 @@
 
 use lanework_cpu::Cpu;
 use lanework_integer::{Int, Uint};
-use lanework_vdf::Engine;
-use lanework_vdf::chain::{Chain, ChainError, Coefficients};
+use lanework_vdf::chain::{Chain, ChainError};
+use lanework_vdf::form::LIMBS;
+use lanework_vdf::{Discriminant, Engine, Form, spec};
 use num_bigint::{BigInt, Sign};
 
 /// The discriminant of chiavdf's `vdf_bench` (Apache-2.0), and the forms that it reaches from the generator.
@@ -32,36 +33,33 @@ const KNOWN: [(u64, &str, bool, &str, &str); 3] = [
     ),
 ];
 
-fn number(hex: &str) -> Uint<32> {
+fn number(negative: bool, hex: &str) -> Int<LIMBS> {
     let mut x = Uint::ZERO;
     for digit in hex.chars() {
         x = (x << 4).plus(&Uint::from_u64(digit.to_digit(16).expect("hex").into()));
     }
-    x
+    Int::new(negative, x)
 }
 
-fn generator(magnitude: &Uint<32>) -> Coefficients {
-    // (2, 1, (1 + |D|) / 8) if that is whole, else the principal form.
-    let over = magnitude.plus(&Uint::ONE);
-    if over.limbs()[0] & 7 == 0 {
-        Coefficients { a: Uint::from_u64(2), b: Int::ONE, c: over >> 3 }
-    } else {
-        Coefficients { a: Uint::ONE, b: Int::ONE, c: over >> 2 }
-    }
+fn start() -> (Discriminant, Form) {
+    let d = Discriminant::new(&number(true, MAGNITUDE)).expect("1 modulo 8");
+    let x = Form::generator(&d).expect("1 modulo 8");
+    (d, x)
 }
 
 #[test]
 fn known_forms_are_reached() {
     for engine in Engine::available(&Cpu::detect()) {
-        let magnitude = number(MAGNITUDE);
-        let mut chain = Chain::new(engine, &magnitude, &generator(&magnitude)).expect("a form");
+        let (d, x) = start();
+        let mut chain = Chain::new(d.on(engine), &x).expect("a form");
         for (n, a, negative, b, c) in KNOWN {
             if n > 100_000 && engine.name() == "portable" {
                 continue;
             }
             chain.square(n - chain.done()).expect("no fault");
-            let known = Coefficients { a: number(a), b: Int::new(negative, number(b)), c: number(c) };
-            assert!(chain.form() == known, "{} after {n} squarings", engine.name());
+            let form = chain.form().expect("no fault");
+            let known = (number(false, a), number(negative, b), number(false, c));
+            assert!((form.a(), form.b(), form.c()) == known, "{} after {n} squarings", engine.name());
             assert!(chain.slow() < 20 + n / 1000, "{} by the general code", chain.slow());
         }
     }
@@ -69,17 +67,16 @@ fn known_forms_are_reached() {
 
 #[test]
 fn a_flipped_bit_is_noticed() {
-    let engine = Engine::portable();
-    let magnitude = number(MAGNITUDE);
+    let (d, x) = start();
     for bit in [0, 1, 63, 64, 200, 400] {
-        let mut chain = Chain::new(engine, &magnitude, &generator(&magnitude)).expect("a form");
+        let mut chain = Chain::new(d.on(Engine::portable()), &x).expect("a form");
         chain.square(100).expect("no fault");
         chain.corrupt(bit);
         assert_eq!(chain.square(100), Err(ChainError::Corrupted { good: 100 }), "bit {bit}");
     }
 }
 
-fn big(x: &Int<32>) -> BigInt {
+fn big(x: &Int<LIMBS>) -> BigInt {
     let bytes: Vec<u8> = x.magnitude().limbs().iter().flat_map(|x| x.to_le_bytes()).collect();
     BigInt::from_bytes_le(if x.is_negative() { Sign::Minus } else { Sign::Plus }, &bytes)
 }
@@ -146,41 +143,33 @@ fn every_size_agrees_with_the_textbook() {
         [24, 40, 63, 64, 65, 128, 255, 300, 511, 512, 513, 768, 960, 1023, 1024, 1025, 1500, 2047, 2048]
     {
         for low in [3, 7] {
-            let mut limbs = [0; 32];
-            limbs.fill_with(&mut next);
+            let mut limbs = [0; LIMBS];
+            limbs[..32].fill_with(&mut next);
             limbs[0] = limbs[0] & !7 | low;
             (bits..2048).for_each(|i| limbs[i / 64] &= !(1 << (i % 64)));
             limbs[(bits - 1) / 64] |= 1 << ((bits - 1) % 64);
-            let magnitude = Uint::from_limbs(limbs);
-            let known = big(&Int::new(false, magnitude));
+            let d = Int::new(true, Uint::from_limbs(limbs));
+            let known = big(&-d);
+            let d = Discriminant::new(&d).expect("1 modulo 4");
             // A form of no special shape: a prime number that the discriminant is a square modulo.
-            let Some(start) = (3u64..5000).step_by(2).find_map(|a| {
-                let over = |b: u64| Int::<32>::new(false, magnitude.plus(&Uint::from_u64(b * b)));
-                let b = (1..a)
-                    .step_by(2)
-                    .find(|&b| over(b).div_exact(&Int::<32>::from_i64(4 * a as i64)).is_some())?;
-                let c = over(b).div_exact(&Int::<32>::from_i64(4 * a as i64))?;
-                let common =
-                    |x: u64, y: u64| (2..=x.min(y)).any(|d| x.is_multiple_of(d) && y.is_multiple_of(d));
-                (!common(a, b)).then_some(Coefficients {
-                    a: Uint::from_u64(a),
-                    b: Int::from_i64(b as i64),
-                    c: *c.magnitude(),
-                })
+            let Some(start) = (3i64..5000).step_by(2).find_map(|a| {
+                let form = |b| Form::new(&d, &Int::from_i64(a), &Int::from_i64(b)).ok();
+                let (b, form) = (1..a).step_by(2).find_map(|b| Some((b, form(b)?)))?;
+                let common = (2..=b).any(|divisor| a % divisor == 0 && b % divisor == 0);
+                (!common).then_some(form)
             }) else {
                 continue;
             };
             let count = 40 + bits as u64 / 8;
-            let mut reference =
-                [big(&Int::new(false, start.a)), big(&start.b), big(&Int::new(false, start.c))];
+            let mut reference = [big(&start.a()), big(&start.b()), big(&start.c())];
             for _ in 0..count {
                 reference = textbook(reference, &known);
             }
             for engine in Engine::available(&Cpu::detect()) {
-                let mut chain = Chain::new(engine, &magnitude, &start).expect("a form");
+                let mut chain = Chain::new(d.on(engine), &start).expect("a form");
                 chain.square(count).expect("no fault");
-                let form = chain.form();
-                let form = [big(&Int::new(false, form.a)), big(&form.b), big(&Int::new(false, form.c))];
+                let form = chain.form().expect("no fault");
+                let form = [big(&form.a()), big(&form.b()), big(&form.c())];
                 assert!(form == reference, "{} with {bits} bits", engine.name());
             }
         }
@@ -188,20 +177,49 @@ fn every_size_agrees_with_the_textbook() {
 }
 
 #[test]
-fn forms_of_another_discriminant_are_refused() {
-    let engine = Engine::portable();
-    let magnitude = number(MAGNITUDE);
-    let form = generator(&magnitude);
-    let start = |magnitude: &Uint<32>, form: &Coefficients| Chain::new(engine, magnitude, form).map(|_| ());
-    assert_eq!(start(&magnitude, &form), Ok(()));
-    assert_eq!(start(&magnitude.plus(&Uint::from_u64(8)), &form), Err(ChainError::Form));
-    assert_eq!(start(&magnitude.plus(&Uint::ONE), &form), Err(ChainError::Discriminant));
-    assert_eq!(start(&Uint::ZERO, &form), Err(ChainError::Discriminant));
-    assert_eq!(start(&magnitude, &Coefficients { a: Uint::ZERO, ..form }), Err(ChainError::Form));
-    assert_eq!(start(&magnitude, &Coefficients { b: Int::from_i64(3), ..form }), Err(ChainError::Form));
-    let most = Uint::from_limbs([u64::MAX; 32]);
-    assert_eq!(
-        start(&magnitude, &Coefficients { a: most, b: Int::new(true, most), c: most }),
-        Err(ChainError::Form)
-    );
+fn a_chain_counts_on_from_where_it_is_resumed() {
+    let (d, x) = start();
+    let mut whole = Chain::new(&d, &x).expect("a form");
+    whole.square(700).expect("no fault");
+    let mut resumed =
+        Chain::resume(&d, &whole.form().expect("no fault"), whole.done(), whole.slow()).expect("a form");
+    whole.square(800).expect("no fault");
+    resumed.square(800).expect("no fault");
+    assert_eq!((resumed.done(), resumed.slow()), (1500, whole.slow()));
+    assert!(resumed.form() == whole.form());
+    resumed.corrupt(70);
+    assert_eq!(resumed.form().err(), Some(ChainError::Corrupted { good: 1500 }));
+    assert_eq!(resumed.square(1), Err(ChainError::Corrupted { good: 1500 }));
+}
+
+#[test]
+fn a_form_of_another_discriminant_is_refused() {
+    let d = |seed: &[u8], bits| Discriminant::from_seed(seed, bits).expect("a discriminant");
+    let right = d(b"right", 512);
+    for wrong in [d(b"wrong", 512), d(b"wrong", 2048)] {
+        let x = Form::generator(&wrong).expect("a generator");
+        assert_eq!(Chain::new(&right, &x).map(drop), Err(ChainError::Form));
+        assert_eq!(Chain::new(&wrong, &Form::identity(&right)).map(drop), Err(ChainError::Form));
+    }
+}
+
+/// Near the generator a is short and c long; between the sizes that a kernel is made for there is room for such a c.
+#[test]
+fn the_first_forms_are_right_at_every_size() {
+    for bits in (64..=1024).step_by(64).chain([1088, 1152, 1280]) {
+        for seed in 0..if bits > 1024 { 1 } else { 5 } {
+            let d = Discriminant::from_seed(&[seed, 3], bits).expect("a discriminant");
+            let mut form = Form::generator(&d).expect("a generator");
+            let mut chains: Vec<_> = Engine::available(&Cpu::detect())
+                .map(|engine| (engine.name(), Chain::new(d.on(engine), &form).expect("a form of d")))
+                .collect();
+            for i in 0..14 {
+                form = spec::square(&form, &d).expect("a form of d");
+                for (name, chain) in &mut chains {
+                    let outcome = chain.square(1);
+                    assert!(outcome.is_ok() && chain.form() == Ok(form.clone()), "{name}, {bits} bits, {i}");
+                }
+            }
+        }
+    }
 }

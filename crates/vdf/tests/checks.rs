@@ -24,7 +24,7 @@ fn right(row: &Row) {
 
 #[test]
 fn group_law() {
-    targets().into_iter().for_each(|target| right(&check::group_law_on(target, Depth::Quick)));
+    targets().into_iter().for_each(|target| right(&check::group_law(target, Depth::Quick)));
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn primes() {
 
 #[test]
 fn discriminants() {
-    targets().into_iter().for_each(|target| right(&check::discriminants_on(target)));
+    targets().into_iter().for_each(|target| right(&check::discriminants(target)));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn refusals() {
 
 #[test]
 fn published_proofs() {
-    targets().into_iter().for_each(|target| right(&check::published_proofs_on(target, Depth::Full)));
+    targets().into_iter().for_each(|target| right(&check::published_proofs(target, Depth::Full)));
 }
 
 #[test]
@@ -69,13 +69,13 @@ fn corruptions() {
 
 #[test]
 fn proving() {
-    right(&check::proving(Depth::Quick));
+    targets().into_iter().for_each(|target| right(&check::proving(target, Depth::Quick)));
 }
 
 /// Takes some seconds in release, more otherwise.
 #[test]
 fn in_full() {
-    right(&check::proving(Depth::Full));
+    targets().into_iter().for_each(|target| right(&check::proving(target, Depth::Full)));
     targets().into_iter().for_each(|target| right(&check::primes(target, Depth::Full)));
     targets().into_iter().for_each(|target| right(&check::corruptions(target, Depth::Full)));
 }

@@ -3,11 +3,11 @@
 
 use lanework_vdf::Engine;
 use lanework_vdf::known;
-use lanework_vdf::prover::{Job, Options, Stream, prove};
-use lanework_vdf::{Discriminant, Form, Proof, Strict};
+use lanework_vdf::prover::Stream;
+use lanework_vdf::{Discriminant, Form, Options, Proof, Strict, Task, prove};
 
-/// A record's job, with the segments that its proof has, and the proof.
-fn record(depth: u64) -> (Job, Vec<u8>) {
+/// A record's task, with the segments that its proof has, and the proof.
+fn record(depth: u64) -> (Task, Vec<u8>) {
     let record = known::records()
         .filter(|record| record.depth == depth)
         .min_by_key(|record| record.iterations)
@@ -16,20 +16,20 @@ fn record(depth: u64) -> (Job, Vec<u8>) {
     let x = Form::from_bytes(Strict, &d, &record.x).expect("a form");
     let proof = Proof::from_bytes(Strict, &d, &record.proof, depth, depth).expect("a proof");
     let segments = proof.segments.iter().map(|segment| segment.iterations).collect();
-    (Job { segments, ..Job::new(d, x, record.iterations) }, record.proof)
+    (Task { segments, ..Task::new(d, x, record.iterations) }, record.proof)
 }
 
 #[test]
 fn published_proofs_are_made_again() {
     for (depth, threads) in [(0, 2), (2, 2), (2, 1)] {
-        let (job, expected) = record(depth);
+        let (task, expected) = record(depth);
         let options = Options::new(Engine::best()).threads(threads);
-        let proved = prove(&job, &options, &mut |_| true).expect("a proof");
-        assert!(proved.proof.to_bytes(&job.discriminant) == expected, "depth {depth}, {threads} threads");
+        let proved = prove(&task, &options, &mut |_| true).expect("a proof");
+        assert!(proved.proof.to_bytes(&task.discriminant) == expected, "depth {depth}, {threads} threads");
     }
-    let job = record(2).0;
-    let segments = job.segments.clone();
-    assert_eq!(job.in_two_thirds().segments, segments, "these are chiavdf's two thirds");
+    let task = record(2).0;
+    let segments = task.segments.clone();
+    assert_eq!(task.in_two_thirds().segments, segments, "these are chiavdf's two thirds");
 }
 
 #[test]
@@ -40,9 +40,9 @@ fn a_million_squarings_have_chiavdfs_proof() {
     let x = Form::generator(&d).expect("a generator");
     // With room for a tenth of the forms: several passes.
     let options = Options::new(Engine::best()).memory(1 << 20);
-    let job = Job::new(d, x, 1_000_000);
-    let proved = prove(&job, &options, &mut |_| true).expect("a proof");
-    assert!(Some(proved.proof.to_bytes(&job.discriminant)) == known::bytes(expected));
+    let task = Task::new(d, x, 1_000_000);
+    let proved = prove(&task, &options, &mut |_| true).expect("a proof");
+    assert!(Some(proved.proof.to_bytes(&task.discriminant)) == known::bytes(expected));
 }
 
 /// The default segments, which a timelord's requests at 2^16 times anything end in.
@@ -56,8 +56,8 @@ fn a_stream_answers_with_chias_segments() {
     let answer = stream.receive(std::time::Duration::from_secs(300)).expect("no fault");
     let (found, proof) = answer.expect("a proof in time");
     assert_eq!(found, iterations);
-    let job = Job::new(d, x, iterations).in_chia_segments(63);
-    assert_eq!(job.segments, [1 << 16]);
-    let expected = prove(&job, &Options::new(Engine::best()), &mut |_| true).expect("a proof").proof;
+    let task = Task::new(d, x, iterations).in_chia_segments(63);
+    assert_eq!(task.segments, [1 << 16]);
+    let expected = prove(&task, &Options::new(Engine::best()), &mut |_| true).expect("a proof").proof;
     assert!(proof == expected);
 }

@@ -4,16 +4,14 @@
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use lanework_subjects::Job;
+use lanework_subjects::vdf::{BITS, Operation};
 use lanework_vdf::client::{ClientError, Event, Summary, serve};
-use lanework_vdf::prover::Options;
-use lanework_vdf::{Lenient, Strict};
+use lanework_vdf::{Lenient, Options, Strict};
 
 use super::args::ClientArgs;
 use super::interrupt::{Interrupt, shell_status};
 use super::meter::counted;
-use lanework_subjects::Job;
-use lanework_subjects::vdf::{BITS, Operation};
-
 use crate::echo::echoed;
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
@@ -98,10 +96,14 @@ struct Told<'a> {
 impl Told<'_> {
     fn event(&mut self, event: &Event<'_>) {
         let (name, text, rest) = match event {
-            Event::Task(task) => (
+            Event::Assignment(assignment) => (
                 "task",
-                format!("a task of {} bits, kind {}", task.discriminant.bits(), task.kind.letter()),
-                serde_json::json!({ "bits": task.discriminant.bits(), "kind": task.kind.letter().to_string() }),
+                format!(
+                    "a task of {} bits, kind {}",
+                    assignment.discriminant.bits(),
+                    assignment.kind.letter()
+                ),
+                serde_json::json!({ "bits": assignment.discriminant.bits(), "kind": assignment.kind.letter().to_string() }),
             ),
             Event::Requested(n) => (
                 "requested",

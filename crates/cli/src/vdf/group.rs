@@ -88,17 +88,17 @@ impl Named {
                 // Nothing else can be wrong by now than that the challenge has no prime.
                 let discriminant = Discriminant::from_seed_on(engine, challenge, *bits)
                     .map_err(|e| Failure::input(format!("{}: {e}; name a longer one", self.place)))?;
-                Ok(Group { discriminant, challenge: Some(challenge.clone()) })
+                Ok(Group { discriminant, engine, challenge: Some(challenge.clone()) })
             }
             What::Number(discriminant) => {
-                Ok(Group { discriminant: Discriminant::clone(discriminant).on(engine), challenge: None })
+                Ok(Group { discriminant: Discriminant::clone(discriminant), engine, challenge: None })
             }
         }
     }
 
     /// Why a group of this name may prove nothing: its discriminant is composite. One from a challenge is prime.
     pub(super) fn distrust(&self, group: &Group) -> Option<String> {
-        (group.challenge.is_none() && !group.discriminant.is_prime()).then(|| {
+        (group.challenge.is_none() && !group.on_engine().is_prime()).then(|| {
             format!(
                 "{}: not the negative of a prime: false results have proofs in such a group; --trust-discriminant takes it all the same",
                 self.place
@@ -107,14 +107,20 @@ impl Named {
     }
 }
 
-/// The group, and the challenge that it comes from if it comes from one.
+/// The group, the backend that it was found with, and the challenge that it comes from if it comes from one.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) discriminant: Discriminant,
+    engine: Engine,
     pub(super) challenge: Option<Vec<u8>>,
 }
 
 impl Group {
+    /// The group on its backend.
+    pub(super) fn on_engine(&self) -> lanework_vdf::Group<'_> {
+        self.discriminant.on(self.engine)
+    }
+
     /// What every result says about its group.
     pub(super) fn json(&self) -> serde_json::Map<String, serde_json::Value> {
         let mut object = serde_json::Map::new();

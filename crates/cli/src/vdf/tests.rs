@@ -5,7 +5,7 @@ use clap::Parser;
 use lanework_vdf::Engine;
 
 use super::args::VdfJob;
-use super::{verify, work};
+use super::{prove, verify};
 use crate::args::{Cli, Command};
 use crate::outcome::Failure;
 
@@ -23,8 +23,8 @@ fn searches(line: &str) -> (usize, u8, String) {
         VdfJob::Verify(args) => {
             verify::Asked::new(args).and_then(|asked| asked.verdict(&mut find)).map(|verdict| verdict.result)
         }
-        VdfJob::Evaluate(args) => work::begin(&args.chain, 0, find).map(|_| Ok(Vec::new())),
-        VdfJob::Prove(args) => work::begin(&args.chain, args.witness, find).map(|_| Ok(Vec::new())),
+        VdfJob::Evaluate(args) => prove::begin(&args.chain, 0, find).map(|_| Ok(Vec::new())),
+        VdfJob::Prove(args) => prove::begin(&args.chain, args.witness, find).map(|_| Ok(Vec::new())),
         _ => panic!("{line}: another job"),
     };
     let (code, why) = match done {

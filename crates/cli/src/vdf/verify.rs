@@ -3,6 +3,8 @@
 
 use std::time::Instant;
 
+use lanework_subjects::Job;
+use lanework_subjects::vdf::{BITS, Operation};
 use lanework_vdf::proof::B_BYTES;
 use lanework_vdf::serial::{Mode, form_bytes_for};
 use lanework_vdf::verify::{check_without_group, verify_compact, verify_with_b};
@@ -13,9 +15,6 @@ use super::group::{Group, Named, no_group};
 use super::hex;
 use super::proof_file::ProofFile;
 use crate::magma::args::Hex;
-use lanework_subjects::Job;
-use lanework_subjects::vdf::{BITS, Operation};
-
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -190,10 +189,10 @@ impl<'a> Asked<'a> {
         }
         let (y, b) = match &self.b {
             Some(b) => {
-                let y = verify_compact(mode, d, b, &question, limits).map_err(stop)?;
+                let y = verify_compact(mode, group.on_engine(), b, &question, limits).map_err(stop)?;
                 (y.to_bytes(d), b.clone())
             }
-            None => (y.to_vec(), verify_with_b(mode, d, &question, limits).map_err(stop)?),
+            None => (y.to_vec(), verify_with_b(mode, group.on_engine(), &question, limits).map_err(stop)?),
         };
         agree(&self.said, "y", &self.said.y, &y)?;
         agree(&self.said, "b", &self.said.b, &b.to_bytes())?;

@@ -1,12 +1,13 @@
-//! A backend's squarings against known forms, and against plain squaring on inputs that nobody has seen before.
+//! A backend's squarings against known forms, and its chains and proofs against the books' on inputs that nobody has seen before.
 #![forbid(unsafe_code)]
 
 use std::hash::{BuildHasher, RandomState};
 
-use lanework_vdf::Engine;
+use lanework_vdf::chain::Chain;
 use lanework_vdf::check::Row;
-use lanework_vdf::proof::{Fast, Plain, Squarer, prove_segments, prove_with};
-use lanework_vdf::{Discriminant, Form, Limits, Question, Strict, known, verify};
+use lanework_vdf::{
+    Discriminant, Engine, Form, Limits, Options, Question, Strict, Task, known, prove, spec, verify,
+};
 
 use crate::Depth;
 use crate::magma::Filler;
@@ -21,12 +22,10 @@ pub(super) fn squarings(engine: Engine, depth: Depth) -> Row {
     };
     let chain = |d: &Discriminant, row: &mut Row| -> Result<(), String> {
         let x = Form::generator(d).ok_or("no generator")?;
-        let mut chain = Fast::new(engine, d, &x).map_err(|e| e.to_string())?;
-        let mut done = 0;
+        let mut chain = Chain::new(d.on(engine), &x).map_err(|e| e.to_string())?;
         for (count, a, b) in known::SQUARINGS.iter().filter(|(count, _, _)| *count <= most) {
-            chain.advance(count - done).map_err(|e| e.to_string())?;
-            done = *count;
-            let form = chain.form();
+            chain.square(count - chain.done()).map_err(|e| e.to_string())?;
+            let form = chain.form().map_err(|e| e.to_string())?;
             row.case(form.a() == known::number(a) && form.b() == known::number(b), || {
                 format!("after {count}")
             });
@@ -56,7 +55,7 @@ pub(super) fn verifies(engine: Engine, depth: Depth) -> Row {
             let d = Discriminant::from_seed_on(engine, &record.challenge, record.bits)
                 .map_err(|e| e.to_string())?;
             let question = Question { x: &record.x, proof: &record.proof, iterations, depth: record.depth };
-            verify(Strict, &d, &question, &Limits::default()).map_err(|e| e.to_string())
+            verify(Strict, d.on(engine), &question, &Limits::default()).map_err(|e| e.to_string())
         };
         let right = verdict(record.iterations);
         row.case(right.is_ok(), || format!("record {i}: {right:?}"));
@@ -68,15 +67,15 @@ pub(super) fn verifies(engine: Engine, depth: Depth) -> Row {
     row
 }
 
-/// Fresh discriminants of three lengths, each a chain with a proof: forms and proofs are those of plain squaring. A failure
+/// Fresh discriminants of three lengths, each a chain with a proof: forms and proofs are those of the books. A failure
 /// names the seed, and the seed gives it again.
-pub(super) fn with_plain(engine: Engine, depth: Depth) -> Row {
+pub(super) fn with_spec(engine: Engine, depth: Depth) -> Row {
     let seed = RandomState::new().hash_one(engine.name());
     seeded(engine, seed, if depth == Depth::Full { 8 } else { 1 })
 }
 
 fn seeded(engine: Engine, seed: u64, rounds: usize) -> Row {
-    let mut row = Row::new("forms and proofs as by plain squaring, fresh inputs", engine.name());
+    let mut row = Row::new("forms and proofs as in the books, fresh inputs", engine.name());
     let mut filler = Filler::new(seed);
     for round in 0..rounds {
         for bits in [512, 1024, 1536] {
@@ -97,22 +96,23 @@ fn compare(engine: Engine, challenge: &[u8], bits: usize, power: u64, iterations
     if Discriminant::from_seed_on(engine, challenge, bits).as_ref() != Ok(&d) {
         return Err("another discriminant".to_owned());
     }
-    let x = Form::generator(&d).ok_or("no generator")?.power(power, &d);
-    let mut fast = Fast::new(engine, &d, &x).map_err(|e| e.to_string())?;
-    let mut plain = Plain::new(&d, &x);
+    let x = Form::generator(&d).ok_or("no generator")?.power(power, d.on(plainly));
+    let mut chain = Chain::new(d.on(engine), &x).map_err(|e| e.to_string())?;
+    let mut form = x.clone();
     // In steps of 1, 2, 4 and so on: what a kernel keeps between calls is seen too.
     for step in (0..7).map(|i| 1 << i) {
-        let advanced = fast.advance(step).and_then(|()| plain.advance(step));
-        advanced.map_err(|e| e.to_string())?;
-        if fast.form() != plain.form() {
+        chain.square(step).map_err(|e| e.to_string())?;
+        for _ in 0..step {
+            form = spec::square(&form, &d).map_err(|e| e.to_string())?;
+        }
+        if chain.form().as_ref() != Ok(&form) {
             return Err(format!("another form within {step} squarings"));
         }
     }
-    let mut fast = Fast::new(engine, &d, &x).map_err(|e| e.to_string())?;
-    let lengths = [iterations / 3];
-    let proof = prove_with(&d, &mut fast, iterations, &lengths, &mut |_| true).map_err(|e| e.to_string())?;
-    let expected = prove_segments(&d, &x, iterations, &lengths).map_err(|e| e.to_string())?;
-    if proof.to_bytes(&d) == expected.to_bytes(&d) { Ok(()) } else { Err("another proof".to_owned()) }
+    let task = Task { segments: vec![iterations / 3], ..Task::new(d, x, iterations) };
+    let proved = prove(&task, &Options::new(engine), &mut |_| true).map_err(|e| e.to_string())?;
+    let expected = spec::prove(&task).map_err(|e| e.to_string())?;
+    if proved.proof == expected { Ok(()) } else { Err("another proof".to_owned()) }
 }
 
 #[cfg(test)]

@@ -14,9 +14,8 @@ use lanework_lab::machine::PeerBuild;
 use lanework_lab::subject::{Facts, Runnable, Unavailable, Variant, work};
 use lanework_peers::delay::{BENCH, CHAIN, LIBRARY, vdf_bench};
 use lanework_peers::{Card, DelayPath, Peers};
-use lanework_vdf::Engine;
-use lanework_vdf::proof::{Fast, Squarer, prove_segments};
-use lanework_vdf::{Discriminant, Form, Limits, Question, Strict, known, verify};
+use lanework_vdf::chain::Chain;
+use lanework_vdf::{Discriminant, Engine, Form, Limits, Question, Strict, Task, known, spec, verify};
 
 use super::{BITS, Operation, PROVED, challenges, engine, failed, generator, prove, published};
 use crate::Context;
@@ -195,9 +194,9 @@ fn same_form(dir: &Path, path: DelayPath, ifma: bool) -> Result<Vec<(&'static st
         theirs.square(path, 300).map_err(|e| e.to_string())?;
         let d = Discriminant::new(&known::number(known::SQUARINGS_D)).map_err(|e| e.to_string())?;
         let x = generator(&d).map_err(|u| u.why)?;
-        let mut ours = Fast::new(Engine::best(), &d, &x).map_err(|e| e.to_string())?;
-        ours.advance(done).map_err(|e| e.to_string())?;
-        let form = ours.form();
+        let mut ours = Chain::new(&d, &x).map_err(|e| e.to_string())?;
+        ours.square(done).map_err(|e| e.to_string())?;
+        let form = ours.form().map_err(|e| e.to_string())?;
         let [a, b, c] = theirs.form().map_err(|e| e.to_string())?;
         Ok((form.a(), form.b(), form.c()) == (known::number(&a), known::number(&b), known::number(&c)))
     };
@@ -246,8 +245,9 @@ pub fn both_ways(
         cases.push(("a damaged proof is accepted there", !there(&damaged(at), iterations, 0)));
     }
     // In three segments.
-    let lengths = [iterations / 4, iterations / 3];
-    let segments = prove_segments(&d, &x, iterations, &lengths).map_err(failed)?.to_bytes(&d);
+    let lengths = vec![iterations / 4, iterations / 3];
+    let task = Task { segments: lengths, ..Task::new(d.clone(), x, iterations) };
+    let segments = spec::prove(&task).map_err(failed)?.to_bytes(&d);
     cases.push(("our proof of three segments is refused there", there(&segments, iterations, 2)));
     cases.push(("our proof is accepted there for another chain", !there(&segments, iterations + 1, 2)));
     Ok(cases)

@@ -6,19 +6,24 @@ use lanework_integer::kernels::Adx;
 use super::generic::nucomp;
 use super::generic::nudupl::square_with;
 use super::{
-    Broad, Compose, Kernels, Middle, Narrow, Phase, Tally, candidates, chain_kernel, eight, phases_kernel,
+    Form512, Form1024, Form2048, Kernels, Phase, Tally, candidates, chain_kernel, eight, phases_kernel,
 };
 
-pub(super) static KERNELS: Kernels =
-    Kernels { narrow, middle, broad, compose: COMPOSE, phases, candidates: &candidates::adx::CANDIDATES };
-
-pub(super) const COMPOSE: Compose =
-    Compose { narrow: compose_narrow, middle: compose_middle, broad: compose_broad };
+pub(super) static KERNELS: Kernels = Kernels {
+    square512,
+    square1024,
+    square2048,
+    compose512,
+    compose1024,
+    compose2048,
+    phases,
+    candidates: &candidates::adx::CANDIDATES,
+};
 
 /// # Safety
 /// The CPU must have BMI1, BMI2 and ADX.
 #[target_feature(enable = "bmi1,bmi2,adx")]
-unsafe fn narrow(form: &mut Narrow, stop: usize, n: u64) -> u64 {
+unsafe fn square512(form: &mut Form512, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     chain_kernel!(lane, form, stop, n, 4 5 3 9)
@@ -27,7 +32,7 @@ unsafe fn narrow(form: &mut Narrow, stop: usize, n: u64) -> u64 {
 /// # Safety
 /// The CPU must have BMI1, BMI2 and ADX.
 #[target_feature(enable = "bmi1,bmi2,adx")]
-unsafe fn middle(form: &mut Middle, stop: usize, n: u64) -> u64 {
+unsafe fn square1024(form: &mut Form1024, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     let mut done = 0;
@@ -46,7 +51,7 @@ unsafe fn middle(form: &mut Middle, stop: usize, n: u64) -> u64 {
 /// # Safety
 /// The CPU must have BMI1, BMI2 and ADX.
 #[target_feature(enable = "bmi1,bmi2,adx")]
-unsafe fn broad(form: &mut Broad, stop: usize, n: u64) -> u64 {
+unsafe fn square2048(form: &mut Form2048, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     chain_kernel!(lane, form, stop, n, 16 17 9 21)
@@ -55,7 +60,7 @@ unsafe fn broad(form: &mut Broad, stop: usize, n: u64) -> u64 {
 /// # Safety
 /// The CPU must have BMI1, BMI2 and ADX.
 #[target_feature(enable = "bmi1,bmi2,adx")]
-unsafe fn phases(forms: &[Middle], stop: usize, upto: Phase) -> Tally {
+unsafe fn phases(forms: &[Form1024], stop: usize, upto: Phase) -> Tally {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     let invert = |a: &_, b: &_| binary::invert(lane, a, b);
@@ -67,7 +72,7 @@ unsafe fn phases(forms: &[Middle], stop: usize, upto: Phase) -> Tally {
 /// # Safety
 /// The CPU must have BMI1, BMI2 and ADX.
 #[target_feature(enable = "bmi1,bmi2,adx")]
-unsafe fn compose_narrow(x: &Narrow, y: &Narrow, stop: usize) -> Option<Narrow> {
+pub(super) unsafe fn compose512(x: &Form512, y: &Form512, stop: usize) -> Option<Form512> {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     nucomp::compose::<_, 4, 5, 3, 6, 10>(lane, x, y, stop)
@@ -76,7 +81,7 @@ unsafe fn compose_narrow(x: &Narrow, y: &Narrow, stop: usize) -> Option<Narrow> 
 /// # Safety
 /// The CPU must have BMI1, BMI2 and ADX.
 #[target_feature(enable = "bmi1,bmi2,adx")]
-unsafe fn compose_middle(x: &Middle, y: &Middle, stop: usize) -> Option<Middle> {
+pub(super) unsafe fn compose1024(x: &Form1024, y: &Form1024, stop: usize) -> Option<Form1024> {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     nucomp::compose::<_, 8, 9, 5, 10, 14>(lane, x, y, stop)
@@ -85,7 +90,7 @@ unsafe fn compose_middle(x: &Middle, y: &Middle, stop: usize) -> Option<Middle> 
 /// # Safety
 /// The CPU must have BMI1, BMI2 and ADX.
 #[target_feature(enable = "bmi1,bmi2,adx")]
-unsafe fn compose_broad(x: &Broad, y: &Broad, stop: usize) -> Option<Broad> {
+pub(super) unsafe fn compose2048(x: &Form2048, y: &Form2048, stop: usize) -> Option<Form2048> {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     nucomp::compose::<_, 16, 17, 9, 18, 22>(lane, x, y, stop)

@@ -3,7 +3,7 @@
 use lanework_integer::gcd::binary::{self, Inverse};
 use lanework_integer::kernels::Adx;
 
-use super::{Broad, Kernels, Middle, Narrow, Phase, Tally, adx, candidates, chain_kernel, eight};
+use super::{Form512, Form1024, Form2048, Kernels, Phase, Tally, adx, candidates, chain_kernel, eight};
 
 mod forms;
 mod inverse;
@@ -12,10 +12,12 @@ mod partial;
 mod tests;
 
 pub(super) static KERNELS: Kernels = Kernels {
-    narrow,
-    middle,
-    broad,
-    compose: adx::COMPOSE,
+    square512,
+    square1024,
+    square2048,
+    compose512: adx::compose512,
+    compose1024: adx::compose1024,
+    compose2048: adx::compose2048,
     phases,
     candidates: &candidates::avx512::CANDIDATES,
 };
@@ -25,7 +27,7 @@ pub(super) static KERNELS: Kernels = Kernels {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
-unsafe fn narrow(form: &mut Narrow, stop: usize, n: u64) -> u64 {
+unsafe fn square512(form: &mut Form512, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     chain_kernel!(lane, form, stop, n, 4 5 3 9)
@@ -36,7 +38,7 @@ unsafe fn narrow(form: &mut Narrow, stop: usize, n: u64) -> u64 {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
-unsafe fn middle(form: &mut Middle, stop: usize, n: u64) -> u64 {
+unsafe fn square1024(form: &mut Form1024, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     let mut done = 0;
@@ -67,7 +69,7 @@ fn invert<const STUDY: bool>(lane: Adx, a: &[u64; 8], b: &[u64; 8]) -> Option<In
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
 #[inline]
-fn rows<const STUDY: bool>(lane: Adx, form: &Middle, stop: usize) -> Option<(partial::Rows, i64)> {
+fn rows<const STUDY: bool>(lane: Adx, form: &Form1024, stop: usize) -> Option<(partial::Rows, i64)> {
     // SAFETY: this function is compiled for what they need.
     let (m, k) = unsafe { eight::multiples(form, |a, b| invert::<STUDY>(lane, a, b))? };
     // e is at most about c / 2^stop, or c / a if there is nothing to reduce, and has to fit in the lanes.
@@ -83,7 +85,7 @@ fn rows<const STUDY: bool>(lane: Adx, form: &Middle, stop: usize) -> Option<(par
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
 #[inline]
-fn square<const STUDY: bool>(lane: Adx, form: &Middle, stop: usize) -> Option<Middle> {
+fn square<const STUDY: bool>(lane: Adx, form: &Form1024, stop: usize) -> Option<Form1024> {
     let (rows, determinant) = rows::<STUDY>(lane, form, stop)?;
     forms::compose::<STUDY>(&rows, determinant, &form.b)
 }
@@ -93,7 +95,7 @@ fn square<const STUDY: bool>(lane: Adx, form: &Middle, stop: usize) -> Option<Mi
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
-unsafe fn phases(list: &[Middle], stop: usize, upto: Phase) -> Tally {
+unsafe fn phases(list: &[Form1024], stop: usize, upto: Phase) -> Tally {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     let mut tally = Tally::default();
@@ -120,7 +122,7 @@ unsafe fn phases(list: &[Middle], stop: usize, upto: Phase) -> Tally {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
-unsafe fn broad(form: &mut Broad, stop: usize, n: u64) -> u64 {
+unsafe fn square2048(form: &mut Form2048, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     chain_kernel!(lane, form, stop, n, 16 17 9 21)

@@ -5,7 +5,7 @@ use core::arch::asm;
 use lanework_integer::gcd::binary::Inverse;
 use lanework_integer::limbs;
 
-use super::Middle;
+use super::Form1024;
 use super::generic::nudupl::inverse64;
 
 /// t += f x over the limbs at the given offsets in bytes; gives the limb above and the second limb of t.
@@ -141,10 +141,10 @@ unsafe fn quotient(a: &[u64; 8], m: &[u64; 8], c: &[u64; 9], b: &[u64; 8], minus
 /// The CPU must have BMI2 and ADX.
 #[inline(always)]
 pub(super) unsafe fn multiples(
-    form: &Middle,
+    form: &Form1024,
     invert: impl FnOnce(&[u64; 8], &[u64; 8]) -> Option<Inverse<13>>,
 ) -> Option<([u64; 8], [u64; 8])> {
-    let Middle { a, b, c, .. } = form;
+    let Form1024 { a, b, c, .. } = form;
     let minus = inverse64(b[0]).wrapping_neg();
     let inverse = invert(a, b)?;
     // SAFETY: the caller's promise.

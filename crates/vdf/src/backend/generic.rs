@@ -3,6 +3,5 @@
 
 mod columns;
 pub(crate) mod compose;
-pub(crate) mod general;
 pub(crate) mod nucomp;
 pub(crate) mod nudupl;

@@ -80,25 +80,26 @@ const NUMBERS: &[(&[u64], bool)] = &[
 
 /// Products, squares and powers against the books' composition, on all sizes of discriminant.
 #[must_use]
-pub fn group_law_on(engine: Engine, depth: Depth) -> Row {
+pub fn group_law(engine: Engine, depth: Depth) -> Row {
     let mut row = Row::new("the group against the books", engine.name());
     let count = if depth == Depth::Full { 200 } else { 10 };
     for bits in [64usize, 200, 256, 512, 520, 1024, 1032, 1536, 2048] {
-        let d = Discriminant::from_seed(&bits.to_be_bytes(), bits).map(|d| d.on(engine));
+        let d = Discriminant::from_seed(&bits.to_be_bytes(), bits);
         let Some((d, mut x)) = d.ok().and_then(|d| Form::generator(&d).map(|x| (d, x))) else {
             row.case(false, || format!("no group of {bits} bits"));
             continue;
         };
-        let mut y = x.power(0x1234_5678_9abc_def1, &d);
+        let group = d.on(engine);
+        let mut y = x.power(0x1234_5678_9abc_def1, group);
         for i in 0..count {
-            let z = x.compose(&y, &d);
+            let z = x.compose(&y, group);
             row.case(spec::compose(&x, &y, &d).as_ref() == Ok(&z), || format!("{bits} bits, product {i}"));
-            let w = z.square(&d);
+            let w = z.square(group);
             row.case(spec::square(&z, &d).as_ref() == Ok(&w), || format!("{bits} bits, square {i}"));
             (x, y) = (y, w.inverse());
         }
-        let power = x.power(1021, &d);
-        let stepwise = (1..1021).fold(x.clone(), |product, _| product.compose(&x, &d));
+        let power = x.power(1021, group);
+        let stepwise = (1..1021).fold(x.clone(), |product, _| product.compose(&x, group));
         row.case(power == stepwise, || format!("{bits} bits, a power"));
     }
     row
@@ -108,8 +109,8 @@ pub fn group_law_on(engine: Engine, depth: Depth) -> Row {
 mod faults {
     use super::*;
     use crate::backend::candidates::{Batch, Candidates, Round};
-    use crate::backend::{Compose, Kernels, Middle, altered};
-    use crate::check::{discriminants_on, published_proofs_on};
+    use crate::backend::{Form1024, Kernels, altered};
+    use crate::check::{discriminants, published_proofs};
 
     fn plain() -> Engine {
         Engine::portable()
@@ -118,12 +119,12 @@ mod faults {
     /// The plain backend with something else for candidates and for products of forms.
     fn with(
         candidates: Option<Candidates>,
-        middle: Option<unsafe fn(&Middle, &Middle, usize) -> Option<Middle>>,
+        product: Option<unsafe fn(&Form1024, &Form1024, usize) -> Option<Form1024>>,
     ) -> Engine {
         let right = plain();
         let candidates = candidates.map_or(right.candidates, |candidates| &*Box::leak(Box::new(candidates)));
-        let compose = Compose { middle: middle.unwrap_or(right.compose.middle), ..right.compose };
-        altered("faulty", Kernels { candidates, compose, ..*right })
+        let compose1024 = product.unwrap_or(right.compose1024);
+        altered("faulty", Kernels { candidates, compose1024, ..*right })
     }
 
     /// Every hundredth number or so is taken for a multiple of a small prime.
@@ -135,7 +136,7 @@ mod faults {
         }
         let faulty = with(Some(Candidates { coprime, ..*plain().candidates }), None);
         assert!(primes(faulty, Depth::Quick).failed > 10);
-        assert!(discriminants_on(faulty).failed > 0);
+        assert!(discriminants(faulty).failed > 0);
     }
 
     #[test]
@@ -155,13 +156,13 @@ mod faults {
     #[test]
     fn a_wrong_product_is_noticed() {
         // The right class of another form now and then.
-        fn middle(x: &Middle, y: &Middle, stop: usize) -> Option<Middle> {
-            let mut product = plain().compose_middle(x, y, stop)?;
+        fn compose1024(x: &Form1024, y: &Form1024, stop: usize) -> Option<Form1024> {
+            let mut product = plain().compose1024(x, y, stop)?;
             product.negative ^= product.a[0] & 7 == 7;
             Some(product)
         }
-        let faulty = with(None, Some(middle));
-        assert!(group_law_on(faulty, Depth::Quick).failed > 0);
-        assert!(published_proofs_on(faulty, Depth::Quick).failed > 0);
+        let faulty = with(None, Some(compose1024));
+        assert!(group_law(faulty, Depth::Quick).failed > 0);
+        assert!(published_proofs(faulty, Depth::Quick).failed > 0);
     }
 }

@@ -72,7 +72,7 @@ impl Kind {
 
 /// What a worker shall square.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
+pub struct Assignment {
     /// Which proofs are wanted.
     pub kind: Kind,
     /// The discriminant.
@@ -85,7 +85,7 @@ pub struct Task {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// The first three frames.
-    Task(Box<Task>),
+    Assignment(Box<Assignment>),
     /// A proof of so many squarings is wanted, at least 1.
     Request(u64),
     /// No more is wanted.
@@ -293,7 +293,7 @@ impl<M: Mode> Decoder<M> {
                 };
                 let x = Form::from_bytes(self.mode, &discriminant, frame).map_err(FrameError::Form)?;
                 self.await_next(Awaited::RequestLength, 2);
-                Some(Message::Task(Box::new(Task { kind, discriminant, x })))
+                Some(Message::Assignment(Box::new(Assignment { kind, discriminant, x })))
             }
             Awaited::RequestLength => match digits(frame, what)? as usize {
                 0 => self.stopped(),
@@ -397,7 +397,7 @@ mod tests {
             // The third request has 20 digits, most of them zeros.
             bytes.extend_from_slice(format!("015{:02}{}20{:020}010ACK", 7, 2_000_000, 1).as_bytes());
             let expected = [
-                Message::Task(Box::new(Task { kind, discriminant: d.clone(), x: x.clone() })),
+                Message::Assignment(Box::new(Assignment { kind, discriminant: d.clone(), x: x.clone() })),
                 Message::Request(5),
                 Message::Request(2_000_000),
                 Message::Request(1),
@@ -518,7 +518,8 @@ mod tests {
     fn a_proof_is_framed_as_the_timelord_reads_it() {
         let d = Discriminant::from_seed(b"frames", 512).expect("a discriminant");
         let x = Form::generator(&d).expect("D is 1 modulo 8");
-        let made = crate::proof::prove_segments(&d, &x, 50, &[20, 10]).expect("a proof");
+        let task = crate::Task { segments: vec![20, 10], ..crate::Task::new(d.clone(), x, 50) };
+        let made = crate::spec::prove(&task).expect("a proof");
         let frame = proof(&d, 50, &made);
         let (length, text) = frame.split_at(4);
         assert_eq!(length, (text.len() as u32).to_be_bytes());

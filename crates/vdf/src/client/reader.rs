@@ -70,7 +70,7 @@ impl Reader<'_> {
                 Ok(0) => return Err(ClientError::Closed { awaited }),
                 Ok(n) => {
                     let fed = decoder.feed(&bytes[..n], &mut messages);
-                    if messages.iter().any(|m| matches!(m, Message::Task(_) | Message::Stop)) {
+                    if messages.iter().any(|m| matches!(m, Message::Assignment(_) | Message::Stop)) {
                         since = Instant::now();
                     }
                     for message in messages.drain(..) {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use super::frames::{self, Awaited, FrameError, Kind, Message, Task};
+use super::frames::{self, Assignment, Awaited, FrameError, Kind, Message};
 use super::reader::{LOOK, Reader, keep_alive};
 use super::squarer::{Ask, square};
 use crate::proof::Proof;
@@ -36,8 +36,8 @@ pub struct Summary {
 /// What an observer is told.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// The task came; squaring begins.
-    Task(&'a Task),
+    /// The assignment came; squaring begins.
+    Assignment(&'a Assignment),
     /// A proof of so many squarings is wanted.
     Requested(u64),
     /// This request, or an earlier and farther one, will have no answer: too many wait, or the chain will not get there.
@@ -166,24 +166,23 @@ fn converse(
     happenings: &Receiver<Happening>,
     observer: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, ClientError> {
-    let task = match happenings.recv() {
-        Ok(Happening::Said(Message::Task(task))) => task,
+    let assignment = match happenings.recv() {
+        Ok(Happening::Said(Message::Assignment(assignment))) => assignment,
         Ok(Happening::Unread(e)) => return Err(e),
         // The decoder gives nothing before the task, and nobody else speaks yet.
         _ => return Err(ClientError::Closed { awaited: Awaited::Kind }),
     };
-    let task = Task { discriminant: task.discriminant.on(options.engine), ..*task };
-    observer(Event::Task(&task));
+    observer(Event::Assignment(&assignment));
     let (request, requests) = channel();
     let halt = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (task, halt) = (&task, &halt);
-        let squarer = move || square(task, options, halt, &requests, &happen);
+        let (assignment, halt) = (&*assignment, &halt);
+        let squarer = move || square(assignment, options, halt, &requests, &happen);
         std::thread::Builder::new()
             .name("squarer".into())
             .spawn_scoped(scope, squarer)
             .map_err(|e| ClientError::Prover(ProverError::Thread(e)))?;
-        let talk = Talk { connection, task, halt, request: Some(request), waiting: BTreeSet::new() };
+        let talk = Talk { connection, assignment, halt, request: Some(request), waiting: BTreeSet::new() };
         let result = talk.run(happenings, observer);
         halt.store(true, Ordering::Relaxed);
         result
@@ -193,7 +192,7 @@ fn converse(
 /// The conversation after the task.
 struct Talk<'a> {
     connection: &'a TcpStream,
-    task: &'a Task,
+    assignment: &'a Assignment,
     /// Tells the squarer to stop.
     halt: &'a AtomicBool,
     /// The squarer's queue; its end is the squarer's.
@@ -237,10 +236,10 @@ impl Talk<'_> {
                     }
                 }
                 Happening::Said(Message::Acknowledged) => break,
-                Happening::Said(Message::Task(_)) => {}
+                Happening::Said(Message::Assignment(_)) => {}
                 // One that is not waited for any more is left out.
                 Happening::Proved { iterations, proof } if !stopped && self.waiting.remove(&iterations) => {
-                    self.say(&frames::proof(&self.task.discriminant, iterations, &proof))?;
+                    self.say(&frames::proof(&self.assignment.discriminant, iterations, &proof))?;
                     summary.proofs += 1;
                     observer(Event::Sent { iterations, depth: proof.depth() });
                 }
@@ -272,7 +271,7 @@ impl Talk<'_> {
 
     /// Hands a request on; gives the one that will have no answer, if there is one.
     fn take(&mut self, iterations: u64, number: u64) -> Option<u64> {
-        if iterations > LONGEST || (self.task.kind == Kind::One && number > 1) {
+        if iterations > LONGEST || (self.assignment.kind == Kind::One && number > 1) {
             return Some(iterations);
         }
         if !self.waiting.insert(iterations) {

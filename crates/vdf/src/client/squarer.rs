@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
-use super::frames::{Kind, Task};
+use super::frames::{Assignment, Kind};
 use super::session::Happening;
-use crate::prover::{self, Job, Options, ProverError, Stream};
+use crate::prover::{self, Options, ProverError, Stream, Task};
 
 /// Between two looks at what is asked for, while no proof is ready.
 const BETWEEN_REQUESTS: Duration = Duration::from_millis(20);
@@ -23,7 +23,7 @@ pub(super) enum Ask {
 
 /// The squarer: hands requests to the prover and its proofs back, until the conversation is over.
 pub(super) fn square(
-    task: &Task,
+    assignment: &Assignment,
     options: Options<'_>,
     halt: &AtomicBool,
     requests: &Receiver<Ask>,
@@ -31,9 +31,9 @@ pub(super) fn square(
 ) {
     // Whatever the options say, a conversation keeps nothing.
     let options = Options { checkpoint: None, ..options };
-    let end = match task.kind {
-        Kind::One => one(task, &options, halt, requests, happen),
-        Kind::Three | Kind::Many => many(task, &options, halt, requests, happen),
+    let end = match assignment.kind {
+        Kind::One => one(assignment, &options, halt, requests, happen),
+        Kind::Three | Kind::Many => many(assignment, &options, halt, requests, happen),
     };
     // Where nobody listens any more, nobody misses it.
     let _ = happen.send(match end {
@@ -45,28 +45,28 @@ pub(super) fn square(
 
 /// One segment for one request.
 fn one(
-    task: &Task,
+    assignment: &Assignment,
     options: &Options<'_>,
     halt: &AtomicBool,
     requests: &Receiver<Ask>,
     happen: &Sender<Happening>,
 ) -> Result<u64, ProverError> {
     let Ok(Ask::Proof(iterations)) = requests.recv() else { return Ok(0) };
-    let job = Job::new(task.discriminant.clone(), task.x.clone(), iterations);
-    let proved = prover::prove(&job, options, &mut |_| !halt.load(Ordering::Relaxed))?;
+    let task = Task::new(assignment.discriminant.clone(), assignment.x.clone(), iterations);
+    let proved = prover::prove(&task, options, &mut |_| !halt.load(Ordering::Relaxed))?;
     let _ = happen.send(Happening::Proved { iterations, proof: Box::new(proved.proof) });
     Ok(iterations)
 }
 
 /// As many segments as it takes, for as many requests as come.
 fn many(
-    task: &Task,
+    assignment: &Assignment,
     options: &Options<'_>,
     halt: &AtomicBool,
     requests: &Receiver<Ask>,
     happen: &Sender<Happening>,
 ) -> Result<u64, ProverError> {
-    let stream = Stream::start(&task.discriminant, &task.x, options)?;
+    let stream = Stream::start(&assignment.discriminant, &assignment.x, options)?;
     while !halt.load(Ordering::Relaxed) {
         loop {
             match requests.try_recv() {

@@ -8,9 +8,9 @@
 //! NUCOMP; the formulas are worked out anew, so that nothing is divided by 4a.)
 #![forbid(unsafe_code)]
 
+use super::Form;
 use super::euclid::{euclid, gcd_inverse};
 use super::num::Num;
-use super::{Form, fast};
 use crate::discriminant::Discriminant;
 
 /// What [`finish`] needs to know of a composition.
@@ -54,14 +54,8 @@ impl Composition<'_> {
 }
 
 impl Form {
-    /// The product of two classes. Both forms must have the discriminant d.
-    #[must_use]
-    pub fn compose(&self, other: &Form, d: &Discriminant) -> Form {
-        fast::compose(self, other, d).unwrap_or_else(|| self.compose_generally(other, d))
-    }
-
     /// The product without any kernel.
-    fn compose_generally(&self, other: &Form, d: &Discriminant) -> Form {
+    pub(crate) fn compose_generally(&self, other: &Form, d: &Discriminant) -> Form {
         // a2 must be the longer one: then c2 is so short that no product with it is longer than D.
         let (f1, f2) = if self.a.compare_magnitude(&other.a).is_le() { (self, other) } else { (other, self) };
         let s = f1.b.add(&f2.b).half();
@@ -83,23 +77,6 @@ impl Form {
         let second = x2.modulo(&v1).mul(&f2.c.modulo(&v1));
         let k = first.sub(&second).modulo(&v1);
         ready(&v1, &v2, &k, &g.mul(&f2.c))
-    }
-
-    /// The square of a class. The form must have the discriminant d.
-    #[must_use]
-    pub fn square(&self, d: &Discriminant) -> Form {
-        self.square_times(1, d)
-    }
-
-    /// The form squared n times.
-    pub(crate) fn square_times(&self, n: u64, d: &Discriminant) -> Form {
-        let (mut out, mut left) = (self.clone(), n);
-        while left > 0 {
-            let (form, done) = fast::squares(&out, left, d).unwrap_or_else(|| (out.square_generally(d), 1));
-            out = form;
-            left -= done;
-        }
-        out
     }
 
     /// The square without any kernel.

@@ -3,7 +3,7 @@
 
 use super::Form;
 use super::num::Num;
-use crate::discriminant::Discriminant;
+use crate::group::Group;
 
 /// Bits of a window of signed digits: they are odd, and below 16.
 const WINDOW: usize = 5;
@@ -29,13 +29,13 @@ fn digits(e: &Num) -> Vec<i8> {
 }
 
 /// x, x³, x⁵ ... x¹⁵, as far as the digits ask for them.
-fn odd_powers(x: &Form, digits: &[i8], d: &Discriminant) -> Vec<Form> {
+fn odd_powers(x: &Form, digits: &[i8], group: Group<'_>) -> Vec<Form> {
     let highest = digits.iter().map(|digit| digit.unsigned_abs()).max().unwrap_or(0);
     let mut out = vec![x.clone()];
     if highest > 1 {
-        let square = x.square(d);
+        let square = x.square(group);
         for i in 1..=usize::from(highest / 2) {
-            let next = out[i - 1].compose(&square, d);
+            let next = out[i - 1].compose(&square, group);
             out.push(next);
         }
     }
@@ -43,12 +43,12 @@ fn odd_powers(x: &Form, digits: &[i8], d: &Discriminant) -> Vec<Form> {
 }
 
 /// The product of x^e over all pairs of forms and exponents; exponents are not negative.
-pub(crate) fn product_of_powers(pairs: &[(&Form, &Num)], d: &Discriminant) -> Form {
+pub(crate) fn product_of_powers(pairs: &[(&Form, &Num)], group: Group<'_>) -> Form {
     let tables: Vec<(Vec<i8>, Vec<Form>)> = pairs
         .iter()
         .map(|(x, e)| {
             let digits = digits(e);
-            let powers = odd_powers(x, &digits, d);
+            let powers = odd_powers(x, &digits, group);
             (digits, powers)
         })
         .collect();
@@ -66,22 +66,14 @@ pub(crate) fn product_of_powers(pairs: &[(&Form, &Num)], d: &Discriminant) -> Fo
             let factor = &powers[usize::from(digit.unsigned_abs() / 2)];
             let factor = if digit < 0 { factor.inverse() } else { factor.clone() };
             out = Some(match out {
-                Some(form) => form.square_times(due, d).compose(&factor, d),
+                Some(form) => group.square_times(&form, due).compose(&factor, group),
                 None => factor,
             });
             due = 0;
         }
     }
     if let Some(form) = &mut out {
-        *form = form.square_times(due, d);
+        *form = group.square_times(form, due);
     }
-    out.unwrap_or_else(|| Form::identity(d))
-}
-
-impl Form {
-    /// The power x^e. The form must have the discriminant d.
-    #[must_use]
-    pub fn power(&self, e: u64, d: &Discriminant) -> Form {
-        product_of_powers(&[(self, &Num::from_u64(e))], d)
-    }
+    out.unwrap_or_else(|| Form::identity(group.discriminant()))
 }

@@ -7,11 +7,11 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::digits;
-use super::kept::{self, Kept};
-use super::plan::Part;
-use crate::discriminant::Discriminant;
+use super::plan::{Parameters, Part};
 use crate::form::Form;
-use crate::proof::{Challenge, Parameters};
+use crate::form::packed::{self, PackedForms};
+use crate::group::Group;
+use crate::proof::Challenge;
 
 /// How far a proof is, and whether to stop, shared with who waits for it.
 #[derive(Debug, Default)]
@@ -45,9 +45,9 @@ pub(crate) enum Halt {
 
 /// x^(2^T / B rounded down), where x is the first of the kept forms. Every thread calls `pause` after every 64 products.
 pub(crate) fn prove(
-    d: &Discriminant,
+    group: Group<'_>,
     part: &Part,
-    forms: &Kept,
+    forms: &PackedForms,
     b: &Challenge,
     threads: usize,
     meter: &Meter,
@@ -61,11 +61,11 @@ pub(crate) fn prove(
         let digits = digits::of_pass(part.length, part.parameters, pass, b);
         if let Some(form) = &mut out {
             for _ in 0..k {
-                *form = form.square(d);
+                *form = form.square(group);
             }
         }
         let share = |t: usize| (t * buckets / threads, (t + 1) * buckets / threads);
-        let own = |t: usize| fill(d, &digits, forms, share(t), meter, pause);
+        let own = |t: usize| fill(group, &digits, forms, share(t), meter, pause);
         let sums: Vec<Result<Option<Form>, Halt>> = std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads)
                 .map(|t| (t, std::thread::Builder::new().spawn_scoped(scope, move || own(t))))
@@ -82,18 +82,18 @@ pub(crate) fn prove(
         });
         for sum in sums {
             if let Some(sum) = sum? {
-                out = Some(out.map_or_else(|| sum.clone(), |out| out.compose(&sum, d)));
+                out = Some(out.map_or_else(|| sum.clone(), |out| out.compose(&sum, group)));
             }
         }
     }
-    Ok(out.unwrap_or_else(|| Form::identity(d)))
+    Ok(out.unwrap_or_else(|| Form::identity(group.discriminant())))
 }
 
 /// The product of bucket v to the power v for all v above `low` and not above `high`; nothing if these buckets are empty.
 fn fill(
-    d: &Discriminant,
+    group: Group<'_>,
     digits: &[i32],
-    forms: &Kept,
+    forms: &PackedForms,
     (low, high): (usize, usize),
     meter: &Meter,
     pause: &(dyn Fn() + Sync),
@@ -114,14 +114,14 @@ fn fill(
         if value <= low || value > high {
             continue;
         }
-        let packed = forms.get(i).ok_or(Halt::Corrupted)?;
-        let mut form = kept::unpack(d, packed).map_err(|_| Halt::Corrupted)?;
+        let form = forms.get(i).ok_or(Halt::Corrupted)?;
+        let mut form = packed::unpack(group.discriminant(), form).map_err(|_| Halt::Corrupted)?;
         if *digit < 0 {
             form = form.inverse();
         }
         let bucket = &mut buckets[value - low - 1];
         *bucket = Some(match bucket.take() {
-            Some(product) => product.compose(&form, d),
+            Some(product) => product.compose(&form, group),
             None => form,
         });
         if !tick(1) {
@@ -133,17 +133,19 @@ fn fill(
     let (mut running, mut out) = (None::<Form>, None::<Form>);
     for bucket in buckets.iter().rev() {
         if let Some(form) = bucket {
-            running = Some(running.map_or_else(|| form.clone(), |running| running.compose(form, d)));
+            running = Some(running.map_or_else(|| form.clone(), |running| running.compose(form, group)));
         }
         if let Some(running) = &running {
-            out = Some(out.map_or_else(|| running.clone(), |out| out.compose(running, d)));
+            out = Some(out.map_or_else(|| running.clone(), |out| out.compose(running, group)));
         }
         if !tick(2) {
             return Err(Halt::Stopped);
         }
     }
     match (running, out) {
-        (Some(running), Some(out)) if low > 0 => Ok(Some(out.compose(&running.power(low as u64, d), d))),
+        (Some(running), Some(out)) if low > 0 => {
+            Ok(Some(out.compose(&running.power(low as u64, group), group)))
+        }
         (_, out) => Ok(out),
     }
 }

@@ -12,9 +12,9 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::Job;
-use super::kept::Kept;
+use super::Task;
 use super::plan::Part;
+use crate::form::packed::PackedForms;
 use crate::form::{Form, FormError};
 
 pub(crate) use write::Writer;
@@ -153,8 +153,8 @@ impl Link {
 /// A segment that a checkpoint knows something about.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
-    /// Kept forms; none if it is proved.
-    pub(crate) kept: Kept,
+    /// PackedForms forms; none if it is proved.
+    pub(crate) kept: PackedForms,
     /// Its squarings that are done.
     pub(crate) at: u64,
     /// The form reached.
@@ -197,15 +197,15 @@ impl State {
 /// [`CheckpointError`].
 pub(crate) fn open(
     path: &Path,
-    job: &Job,
+    task: &Task,
     proving: bool,
     parts: Vec<Part>,
 ) -> Result<(State, Writer), CheckpointError> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     lock(&file)?;
-    let (state, link, end) = match read::read(&file, job, proving, &parts)? {
+    let (state, link, end) = match read::read(&file, task, proving, &parts)? {
         Some(found) => found,
-        None => begin(&file, path, job, proving, parts)?,
+        None => begin(&file, path, task, proving, parts)?,
     };
     file.set_len(end)?;
     Ok((state, Writer::start(file, path.to_owned(), end, link)?))
@@ -234,11 +234,11 @@ fn sync_name(path: &Path) {
 fn begin(
     file: &File,
     path: &Path,
-    job: &Job,
+    task: &Task,
     proving: bool,
     parts: Vec<Part>,
 ) -> Result<(State, Link, u64), CheckpointError> {
-    let bytes = preamble::bytes(job, proving, &parts);
+    let bytes = preamble::bytes(task, proving, &parts);
     file.set_len(0)?;
     let mut to = file;
     io::Seek::rewind(&mut to)?;

@@ -1,9 +1,10 @@
 //! The exponent 2^T / B, rounded down, in signed digits.
 #![forbid(unsafe_code)]
 
+use super::plan::Parameters;
 use crate::form::num::Num;
 use crate::prime::power_of_two;
-use crate::proof::{B_BITS, Challenge, Parameters};
+use crate::proof::{B_BITS, Challenge};
 
 /// Limbs of a remainder and of a digit above it.
 const LIMBS: usize = 5;

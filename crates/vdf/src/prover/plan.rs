@@ -1,14 +1,30 @@
 //! How a chain is cut, and how densely forms are kept.
 #![forbid(unsafe_code)]
 
-use super::error::ProverError;
-use super::{Job, kept};
-use crate::proof::Parameters;
+use super::{ProverError, Task};
+use crate::form::packed;
 
 /// The longest window.
 pub(crate) const MOST_K: u32 = 20;
 /// The most passes.
 pub(crate) const MOST_L: u32 = 1 << 20;
+
+/// A segment's bucket sizes: windows of `k` bits of the exponent, and one form kept for every `k l` squarings. The proof does not depend
+/// on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parameters {
+    /// Bits of a window: 2^(k - 1) buckets.
+    pub(crate) k: u32,
+    /// Passes over the kept forms.
+    pub(crate) l: u32,
+}
+
+impl Parameters {
+    /// Squarings between two kept forms.
+    pub(crate) fn every(self) -> u64 {
+        u64::from(self.k) * u64::from(self.l)
+    }
+}
 
 /// A segment of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,36 +36,21 @@ pub(crate) struct Part {
     pub(crate) parameters: Parameters,
 }
 
-impl Part {
-    /// Squarings between two kept forms.
-    pub(crate) fn every(&self) -> u64 {
-        u64::from(self.parameters.k) * u64::from(self.parameters.l)
-    }
-}
-
-/// The segments of a job.
+/// The segments of a task.
 ///
 /// # Errors
 /// [`ProverError::NoIterations`] and [`ProverError::Segments`].
-pub(crate) fn parts(job: &Job, memory: usize) -> Result<Vec<Part>, ProverError> {
-    if job.iterations == 0 {
-        return Err(ProverError::NoIterations);
-    }
-    let bytes = 16 * kept::limbs(job.discriminant.bits());
+pub(crate) fn parts(task: &Task, memory: usize) -> Result<Vec<Part>, ProverError> {
+    let bytes = 16 * packed::limbs(task.discriminant.bits());
     // One segment is being squared, one proved, and one waits.
-    let share = if job.segments.is_empty() { memory } else { memory / 3 };
-    let mut start = 0u64;
-    let mut out = Vec::with_capacity(job.segments.len() + 1);
-    let mut push = |start: u64, length: u64| {
-        out.push(Part { start, length, parameters: choose(length, share / bytes) });
+    let share = if task.segments.is_empty() { memory } else { memory / 3 };
+    let mut start = 0;
+    let part = |length| {
+        let part = Part { start, length, parameters: choose(length, share / bytes) };
+        start += length;
+        part
     };
-    for &length in &job.segments {
-        let end = start.checked_add(length).filter(|&end| length > 0 && end < job.iterations);
-        push(start, length);
-        start = end.ok_or(ProverError::Segments)?;
-    }
-    push(start, job.iterations - start);
-    Ok(out)
+    Ok(task.lengths()?.into_iter().map(part).collect())
 }
 
 /// The cheapest windows for T squarings of which at most `most` forms are kept: T / k products fill the buckets of all passes,
@@ -70,4 +71,20 @@ pub(crate) fn choose(iterations: u64, most: usize) -> Parameters {
         }
     }
     best.1
+}
+
+/// The lengths of the segments before the last that a chain of T squarings is proved in: pieces of 2^16, 2^18, 2^20 ... squarings,
+/// the longest that fit first, at most `most` of them; what remains is the last segment.
+#[must_use]
+pub fn chia_segments(iterations: u64, most: usize) -> Vec<u64> {
+    let mut out = Vec::new();
+    let mut rest = iterations;
+    while out.len() < most {
+        // A piece that ends where the chain ends is the last segment.
+        let longest = (0..12).map(|i| 1u64 << (16 + 2 * i)).rev().find(|&length| length <= rest);
+        let Some(length) = longest.filter(|&length| length < rest) else { break };
+        out.push(length);
+        rest -= length;
+    }
+    out
 }

@@ -16,14 +16,15 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::buckets::Meter;
-use super::kept::{self, Kept};
-use super::line::Line;
-use super::{Options, ProverError, plan};
+use super::plan::{self, Parameters};
+use super::{Options, ProverError};
 use crate::backend::Engine;
-use crate::chain::ChainError;
+use crate::chain::{Chain, ChainError};
 use crate::discriminant::Discriminant;
 use crate::form::Form;
-use crate::proof::{Parameters, Proof, Segment};
+use crate::form::packed::{self, PackedForms};
+use crate::group::Group;
+use crate::proof::{Proof, Segment};
 use crate::verify::Refused;
 
 /// The segments that a stream proves.
@@ -76,7 +77,7 @@ pub struct StreamProgress {
 /// A segment to be proved.
 struct Pending {
     start: u64,
-    kept: Kept,
+    kept: PackedForms,
 }
 
 /// The last segment of a requested proof.
@@ -84,7 +85,7 @@ enum Tail {
     /// Its end is not squared yet.
     Ahead,
     /// Its kept forms.
-    Ready(Kept),
+    Ready(PackedForms),
     /// It was squared before it was asked for.
     Passed,
     /// Somebody proves it.
@@ -149,6 +150,10 @@ struct Shared {
 }
 
 impl Shared {
+    fn group(&self) -> Group<'_> {
+        self.d.on(self.engine)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -196,8 +201,8 @@ impl Stream {
         options: &Options<'_>,
         scheme: Scheme,
     ) -> Result<Stream, ProverError> {
-        let (mut stream, line) = Stream::at_rest(d, x, options, scheme)?;
-        stream.spawn("squaring", move |shared| square::run(shared, line))?;
+        let (mut stream, chain) = Stream::at_rest(d, x, options, scheme)?;
+        stream.spawn("squaring", move |shared| square::run(shared, chain))?;
         for _ in 1..options.threads.max(2) {
             stream.spawn("proving", prove::run)?;
         }
@@ -210,25 +215,25 @@ impl Stream {
         x: &Form,
         options: &Options<'_>,
         scheme: Scheme,
-    ) -> Result<(Stream, Line), ProverError> {
+    ) -> Result<(Stream, Chain), ProverError> {
         if !scheme.is_possible() {
             return Err(ProverError::Segments);
         }
-        let line = Line::new(options.engine, d, x, 0, 0)?;
-        let size = 2 * kept::limbs(d.bits());
+        let chain = Chain::new(d.on(options.engine), x)?;
+        let size = 2 * packed::limbs(d.bits());
         // Half of the memory is for the segments being squared, one of each length, and half for those that wait.
         let most = options.memory / 2 / (8 * size);
         let parameters = (0..scheme.levels())
             .map(|level| plan::choose(scheme.length(level), most / scheme.levels()))
             .collect();
         let inner = Inner {
-            ends: vec![line.packed()],
+            ends: vec![chain.packed()],
             pending: (0..scheme.levels()).map(|_| VecDeque::new()).collect(),
             proved: vec![Vec::new(); scheme.levels()],
             ..Inner::default()
         };
         let shared = Arc::new(Shared {
-            d: d.clone().on(options.engine),
+            d: d.clone(),
             engine: options.engine,
             scheme,
             parameters,
@@ -237,7 +242,7 @@ impl Stream {
             news: Condvar::new(),
             meter: Meter::default(),
         });
-        Ok((Stream { shared, threads: Vec::new() }, line))
+        Ok((Stream { shared, threads: Vec::new() }, chain))
     }
 
     fn spawn(&mut self, name: &str, task: impl FnOnce(&Shared) + Send + 'static) -> Result<(), ProverError> {

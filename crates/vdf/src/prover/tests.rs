@@ -1,23 +1,26 @@
-//! The prover against the plain one, and its manners.
+//! The prover against the books' proof, and its manners.
 #![forbid(unsafe_code)]
 
-use super::plan;
+use super::plan::{self, Parameters};
 use super::*;
+use crate::Strict;
 use crate::backend::Engine;
-use crate::proof::{Parameters, prove_segments};
+use crate::chain::{Chain, ChainError};
+use crate::spec;
+use crate::verify::{Limits, Question, verify_with_b};
 
 fn engine() -> Engine {
     Engine::best()
 }
 
-fn job(bits: usize, iterations: u64, segments: &[u64]) -> Job {
+fn task(bits: usize, iterations: u64, segments: &[u64]) -> Task {
     let d = Discriminant::from_seed(b"a prover's test", bits).expect("a discriminant");
     let x = Form::generator(&d).expect("a generator");
-    Job { segments: segments.to_vec(), ..Job::new(d, x, iterations) }
+    Task { segments: segments.to_vec(), ..Task::new(d, x, iterations) }
 }
 
 #[test]
-fn proofs_are_those_of_the_plain_prover() {
+fn proofs_are_those_of_the_books() {
     for (bits, iterations, segments) in [
         (1024, 3000, &[][..]),
         (1024, 3000, &[1000, 1, 999]),
@@ -28,18 +31,18 @@ fn proofs_are_those_of_the_plain_prover() {
         (1024, 1, &[]),
         (1024, 2, &[1]),
     ] {
-        let job = job(bits, iterations, segments);
-        let expected = prove_segments(&job.discriminant, &job.x, iterations, segments).expect("a proof");
+        let task = task(bits, iterations, segments);
+        let expected = spec::prove(&task).expect("a proof");
         for threads in [1, 2, 5] {
             // Little memory: many passes.
             for memory in [0, 5000, 1 << 20] {
                 let options = Options::new(engine()).threads(threads).memory(memory);
                 let case = format!("{bits} bits, {iterations} squarings, {threads} threads, {memory} bytes");
-                let proved = prove(&job, &options, &mut |_| true);
+                let proved = prove(&task, &options, &mut |_| true);
                 assert!(proved.is_ok_and(|proved| proved.proof == expected), "{case}");
             }
         }
-        let evaluated = evaluate(&job, &Options::new(engine()), &mut |_| true).expect("a result");
+        let evaluated = evaluate(&task, &Options::new(engine()), &mut |_| true).expect("a result");
         assert!(evaluated.y == expected.y, "{bits} bits, {iterations}");
     }
 }
@@ -47,27 +50,27 @@ fn proofs_are_those_of_the_plain_prover() {
 #[test]
 fn wishes_that_make_no_sense_are_refused() {
     for (iterations, segments) in [(10, &[10][..]), (10, &[11]), (10, &[0]), (10, &[u64::MAX, 11])] {
-        let refused = prove(&job(256, iterations, segments), &Options::new(engine()), &mut |_| true);
+        let refused = prove(&task(256, iterations, segments), &Options::new(engine()), &mut |_| true);
         assert!(matches!(refused, Err(ProverError::Segments)), "{segments:?}");
     }
-    let refused = prove(&job(256, 0, &[]), &Options::new(engine()), &mut |_| true);
+    let refused = prove(&task(256, 0, &[]), &Options::new(engine()), &mut |_| true);
     assert!(matches!(refused, Err(ProverError::NoIterations)));
-    let mut foreign = job(256, 10, &[]);
-    foreign.x = job(512, 10, &[]).x;
+    let mut foreign = task(256, 10, &[]);
+    foreign.x = task(512, 10, &[]).x;
     for outcome in [
         prove(&foreign, &Options::new(engine()), &mut |_| true).err(),
         evaluate(&foreign, &Options::new(engine()), &mut |_| true).err(),
     ] {
-        assert!(matches!(outcome, Some(ProverError::Chain(crate::chain::ChainError::Form))), "{outcome:?}");
+        assert!(matches!(outcome, Some(ProverError::Chain(ChainError::Form))), "{outcome:?}");
     }
 }
 
 #[test]
 fn the_observer_sees_every_phase_and_can_stop_in_each() {
-    let job = job(512, 40_000, &[10_000]);
+    let task = task(512, 40_000, &[10_000]);
     let mut seen = Vec::new();
     let options = Options::new(engine()).threads(2);
-    prove(&job, &options, &mut |progress| {
+    prove(&task, &options, &mut |progress| {
         assert!(progress.done <= progress.total, "{progress:?}");
         seen.push(progress.phase);
         true
@@ -77,10 +80,10 @@ fn the_observer_sees_every_phase_and_can_stop_in_each() {
     assert_eq!(seen.first(), Some(&Phase::Squaring));
     assert!(seen.contains(&Phase::Proving), "{seen:?}");
     for phase in [Phase::Squaring, Phase::Proving] {
-        let stopped = prove(&job, &options, &mut |progress| progress.phase != phase);
+        let stopped = prove(&task, &options, &mut |progress| progress.phase != phase);
         assert!(matches!(stopped, Err(ProverError::Cancelled { .. })), "{phase}: {stopped:?}");
     }
-    let stopped = evaluate(&job, &options, &mut |progress| progress.done < 20_000);
+    let stopped = evaluate(&task, &options, &mut |progress| progress.done < 20_000);
     assert!(matches!(stopped, Err(ProverError::Cancelled { after: 20_480 })), "{stopped:?}");
 }
 
@@ -97,24 +100,56 @@ fn windows_are_chosen_for_cost_and_memory() {
 
 #[test]
 fn two_thirds_are_cut_as_chiavdf_cuts_them() {
-    assert_eq!(job(64, 40_000, &[]).in_two_thirds().segments, [26_600, 8_900]);
-    assert_eq!(job(64, 4_000_000, &[]).in_two_thirds().segments, [2_666_600, 888_900]);
+    assert_eq!(task(64, 40_000, &[]).in_two_thirds().segments, [26_600, 8_900]);
+    assert_eq!(task(64, 4_000_000, &[]).in_two_thirds().segments, [2_666_600, 888_900]);
 }
 
 #[test]
 fn a_flipped_bit_raises_the_alarm() {
-    for fault in [1, 500, 1700, 2999] {
+    for at in [1, 500, 1700, 2999] {
         let mut options = Options::new(engine());
-        options.fault = Some(fault);
-        let job = job(1024, 3000, &[1000]);
+        options.fault = Some((at, |chain| chain.corrupt(70)));
+        let task = task(1024, 3000, &[1000]);
         for outcome in
-            [prove(&job, &options, &mut |_| true).err(), evaluate(&job, &options, &mut |_| true).err()]
+            [prove(&task, &options, &mut |_| true).err(), evaluate(&task, &options, &mut |_| true).err()]
         {
-            let Some(ProverError::Chain(crate::chain::ChainError::Corrupted { good })) = outcome else {
-                panic!("{fault}: {outcome:?}");
+            let Some(ProverError::Chain(ChainError::Corrupted { good })) = outcome else {
+                panic!("{at}: {outcome:?}");
             };
             // `evaluate` takes its steps together, so that the flip may come later than asked for.
             assert!(good <= 3000, "{good}");
         }
+    }
+}
+
+/// A mistake that keeps the discriminant.
+#[test]
+fn a_wrong_element_of_the_group_is_not_proved() {
+    fn astray(chain: &mut Chain) {
+        let d = chain.discriminant();
+        let form = chain.form().expect("right so far").compose(&Form::generator(d).expect("a generator"), d);
+        *chain = Chain::resume(d, &form, chain.done(), chain.slow()).expect("a form of the group");
+    }
+    let task = task(256, 700, &[400]);
+    for (at, wrong) in [(1, 0), (250, 0), (400, 0), (500, 1), (700, 1)] {
+        let mut options = Options::new(engine());
+        options.fault = Some((at, astray));
+        let outcome = prove(&task, &options, &mut |_| true);
+        assert!(
+            matches!(outcome, Err(ProverError::Wrong { segment, .. }) if segment == wrong),
+            "{at}: {outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn b_is_the_one_that_verification_finds() {
+    for segments in [&[][..], &[100, 20]] {
+        let task = task(512, 300, segments);
+        let d = &task.discriminant;
+        let proved = prove(&task, &Options::new(engine()), &mut |_| true).expect("a proof");
+        let (x, proof) = (task.x.to_bytes(d), proved.proof.to_bytes(d));
+        let question = Question { x: &x, proof: &proof, iterations: 300, depth: proved.proof.depth() };
+        assert_eq!(verify_with_b(Strict, d, &question, &Limits::default()), Ok(proved.b));
     }
 }

@@ -2,12 +2,13 @@
 
 use lanework_cpu::{Cpu, Select};
 use lanework_integer::kernels::Portable;
-use lanework_integer::{Int, Uint};
 
-use super::{Middle, middle};
-use crate::backend::Engine;
-use crate::backend::generic::general::General;
+use super::{Form1024, square1024};
 use crate::backend::generic::nudupl;
+use crate::backend::{Engine, FormLimbs};
+use crate::discriminant::Discriminant;
+use crate::form::Form;
+use crate::form::num::Num;
 
 fn available() -> bool {
     Engine::choose(&Cpu::detect(), Select::Named("avx512")).is_ok()
@@ -23,28 +24,11 @@ impl Random {
     }
 }
 
-fn wide(form: &Middle) -> General {
-    General {
-        a: Int::new(false, Uint::from_limbs(form.a).resize()),
-        b: Int::new(form.negative, Uint::from_limbs(form.b).resize()),
-        c: Int::new(false, Uint::from_limbs(form.c).resize()),
-    }
-}
-
-fn narrow(form: &General) -> Option<Middle> {
-    Some(Middle {
-        a: *form.a.magnitude().try_resize::<8>()?.limbs(),
-        b: *form.b.magnitude().try_resize::<8>()?.limbs(),
-        negative: form.b.is_negative(),
-        c: *form.c.magnitude().try_resize::<9>()?.limbs(),
-    })
-}
-
 /// A discriminant of `bits` bits and a form of it with a given a of half that length or less: a prime-free construction,
 /// since b^2 + |D| = 4 a c is made true by choosing c, and with it D.
-fn form(random: &mut Random, bits: usize, a_bits: usize, sparse: bool) -> Option<(Uint<32>, General)> {
+fn form(random: &mut Random, bits: usize, a_bits: usize, sparse: bool) -> Option<(Discriminant, Form)> {
     let mut number = |bits: usize| {
-        let mut limbs = [0u64; 72];
+        let mut limbs = [0u64; 32];
         for limb in &mut limbs[..bits.div_ceil(64)] {
             *limb = match random.next() % 4 {
                 0 if sparse => 0,
@@ -53,37 +37,34 @@ fn form(random: &mut Random, bits: usize, a_bits: usize, sparse: bool) -> Option
             };
         }
         limbs[(bits - 1) / 64] |= 1 << ((bits - 1) % 64);
-        (bits..4608).for_each(|i| limbs[i / 64] &= !(1 << (i % 64)));
-        Uint::<72>::from_limbs(limbs)
+        (bits..2048).for_each(|i| limbs[i / 64] &= !(1 << (i % 64)));
+        limbs
     };
     let (a, mut b, c) = (number(a_bits), number(a_bits - 1), number(bits - a_bits - 2));
-    let mut low = *b.limbs();
-    low[0] |= 1;
-    b = Uint::from_limbs(low);
-    let four: Uint<72> = a.times(&c);
-    let square: Uint<72> = b.times(&b);
-    let magnitude: Int<72> = Int::new(false, four << 2).minus(&Int::new(false, square));
-    if magnitude.is_negative() || magnitude.magnitude().bits() > 1024 {
+    b[0] |= 1;
+    let number = |limbs: [u64; 32]| Num::from_limbs(false, &limbs);
+    let mut form = Form { a: number(a), b: number(b).neg_if(random.next() & 1 != 0), c: number(c) };
+    let d = form.b.square().sub(&form.a.mul(&form.c).shift_left(2));
+    if !d.is_negative() || d.bits() > 1024 {
         return None;
     }
-    let form =
-        General { a: Int::new(false, a), b: Int::new(random.next() & 1 != 0, b), c: Int::new(false, c) };
-    Some((magnitude.magnitude().resize(), form.reduced()))
+    form.reduce();
+    Some((Discriminant::new(&d.to_int()).expect("negative, and 1 modulo 4"), form))
 }
 
 /// Both squares of the form, which agree as classes and so as reduced forms, or who refused it: the plain code, ours.
-fn compare(form: &Middle, stop: usize) -> Result<Middle, [bool; 2]> {
+fn compare(form: &Form1024, stop: usize) -> Result<Form1024, [bool; 2]> {
     let mut plain = *form;
     let invert = |a: &_, b: &_| lanework_integer::gcd::binary::invert::<_, 8, 13>(Portable, a, b);
     let taken = nudupl::square::<_, 8, 9, 5, 13>(Portable, &mut plain, stop, invert);
     let mut ours = *form;
     // SAFETY: `available` was asked.
-    let done = unsafe { middle(&mut ours, stop, 1) };
+    let done = unsafe { square1024(&mut ours, stop, 1) };
     if done == 0 || !taken {
-        assert!(done != 0 || wide(&ours) == wide(form), "an unsquared form was changed");
+        assert!(done != 0 || ours == *form, "an unsquared form was changed");
         return Err([!taken, done == 0]);
     }
-    assert!(wide(&ours).reduced() == wide(&plain).reduced(), "squares of one form differ");
+    assert!(ours.form() == plain.form(), "squares of one form differ");
     Ok(ours)
 }
 
@@ -102,9 +83,9 @@ fn squares_equal_the_plain_ones() {
             _ => 513 + (random.next() % 512) as usize,
         };
         let a_bits = bits / 2 - (random.next() % 40) as usize;
-        let Some((magnitude, start)) = form(&mut random, bits, a_bits, round % 3 == 0) else { continue };
-        let stop = magnitude.bits().div_ceil(4) + 5;
-        let Some(mut form) = narrow(&start) else { continue };
+        let Some((d, start)) = form(&mut random, bits, a_bits, round % 3 == 0) else { continue };
+        let stop = d.stop();
+        let Some(mut form) = FormLimbs::of(&start) else { continue };
         for _ in 0..60 {
             match compare(&form, stop) {
                 Ok(next) => {
@@ -114,7 +95,7 @@ fn squares_equal_the_plain_ones() {
                 Err([plain, ours]) => {
                     // A divisor that a and b have in common is refused by both, and frequent if the discriminant has small ones.
                     refused += u64::from(plain != ours);
-                    let Some(next) = wide(&form).square(&magnitude).and_then(|x| narrow(&x)) else { break };
+                    let Some(next) = FormLimbs::of(&form.form().square_generally(&d)) else { break };
                     form = next;
                 }
             }
@@ -136,12 +117,12 @@ fn hard_shapes_are_squared_or_refused() {
     for round in 0..3_000usize {
         let bits = 520 + round % 505;
         let a_bits = 8 + (random.next() as usize) % (bits / 2 - 8);
-        let Some((magnitude, start)) = form(&mut random, bits, a_bits, true) else { continue };
-        let stop = magnitude.bits().div_ceil(4) + 5;
-        if magnitude.bits() <= 512 {
+        let Some((d, start)) = form(&mut random, bits, a_bits, true) else { continue };
+        let stop = d.stop();
+        if d.bits() <= 512 {
             continue;
         }
-        let Some(form) = narrow(&start) else { continue };
+        let Some(form) = FormLimbs::of(&start) else { continue };
         compared += u64::from(compare(&form, stop).is_ok());
     }
     assert!(compared > 100, "{compared} compared");

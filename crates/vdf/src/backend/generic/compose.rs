@@ -3,7 +3,7 @@
 
 use lanework_integer::limbs;
 
-use super::nudupl::State;
+use crate::backend::FormLimbs;
 
 /// Rows (x, v, e) of `nudupl`: x and |v| as they are, e times the determinant and in two's complement. v0 is not above 0 and v1
 /// not below if the determinant is 1 (not `odd`), else the other way around.
@@ -90,7 +90,9 @@ fn signed<const H: usize, const C: usize>(e: &[u64; H], v: &[u64; H]) -> [u64; C
 
 /// The form of the rows' lattice, reduced to |b| <= a, or nothing if it does not fit. C = 2 H - 1 limbs, N = C - 1.
 #[inline(always)]
-pub(crate) fn compose<const N: usize, const C: usize, const H: usize>(rows: &Rows<H>) -> Option<State<N, C>> {
+pub(crate) fn compose<const N: usize, const C: usize, const H: usize>(
+    rows: &Rows<H>,
+) -> Option<FormLimbs<N, C>> {
     let ([x0, x1], [v0, v1], [e0, e1]) = (&rows.x, &rows.v, &rows.e);
     let a = sub(&mul_low(x0, x0), &signed(e0, v0)).0;
     let c = add(&mul_low(x1, x1), &signed(e1, v1));
@@ -121,7 +123,7 @@ pub(crate) fn reduce<const N: usize, const C: usize>(
     b: [u64; C],
     mut c: [u64; C],
     flip: bool,
-) -> Option<State<N, C>> {
+) -> Option<FormLimbs<N, C>> {
     let (mut b, mut negative) = magnitude(&b);
     negative ^= flip;
     // A form of negative discriminant is definite: both are positive unless a number did not fit.
@@ -142,7 +144,7 @@ pub(crate) fn reduce<const N: usize, const C: usize>(
             if a[N] != 0 {
                 return None;
             }
-            return Some(State { a: *a.first_chunk()?, b: *b.first_chunk()?, negative, c });
+            return Some(FormLimbs { a: *a.first_chunk()?, b: *b.first_chunk()?, negative, c });
         }
         // The nearest multiple of 2 a to b, or almost.
         let (high, unit) = tops(&b, &a);
@@ -170,8 +172,8 @@ pub(crate) fn reduce<const N: usize, const C: usize>(
 }
 
 /// The discriminant b^2 - 4 a c modulo 2^61 - 1: the running check of a chain.
-pub(crate) fn residue<const N: usize, const C: usize>(form: &State<N, C>) -> u64 {
-    let [a, b, c] = [modulo(&form.a), modulo(&form.b), modulo(&form.c)];
+pub(crate) fn residue(a: &[u64], b: &[u64], c: &[u64]) -> u64 {
+    let [a, b, c] = [modulo(a), modulo(b), modulo(c)];
     let four = times(times(a, c), 4);
     (times(b, b) + PRIME - four) % PRIME
 }

@@ -16,7 +16,8 @@ use lanework_integer::limbs;
 
 use super::columns::{Along, Columns};
 use super::compose::{mul_low, reduce};
-use super::nudupl::{State, divide, inverse64, quotient};
+use super::nudupl::{divide, inverse64, quotient};
+use crate::backend::FormLimbs;
 
 /// The odd primes up to 47.
 const PRIMES: [u64; 14] = [3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47];
@@ -129,7 +130,7 @@ fn sub<const C: usize>(mut x: [u64; C], y: &[u64; C]) -> [u64; C] {
 
 /// An equivalent form that begins with a, c, a - |b| + c or a + |b| + c; c must be short of its limbs' size by 3 bits.
 #[inline(always)]
-fn equivalent<const N: usize, const C: usize>(form: &State<N, C>, which: usize) -> Signed<C> {
+fn equivalent<const N: usize, const C: usize>(form: &FormLimbs<N, C>, which: usize) -> Signed<C> {
     let widen = |x: &[u64; N]| {
         let mut out = [0; C];
         out[..N].copy_from_slice(x);
@@ -188,14 +189,14 @@ pub(crate) fn compose<
     const M: usize,
 >(
     lane: L,
-    first: &State<N, C>,
-    second: &State<N, C>,
+    first: &FormLimbs<N, C>,
+    second: &FormLimbs<N, C>,
     stop: usize,
-) -> Option<State<N, C>> {
+) -> Option<FormLimbs<N, C>> {
     if (first.c[C - 1] | second.c[C - 1]) >> 61 != 0 {
         return None;
     }
-    let odd = |form: &State<N, C>| match (form.a[0] & 1, form.c[0] & 1) {
+    let odd = |form: &FormLimbs<N, C>| match (form.a[0] & 1, form.c[0] & 1) {
         (1, _) => 0,
         (_, 1) => 1,
         _ => 2,

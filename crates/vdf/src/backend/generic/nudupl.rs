@@ -16,15 +16,7 @@ use lanework_integer::limbs;
 
 use super::columns::{Along, Columns};
 use super::compose::{self, Rows};
-
-/// A form (a, b, c) that need not be quite reduced: a > 0, |b| <= a, c > 0. N limbs for a and |b|, C = N + 1 for c.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct State<const N: usize, const C: usize> {
-    pub(crate) a: [u64; N],
-    pub(crate) b: [u64; N],
-    pub(crate) negative: bool,
-    pub(crate) c: [u64; C],
-}
+use crate::backend::FormLimbs;
 
 /// 1 / x modulo 2^64, x odd.
 #[inline(always)]
@@ -118,7 +110,7 @@ pub(super) fn quotient<const N: usize, const C: usize>(
 #[inline(always)]
 pub(crate) fn square<L: Lane, const N: usize, const C: usize, const H: usize, const M: usize>(
     lane: L,
-    form: &mut State<N, C>,
+    form: &mut FormLimbs<N, C>,
     stop: usize,
     invert: impl FnOnce(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
 ) -> bool {
@@ -129,9 +121,9 @@ pub(crate) fn square<L: Lane, const N: usize, const C: usize, const H: usize, co
 #[inline(always)]
 pub(crate) fn square_with<L: Lane, const N: usize, const C: usize, const H: usize>(
     lane: L,
-    form: &mut State<N, C>,
+    form: &mut FormLimbs<N, C>,
     stop: usize,
-    multiples: impl FnOnce(&State<N, C>) -> Option<([u64; N], [u64; N])>,
+    multiples: impl FnOnce(&FormLimbs<N, C>) -> Option<([u64; N], [u64; N])>,
 ) -> bool {
     match rows::<_, N, C, H>(lane, form, stop, multiples).and_then(|rows| compose::compose(&rows)) {
         Some(mut square) => {
@@ -146,10 +138,10 @@ pub(crate) fn square_with<L: Lane, const N: usize, const C: usize, const H: usiz
 /// m = c / a modulo b and k = (a m - c) / b, or nothing if a number has not the usual length.
 #[inline(always)]
 pub(crate) fn multiples<const N: usize, const C: usize, const M: usize>(
-    form: &State<N, C>,
+    form: &FormLimbs<N, C>,
     invert: impl FnOnce(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
 ) -> Option<([u64; N], [u64; N])> {
-    let State { a, b, c, .. } = form;
+    let FormLimbs { a, b, c, .. } = form;
     let b_inverse = inverse64(b[0]);
     let inverse = invert(a, b)?;
     let mut m = divide(c, &inverse, b, b_inverse)?;
@@ -172,11 +164,11 @@ pub(crate) fn multiples<const N: usize, const C: usize, const M: usize>(
 #[inline(always)]
 pub(crate) fn rows<L: Lane, const N: usize, const C: usize, const H: usize>(
     lane: L,
-    form: &State<N, C>,
+    form: &FormLimbs<N, C>,
     stop: usize,
-    multiples: impl FnOnce(&State<N, C>) -> Option<([u64; N], [u64; N])>,
+    multiples: impl FnOnce(&FormLimbs<N, C>) -> Option<([u64; N], [u64; N])>,
 ) -> Option<Rows<H>> {
-    let State { a, b, c, .. } = form;
+    let FormLimbs { a, b, c, .. } = form;
     // |e| <= x + c v / a, where v is not above a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In groups of
     // 512, 1,024 and 2,048 bits every c that fits its limbs is short enough; a little above half of that it may not be.
     if limbs::bits(c) + 3 > stop.min(limbs::bits(a)) + 64 * H {

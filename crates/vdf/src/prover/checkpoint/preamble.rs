@@ -2,9 +2,9 @@
 #![forbid(unsafe_code)]
 
 use super::{CHECK, CheckpointError, Difference, Link, MAGIC, VERSION};
-use crate::proof::Parameters;
-use crate::prover::plan::{MOST_K, MOST_L, Part};
-use crate::prover::{Job, kept};
+use crate::form::packed;
+use crate::prover::Task;
+use crate::prover::plan::{MOST_K, MOST_L, Parameters, Part};
 
 /// Magic, version, and the length of the rest without its check.
 const FIXED: usize = 16;
@@ -14,16 +14,14 @@ fn words(words: &[u64], out: &mut Vec<u8>) {
 }
 
 /// The whole preamble.
-pub(super) fn bytes(job: &Job, proving: bool, parts: &[Part]) -> Vec<u8> {
-    let d = &job.discriminant;
+pub(super) fn bytes(task: &Task, proving: bool, parts: &[Part]) -> Vec<u8> {
+    let d = &task.discriminant;
     let mut body = vec![u8::from(proving)];
     let magnitude = d.number().magnitude();
     body.extend_from_slice(&(magnitude.len() as u32).to_le_bytes());
     words(magnitude, &mut body);
-    let mut x = Vec::new();
-    kept::pack(kept::limbs(d.bits()), &job.x, &mut x);
-    words(&x, &mut body);
-    body.extend_from_slice(&job.iterations.to_le_bytes());
+    words(&packed::pack(d, &task.x), &mut body);
+    body.extend_from_slice(&task.iterations.to_le_bytes());
     body.extend_from_slice(&(parts.len() as u32).to_le_bytes());
     for part in parts {
         body.extend_from_slice(&part.length.to_le_bytes());
@@ -80,11 +78,11 @@ pub(super) fn length(start: &[u8]) -> Result<Option<usize>, CheckpointError> {
     Ok(body.map(|body| FIXED + body as usize + CHECK))
 }
 
-/// The segments and parameters in a whole preamble, if it is the job's.
+/// The segments and parameters in a whole preamble, if it is the task's.
 ///
 /// # Errors
 /// What differs, or that the bytes were changed.
-pub(super) fn read(bytes: &[u8], job: &Job, proving: bool) -> Result<Vec<Part>, CheckpointError> {
+pub(super) fn read(bytes: &[u8], task: &Task, proving: bool) -> Result<Vec<Part>, CheckpointError> {
     let damaged = CheckpointError::Damaged { at: 0 };
     let Some((content, check)) = bytes.split_at_checked(bytes.len().saturating_sub(CHECK)) else {
         return Err(damaged);
@@ -93,7 +91,7 @@ pub(super) fn read(bytes: &[u8], job: &Job, proving: bool) -> Result<Vec<Part>, 
         return Err(damaged);
     }
     let mut rest = Reader(content.get(FIXED..).unwrap_or_default());
-    match fields(&mut rest, job, proving) {
+    match fields(&mut rest, task, proving) {
         Some(Ok(parts)) if rest.0.is_empty() => Ok(parts),
         Some(Err(what)) => Err(CheckpointError::Foreign(what)),
         _ => Err(damaged),
@@ -101,8 +99,8 @@ pub(super) fn read(bytes: &[u8], job: &Job, proving: bool) -> Result<Vec<Part>, 
 }
 
 /// Nothing if the fields make no sense.
-fn fields(rest: &mut Reader<'_>, job: &Job, proving: bool) -> Option<Result<Vec<Part>, Difference>> {
-    let d = &job.discriminant;
+fn fields(rest: &mut Reader<'_>, task: &Task, proving: bool) -> Option<Result<Vec<Part>, Difference>> {
+    let d = &task.discriminant;
     if rest.take(1)? != [u8::from(proving)] {
         return Some(Err(Difference::Purpose));
     }
@@ -110,12 +108,11 @@ fn fields(rest: &mut Reader<'_>, job: &Job, proving: bool) -> Option<Result<Vec<
     if rest.words(limbs)? != d.number().magnitude() {
         return Some(Err(Difference::Discriminant));
     }
-    let mut x = Vec::new();
-    kept::pack(kept::limbs(d.bits()), &job.x, &mut x);
+    let x = packed::pack(d, &task.x);
     if rest.words(x.len())? != x {
         return Some(Err(Difference::Input));
     }
-    if rest.u64()? != job.iterations {
+    if rest.u64()? != task.iterations {
         return Some(Err(Difference::Iterations));
     }
     let count = rest.u32()? as usize;
@@ -128,11 +125,11 @@ fn fields(rest: &mut Reader<'_>, job: &Job, proving: bool) -> Option<Result<Vec<
         parts.push(Part { start, length, parameters: Parameters { k, l } });
         start = start.checked_add(length)?;
     }
-    if start != job.iterations {
+    if start != task.iterations {
         return None;
     }
     let before = &parts[..count.checked_sub(1)?];
-    let segments: &[u64] = if proving { &job.segments } else { &[] };
+    let segments: &[u64] = if proving { &task.segments } else { &[] };
     if !before.iter().map(|part| part.length).eq(segments.iter().copied()) {
         return Some(Err(Difference::Segments));
     }

@@ -8,8 +8,8 @@ use super::preamble::{self, Reader};
 use super::{CHECK, CheckpointError, HEADER, Known, Link, POSITION, SEGMENT, State};
 use crate::discriminant::Discriminant;
 use crate::form::Form;
-use crate::prover::Job;
-use crate::prover::kept::{self, Kept};
+use crate::form::packed::{self, PackedForms};
+use crate::prover::Task;
 use crate::prover::plan::Part;
 
 /// Reads a checkpoint up to its last whole record, where it can be written on. Nothing if there is nothing in it.
@@ -18,7 +18,7 @@ use crate::prover::plan::Part;
 /// [`CheckpointError`].
 pub(super) fn read(
     file: &File,
-    job: &Job,
+    task: &Task,
     proving: bool,
     parts: &[Part],
 ) -> Result<Option<(State, Link, u64)>, CheckpointError> {
@@ -31,15 +31,15 @@ pub(super) fn read(
     let Some(wanted) = wanted.filter(|&wanted| wanted <= size) else {
         // Ended while the preamble was written: then this is how ours begins. A length beyond the file is no more than that.
         (&mut from).take(1 << 20).read_to_end(&mut start)?;
-        return if preamble::bytes(job, proving, parts).starts_with(&start) {
+        return if preamble::bytes(task, proving, parts).starts_with(&start) {
             Ok(None)
         } else {
             Err(CheckpointError::Damaged { at: 0 })
         };
     };
     (&mut from).take(wanted - start.len() as u64).read_to_end(&mut start)?;
-    let state = State::new(preamble::read(&start, job, proving)?);
-    let mut replay = Replay { job, proving, state };
+    let state = State::new(preamble::read(&start, task, proving)?);
+    let mut replay = Replay { task, proving, state };
     let (mut link, mut at) = (Link::of_preamble(&start), wanted);
     let mut payload = Vec::new();
     while let Some(next) = record(&mut from, &link, at, size, &mut payload)? {
@@ -105,14 +105,14 @@ fn torn(from: &mut impl Read, header: &[u8], at: u64) -> Result<Option<Next>, Ch
 }
 
 struct Replay<'a> {
-    job: &'a Job,
+    task: &'a Task,
     proving: bool,
     state: State,
 }
 
 impl Replay<'_> {
     fn d(&self) -> &Discriminant {
-        &self.job.discriminant
+        &self.task.discriminant
     }
 
     /// # Errors
@@ -131,21 +131,21 @@ impl Replay<'_> {
         }
     }
 
-    fn form(&self, packed: &[u64], at: u64) -> Result<Form, CheckpointError> {
-        kept::unpack(self.d(), packed).map_err(|why| CheckpointError::Form { at, why })
+    fn form(&self, words: &[u64], at: u64) -> Result<Form, CheckpointError> {
+        packed::unpack(self.d(), words).map_err(|why| CheckpointError::Form { at, why })
     }
 
     fn position(&mut self, rest: &mut Reader<'_>, at: u64) -> Option<Result<(), CheckpointError>> {
         let (index, done, slow, count) =
             (rest.u32()? as usize, rest.u64()?, rest.u64()?, rest.u32()? as usize);
-        let size = 2 * kept::limbs(self.d().bits());
+        let size = 2 * packed::limbs(self.d().bits());
         let form = match self.form(&rest.words(size)?, at) {
             Ok(form) => form,
             Err(e) => return Some(Err(e)),
         };
         let words = rest.words(size.checked_mul(count)?)?;
-        for packed in words.chunks_exact(size) {
-            if let Err(e) = self.form(packed, at) {
+        for form in words.chunks_exact(size) {
+            if let Err(e) = self.form(form, at) {
                 return Some(Err(e));
             }
         }
@@ -154,7 +154,7 @@ impl Replay<'_> {
         if index == known.len()
             && self.state.parts.iter().zip(known).all(|(part, known)| known.at == part.length)
         {
-            let kept = Kept::new(self.d());
+            let kept = PackedForms::new(self.d());
             self.state.known.push(Known { kept, at: 0, form: form.clone(), proof: None });
         }
         if index + 1 != self.state.known.len() {
@@ -175,7 +175,7 @@ impl Replay<'_> {
         let known = self.state.known.get_mut(index)?;
         known.kept.words.extend_from_slice(&words);
         let at = done.checked_sub(part.start).filter(|&at| known.at <= at && at <= part.length)?;
-        if known.kept.len() as u64 != if proving { at.div_ceil(part.every()) } else { 0 } {
+        if known.kept.len() as u64 != if proving { at.div_ceil(part.parameters.every()) } else { 0 } {
             return None;
         }
         // They are counted among the squarings, and never become fewer.
@@ -189,7 +189,7 @@ impl Replay<'_> {
 
     fn segment(&mut self, rest: &mut Reader<'_>, at: u64) -> Option<Result<(), CheckpointError>> {
         let index = rest.u32()? as usize;
-        let pi = match self.form(&rest.words(2 * kept::limbs(self.d().bits()))?, at) {
+        let pi = match self.form(&rest.words(2 * packed::limbs(self.d().bits()))?, at) {
             Ok(pi) => pi,
             Err(e) => return Some(Err(e)),
         };

@@ -16,14 +16,14 @@ fn engine() -> Engine {
     Engine::portable()
 }
 
-fn job(seed: &[u8], bits: usize, iterations: u64, segments: &[u64]) -> Job {
+fn task(seed: &[u8], bits: usize, iterations: u64, segments: &[u64]) -> Task {
     let d = Discriminant::from_seed(seed, bits).expect("a discriminant");
     let x = Form::generator(&d).expect("a generator");
-    Job { segments: segments.to_vec(), ..Job::new(d, x, iterations) }
+    Task { segments: segments.to_vec(), ..Task::new(d, x, iterations) }
 }
 
-fn small() -> Job {
-    job(b"checkpoints", 64, 90, &[20, 30])
+fn small() -> Task {
+    task(b"checkpoints", 64, 90, &[20, 30])
 }
 
 fn options(path: &Path) -> Options<'_> {
@@ -31,8 +31,8 @@ fn options(path: &Path) -> Options<'_> {
     Options::new(engine()).threads(1).checkpoint(path).interval(Duration::ZERO)
 }
 
-fn run(job: &Job, path: &Path) -> Result<Proved, ProverError> {
-    prove(job, &options(path), &mut |_| true)
+fn run(task: &Task, path: &Path) -> Result<Proved, ProverError> {
+    prove(task, &options(path), &mut |_| true)
 }
 
 fn folder() -> (TempDir, PathBuf) {
@@ -55,16 +55,16 @@ fn records(bytes: &[u8]) -> Vec<usize> {
 #[test]
 fn a_file_cut_anywhere_gives_the_same_proof() {
     let (_folder, path) = folder();
-    let job = small();
-    let expected = run(&job, &path).expect("a proof");
+    let task = small();
+    let expected = run(&task, &path).expect("a proof");
     assert_eq!(expected.resumed, 0);
     let whole = fs::read(&path).expect("a file");
     let starts = records(&whole);
     assert_eq!(starts.len(), 1 + 6, "three positions and three proofs");
-    let parts = plan::parts(&job, options(&path).memory).expect("parts");
+    let parts = plan::parts(&task, options(&path).memory).expect("parts");
     for cut in 0..=whole.len() {
         fs::write(&path, &whole[..cut]).expect("written");
-        let (state, writer) = open(&path, &job, true, parts.clone()).expect("a torn file");
+        let (state, writer) = open(&path, &task, true, parts.clone()).expect("a torn file");
         drop(writer);
         // All whole records count, and nothing else: positions are the first, third and fifth.
         let there = starts.iter().filter(|&&start| start <= cut).count();
@@ -75,7 +75,7 @@ fn a_file_cut_anywhere_gives_the_same_proof() {
         assert!(fs::read(&path).expect("a file") == whole[..left], "cut at {cut}");
         // Going on from there makes the same file again.
         if starts.contains(&cut) || starts.contains(&(cut + 1)) || cut % 97 == 0 {
-            let again = run(&job, &path).expect("a proof");
+            let again = run(&task, &path).expect("a proof");
             assert!(again.proof == expected.proof && again.resumed == state.done(), "cut at {cut}");
             assert!(fs::read(&path).expect("a file") == whole, "cut at {cut}");
         }
@@ -85,18 +85,18 @@ fn a_file_cut_anywhere_gives_the_same_proof() {
 #[test]
 fn an_edited_file_is_refused() {
     let (_folder, path) = folder();
-    let job = small();
-    let expected = run(&job, &path).expect("a proof");
+    let task = small();
+    let expected = run(&task, &path).expect("a proof");
     let whole = fs::read(&path).expect("a file");
     let starts = records(&whole);
     let last = starts[starts.len() - 2];
-    let parts = plan::parts(&job, options(&path).memory).expect("parts");
+    let parts = plan::parts(&task, options(&path).memory).expect("parts");
     for at in 0..whole.len() {
         for bit in [0, 7] {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << bit;
             fs::write(&path, &bytes).expect("written");
-            match open(&path, &job, true, parts.clone()) {
+            match open(&path, &task, true, parts.clone()) {
                 Err(CheckpointError::NotACheckpoint) => assert!(at < 8),
                 Err(CheckpointError::Version { .. }) => assert!((8..12).contains(&at)),
                 Err(CheckpointError::Damaged { at: record }) => {
@@ -118,16 +118,16 @@ fn an_edited_file_is_refused() {
     for (from, to) in [(1, 2), (2, 3), (3, 5)] {
         let bytes = [&whole[..starts[from]], &whole[starts[to]..]].concat();
         fs::write(&path, &bytes).expect("written");
-        let refused = run(&job, &path);
+        let refused = run(&task, &path);
         let at = starts[from] as u64;
         let damaged = |e: &ProverError| matches!(e, ProverError::Checkpoint(CheckpointError::Damaged { at: found }) if *found == at);
         assert!(refused.as_ref().is_err_and(damaged), "{refused:?}");
     }
     // Zeros after the end are what a loss of power leaves; other bytes are not.
     fs::write(&path, [&whole[..], &[0; 100]].concat()).expect("written");
-    assert!(run(&job, &path).expect("a proof").proof == expected.proof);
+    assert!(run(&task, &path).expect("a proof").proof == expected.proof);
     fs::write(&path, [&whole[..], &[0; 100], &[1]].concat()).expect("written");
-    assert!(matches!(run(&job, &path), Err(ProverError::Checkpoint(CheckpointError::Damaged { .. }))));
+    assert!(matches!(run(&task, &path), Err(ProverError::Checkpoint(CheckpointError::Damaged { .. }))));
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn foreign_files_are_refused_by_name() {
     let mine = small();
     run(&mine, &path).expect("a proof");
     let whole = fs::read(&path).expect("a file");
-    let other_d = job(b"others", 64, 90, &[20, 30]);
-    let other_x = Job { x: mine.x.square(&mine.discriminant), ..mine.clone() };
-    let other_n = Job { iterations: 91, ..mine.clone() };
-    let other_s = Job { segments: vec![20], ..mine.clone() };
+    let other_d = task(b"others", 64, 90, &[20, 30]);
+    let other_x = Task { x: mine.x.square(&mine.discriminant), ..mine.clone() };
+    let other_n = Task { iterations: 91, ..mine.clone() };
+    let other_s = Task { segments: vec![20], ..mine.clone() };
     for (other, expected) in [
         (other_d, Difference::Discriminant),
         (other_x, Difference::Input),
@@ -184,27 +184,24 @@ fn two_processes_do_not_share_a_file() {
 /// Records with all their checks in order, and lies in them.
 #[test]
 fn lies_are_noticed() {
-    let job = small();
-    let packed = |form: &Form| {
-        let mut out = Vec::new();
-        crate::prover::kept::pack(4, form, &mut out);
-        out
-    };
-    let mut y = job.x.clone();
-    (0..20).for_each(|_| y = y.square(&job.discriminant));
-    let parts = plan::parts(&job, 1 << 20).expect("parts");
-    let kept = |n: usize| packed(&job.x).repeat(n);
-    let needed = 20u64.div_ceil(parts[0].every()) as usize;
+    let task = small();
+    let packed = |form: &Form| crate::form::packed::pack(&task.discriminant, form);
+    let mut y = task.x.clone();
+    (0..20).for_each(|_| y = y.square(&task.discriminant));
+    let parts = plan::parts(&task, 1 << 20).expect("parts");
+    let kept = |n: usize| packed(&task.x).repeat(n);
+    let needed = 20u64.div_ceil(parts[0].parameters.every()) as usize;
     let outcome = |write: &dyn Fn(&mut Writer)| {
         let (_folder, path) = folder();
-        let (_, mut writer) = open(&path, &job, true, parts.clone()).expect("opened");
+        let (_, mut writer) = open(&path, &task, true, parts.clone()).expect("opened");
         write(&mut writer);
         writer.finish().expect("written");
         drop(writer);
-        run(&job, &path)
+        run(&task, &path)
     };
     // Another element of the group.
-    let wrong = outcome(&|writer| writer.position(0, 20, 0, &packed(&job.x), &kept(needed)).expect("queued"));
+    let wrong =
+        outcome(&|writer| writer.position(0, 20, 0, &packed(&task.x), &kept(needed)).expect("queued"));
     assert!(matches!(wrong, Err(ProverError::Wrong { segment: 0, .. })), "{wrong:?}");
     // A form of another group.
     let mut foreign = packed(&y);
@@ -251,14 +248,14 @@ fn lies_are_noticed() {
 #[test]
 fn stopped_again_and_again_it_ends_with_the_same_proof() {
     for (segments, threads) in [(&[][..], 2), (&[], 1), (&[9_000, 20_000], 2), (&[9_000, 20_000], 1)] {
-        let job = job(b"stopping", 256, 40_000, segments);
-        let expected = prove(&job, &Options::new(engine()), &mut |_| true).expect("a proof");
+        let task = task(b"stopping", 256, 40_000, segments);
+        let expected = prove(&task, &Options::new(engine()), &mut |_| true).expect("a proof");
         let (_folder, path) = folder();
         let options = Options::new(engine()).threads(threads).checkpoint(&path);
         let (mut stops, mut last) = (0, 0);
         let proved = loop {
             let mut calls = 0;
-            let outcome = prove(&job, &options, &mut |progress| {
+            let outcome = prove(&task, &options, &mut |progress| {
                 assert!(progress.resumed >= last, "squarings were lost");
                 last = progress.resumed;
                 calls += 1;
@@ -274,25 +271,25 @@ fn stopped_again_and_again_it_ends_with_the_same_proof() {
         assert!(stops >= 3, "{stops}");
         assert!(proved.proof == expected.proof && proved.slow == expected.slow, "{segments:?}");
         // All of it is in the file now.
-        let again = prove(&job, &options, &mut |_| true).expect("a proof");
+        let again = prove(&task, &options, &mut |_| true).expect("a proof");
         assert!(again.proof == expected.proof && again.resumed == 40_000);
     }
 }
 
 #[test]
 fn evaluation_resumes() {
-    let job = job(b"evaluating", 256, 30_000, &[]);
-    let expected = evaluate(&job, &Options::new(engine()), &mut |_| true).expect("a result");
+    let task = task(b"evaluating", 256, 30_000, &[]);
+    let expected = evaluate(&task, &Options::new(engine()), &mut |_| true).expect("a result");
     let (_folder, path) = folder();
     let options = options(&path);
-    let stopped = evaluate(&job, &options, &mut |progress| progress.done < 10_000);
+    let stopped = evaluate(&task, &options, &mut |progress| progress.done < 10_000);
     assert!(matches!(stopped, Err(ProverError::Cancelled { .. })), "{stopped:?}");
     let whole = fs::read(&path).expect("a file");
-    let resumed = evaluate(&job, &options, &mut |_| true).expect("a result");
+    let resumed = evaluate(&task, &options, &mut |_| true).expect("a result");
     assert!(resumed.y == expected.y && resumed.resumed >= 10_000 && resumed.slow == expected.slow);
     // From the middle of its last record.
     fs::write(&path, &whole[..whole.len() - 20]).expect("written");
-    let resumed = evaluate(&job, &options, &mut |_| true).expect("a result");
+    let resumed = evaluate(&task, &options, &mut |_| true).expect("a result");
     assert!(resumed.y == expected.y && (1..10_000).contains(&resumed.resumed));
 }
 
@@ -301,11 +298,11 @@ fn evaluation_resumes() {
 fn a_file_that_is_removed_is_written_anew_and_another_one_is_left_alone() {
     use crate::prover::CheckpointFile::{Anew, Kept, Lost};
     const DONE: u64 = 200_000;
-    let job = job(b"removing", 256, DONE, &[]);
+    let task = task(b"removing", 256, DONE, &[]);
     let (_folder, path) = folder();
     let options = options(&path);
     let mut seen = vec![Kept];
-    let made = evaluate(&job, &options, &mut |progress| {
+    let made = evaluate(&task, &options, &mut |progress| {
         // The writer is a few records behind at most, and there is time for many more.
         let new = seen.last() != Some(&progress.checkpoint);
         if new {
@@ -329,6 +326,6 @@ fn a_file_that_is_removed_is_written_anew_and_another_one_is_left_alone() {
     });
     let made = made.expect("a result");
     assert_eq!(seen, [Kept, Anew(1), Lost, Anew(2)]);
-    let again = evaluate(&job, &options, &mut |_| true).expect("a result");
+    let again = evaluate(&task, &options, &mut |_| true).expect("a result");
     assert!(again.y == made.y && again.resumed == DONE, "all of it is in the file");
 }

@@ -2,21 +2,20 @@
 #![forbid(unsafe_code)]
 
 use super::{Failure, Inner, Pending, Request, Shared, Tail};
-use crate::chain::ChainError;
+use crate::chain::{Chain, ChainError};
 use crate::form::Form;
-use crate::proof::{Parameters, Proof, Segment};
+use crate::form::packed::{self, PackedForms};
+use crate::proof::{Proof, Segment};
 use crate::prover::ProverError;
-use crate::prover::kept::{self, Kept};
-use crate::prover::line::Line;
 use crate::prover::plan::Part;
-use crate::prover::work::Work;
+use crate::prover::segment::Squared;
 
 /// Something to prove.
 enum Task {
     /// The segment of this level.
     Segment(usize, Pending, Vec<u64>, Vec<u64>),
     /// The last segment of request `number`: its start, the form there, and its length; and kept forms, if there are any.
-    Tail { number: u64, start: u64, x: Vec<u64>, length: u64, kept: Option<Kept> },
+    Tail { number: u64, start: u64, x: Vec<u64>, length: u64, kept: Option<PackedForms> },
 }
 
 pub(super) fn run(shared: &Shared) {
@@ -94,7 +93,7 @@ fn last_segment(shared: &Shared, inner: &mut Inner, i: usize) -> Option<Task> {
     inner.held -= kept.as_ref().map_or(0, |kept| kept.words.len());
     let x = inner.ends.get((start / block) as usize)?.clone();
     // With the last of its squarings a segment may have ended, and the next begun with nothing kept.
-    let kept = kept.filter(|kept| kept.len() as u64 >= length.div_ceil(every(shared.parameters[0])));
+    let kept = kept.filter(|kept| kept.len() as u64 >= length.div_ceil(shared.parameters[0].every()));
     Some(Task::Tail { number, start, x, length, kept })
 }
 
@@ -110,12 +109,8 @@ fn shortest_segment(shared: &Shared, inner: &mut Inner, than: usize, until: u64)
     Some((level + 1, Task::Segment(level, pending, x, y)))
 }
 
-fn every(parameters: Parameters) -> u64 {
-    u64::from(parameters.k) * u64::from(parameters.l)
-}
-
-fn form(shared: &Shared, packed: &[u64], after: u64) -> Result<Form, ChainError> {
-    kept::unpack(&shared.d, packed).map_err(|_| ChainError::Corrupted { good: after })
+fn form(shared: &Shared, form: &[u64], after: u64) -> Result<Form, ChainError> {
+    packed::unpack(&shared.d, form).map_err(|_| ChainError::Corrupted { good: after })
 }
 
 fn carry_out(shared: &Shared, urgency: usize, task: Task) -> Result<(), ProverError> {
@@ -124,7 +119,7 @@ fn carry_out(shared: &Shared, urgency: usize, task: Task) -> Result<(), ProverEr
             let length = shared.scheme.length(level);
             let (x, y) = (form(shared, &x, start)?, form(shared, &y, start)?);
             let part = Part { start, length, parameters: shared.parameters[level] };
-            let segment = segment(shared, urgency, Work { index: 0, part, x, y, kept })?.0;
+            let segment = segment(shared, urgency, Squared { index: 0, part, x, y, kept })?.0;
             let mut inner = shared.lock();
             let position = (start / length) as usize;
             let proved = &mut inner.proved[level];
@@ -141,7 +136,7 @@ fn carry_out(shared: &Shared, urgency: usize, task: Task) -> Result<(), ProverEr
                 let parameters = shared.parameters[0];
                 let (kept, y) = tail(shared, &x, start, length, kept)?;
                 let part = Part { start, length, parameters };
-                let (segment, y) = segment(shared, urgency, Work { index: 0, part, x, y, kept })?;
+                let (segment, y) = segment(shared, urgency, Squared { index: 0, part, x, y, kept })?;
                 (Some(segment), y)
             };
             let mut inner = shared.lock();
@@ -153,9 +148,9 @@ fn carry_out(shared: &Shared, urgency: usize, task: Task) -> Result<(), ProverEr
     Ok(())
 }
 
-fn segment(shared: &Shared, urgency: usize, work: Work) -> Result<(Segment, Form), ProverError> {
+fn segment(shared: &Shared, urgency: usize, work: Squared) -> Result<(Segment, Form), ProverError> {
     let iterations = work.part.length;
-    let finished = work.answer_between(&shared.d, 1, &shared.meter, &|| in_between(shared, urgency))?;
+    let finished = work.answer_between(shared.group(), 1, &shared.meter, &|| in_between(shared, urgency))?;
     Ok((Segment { iterations, b: finished.b, pi: finished.pi }, finished.y))
 }
 
@@ -165,30 +160,30 @@ fn tail(
     x: &Form,
     start: u64,
     length: u64,
-    kept: Option<Kept>,
-) -> Result<(Kept, Form), ProverError> {
-    let every = every(shared.parameters[0]);
-    let line = |form: &Form| Line::new(shared.engine, &shared.d, form, start, 0);
+    kept: Option<PackedForms>,
+) -> Result<(PackedForms, Form), ProverError> {
+    let every = shared.parameters[0].every();
+    let chain = |form: &Form| Chain::resume(shared.group(), form, start, 0);
     if let Some(kept) = kept {
         let last = (length - 1) / every;
         let packed = kept.get(last as usize).ok_or(ChainError::Corrupted { good: start })?;
-        let mut line = line(&form(shared, packed, start)?)?;
-        line.run(length - last * every)?;
-        let y = line.form()?;
+        let mut chain = chain(&form(shared, packed, start)?)?;
+        chain.run(length - last * every)?;
+        let y = chain.form()?;
         return Ok((kept, y));
     }
-    let (mut line, mut kept, mut at) = (line(x)?, Kept::new(&shared.d), 0);
+    let (mut chain, mut kept, mut at) = (chain(x)?, PackedForms::new(&shared.d), 0);
     while at < length {
-        line.pack(&mut kept.words);
+        chain.pack(&mut kept.words);
         let step = every.min(length - at);
-        line.run(step)?;
+        chain.run(step)?;
         at += step;
         if shared.meter.stopped() {
             return Err(ProverError::Cancelled { after: start });
         }
     }
-    line.check()?;
-    let y = line.form()?;
+    chain.check()?;
+    let y = chain.form()?;
     Ok((kept, y))
 }
 

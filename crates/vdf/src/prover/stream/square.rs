@@ -2,9 +2,8 @@
 #![forbid(unsafe_code)]
 
 use super::{Failure, Inner, Pending, Shared, Tail};
-use crate::chain::ChainError;
-use crate::prover::kept::Kept;
-use crate::prover::line::Line;
+use crate::chain::{Chain, ChainError};
+use crate::form::packed::PackedForms;
 
 /// Squarings between two looks at what is asked for.
 const STEP: u64 = 4096;
@@ -19,51 +18,51 @@ struct Level {
     start: u64,
     /// Where the next form is kept.
     next: u64,
-    kept: Kept,
+    kept: PackedForms,
 }
 
-pub(super) fn run(shared: &Shared, mut line: Line) {
+pub(super) fn run(shared: &Shared, mut chain: Chain) {
     let mut levels: Vec<Level> = shared
         .parameters
         .iter()
         .enumerate()
         .map(|(level, parameters)| Level {
             length: shared.scheme.length(level),
-            every: u64::from(parameters.k) * u64::from(parameters.l),
+            every: parameters.every(),
             start: 0,
             next: 0,
-            kept: Kept::new(&shared.d),
+            kept: PackedForms::new(&shared.d),
         })
         .collect();
     let mut n = 0;
     while !shared.meter.stopped() {
-        if let Err(e) = steps(shared, &mut line, &mut levels, &mut n) {
+        if let Err(e) = steps(shared, &mut chain, &mut levels, &mut n) {
             shared.fail(Failure::Chain(e));
         }
     }
 }
 
 /// Squares for a while, then says so.
-fn steps(shared: &Shared, line: &mut Line, levels: &mut [Level], n: &mut u64) -> Result<(), ChainError> {
+fn steps(shared: &Shared, chain: &mut Chain, levels: &mut [Level], n: &mut u64) -> Result<(), ChainError> {
     let block = shared.scheme.length(0);
     let stop = (*n + STEP).min((*n / block + 1) * block);
     while *n < stop {
         let mut next = stop;
         for level in &mut *levels {
             if level.next == *n {
-                line.pack(&mut level.kept.words);
+                chain.pack(&mut level.kept.words);
                 level.next += level.every;
             }
             next = next.min(level.next);
         }
-        line.run(next - *n)?;
+        chain.run(next - *n)?;
         *n = next;
     }
-    line.check()?;
-    let end = n.is_multiple_of(block).then(|| line.packed());
+    chain.check()?;
+    let end = n.is_multiple_of(block).then(|| chain.packed());
     let mut inner = shared.lock();
     inner.squared = *n;
-    inner.slow = line.slow();
+    inner.slow = chain.slow();
     let current = &levels[0];
     let Inner { requests, held, .. } = &mut *inner;
     for request in requests {
@@ -83,7 +82,7 @@ fn steps(shared: &Shared, line: &mut Line, levels: &mut [Level], n: &mut u64) ->
         inner.ends.push(end);
         for (i, level) in levels.iter_mut().enumerate() {
             if *n == level.start + level.length {
-                let kept = std::mem::replace(&mut level.kept, Kept::new(&shared.d));
+                let kept = std::mem::replace(&mut level.kept, PackedForms::new(&shared.d));
                 inner.held += kept.words.len();
                 inner.pending[i].push_back(Pending { start: level.start, kept });
                 (level.start, level.next) = (*n, *n);

@@ -1,9 +1,10 @@
-//! Streams against proofs made the plain way.
+//! Streams against the books' proofs.
 #![forbid(unsafe_code)]
 
 use super::*;
 use crate::backend::Engine;
-use crate::proof::prove_segments;
+use crate::prover::Task;
+use crate::spec;
 
 /// Long enough for any machine; a test that waits so long fails.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -20,11 +21,12 @@ fn options(threads: usize) -> Options<'static> {
     Options::new(Engine::portable()).threads(threads)
 }
 
-/// The next answer, which must be the plain prover's for the same segments and have no more than are allowed.
+/// The next answer, which must be the books' for the same segments and have no more than are allowed.
 fn right(stream: &Stream, d: &Discriminant, x: &Form, scheme: Scheme) -> (u64, usize) {
     let (iterations, proof) = stream.receive(PATIENCE).expect("no fault").expect("a proof in time");
     let lengths: Vec<u64> = proof.segments.iter().map(|segment| segment.iterations).collect();
-    let expected = prove_segments(d, x, iterations, &lengths).expect("a proof");
+    let task = Task { segments: lengths.clone(), ..Task::new(d.clone(), x.clone(), iterations) };
+    let expected = spec::prove(&task).expect("a proof");
     assert!(proof == expected, "{iterations} in {lengths:?}");
     assert!(lengths.len() <= scheme.witnesses, "{lengths:?}");
     let left = iterations - lengths.iter().sum::<u64>();
@@ -78,8 +80,8 @@ fn what_is_not_reached_is_not_answered_and_stops_at_once() {
 #[test]
 fn the_smallest_request_is_served_first() {
     let (d, x) = group();
-    let (mut stream, line) = Stream::at_rest(&d, &x, &options(2), SHORT).expect("a stream");
-    stream.spawn("squaring", move |shared| square::run(shared, line)).expect("a thread");
+    let (mut stream, chain) = Stream::at_rest(&d, &x, &options(2), SHORT).expect("a stream");
+    stream.spawn("squaring", move |shared| square::run(shared, chain)).expect("a thread");
     while stream.progress().squared < 10_000 {
         std::thread::sleep(Duration::from_millis(5));
     }

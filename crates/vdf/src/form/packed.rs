@@ -1,10 +1,10 @@
-//! Forms kept for a proof, packed: a and |b| in as many limbs as the group's reduced forms need, lowest first. b is odd, as the
+//! Forms kept for a proof and in checkpoints, packed: a and |b| in as many limbs as the group's reduced forms need, lowest first. b is odd, as the
 //! discriminant is, so that its lowest bit has nothing to say and holds the sign. c follows from the other two.
 #![forbid(unsafe_code)]
 
+use super::num::Num;
+use super::{Form, FormError};
 use crate::discriminant::Discriminant;
-use crate::form::num::Num;
-use crate::form::{Form, FormError};
 
 /// Limbs of a, and of |b|, in a group whose discriminant has so many bits.
 pub(crate) fn limbs(bits: usize) -> usize {
@@ -18,15 +18,22 @@ pub(crate) fn limbs(bits: usize) -> usize {
     }
 }
 
-/// Packs a form whose a and b are as short as a reduced form's.
-pub(crate) fn pack(limbs: usize, form: &Form, out: &mut Vec<u64>) {
-    for number in [&form.a, &form.b] {
+/// Packs a and b, which are as short as a reduced form's, in `limbs` limbs each.
+pub(crate) fn append(limbs: usize, a: &[u64], b: &[u64], negative: bool, out: &mut Vec<u64>) {
+    for number in [a, b] {
         let end = out.len() + limbs;
-        out.extend_from_slice(number.magnitude());
+        out.extend_from_slice(number);
         out.resize(end, 0);
     }
     let sign = out.len() - limbs;
-    out[sign] = out[sign] & !1 | u64::from(form.b.is_negative());
+    out[sign] = out[sign] & !1 | u64::from(negative);
+}
+
+/// Packs a reduced form.
+pub(crate) fn pack(d: &Discriminant, form: &Form) -> Vec<u64> {
+    let mut out = Vec::new();
+    append(limbs(d.bits()), form.a.magnitude(), form.b.magnitude(), form.b.is_negative(), &mut out);
+    out
 }
 
 /// A packed form's a and b.
@@ -54,17 +61,17 @@ pub(crate) fn unpack(d: &Discriminant, packed: &[u64]) -> Result<Form, FormError
     Ok(form)
 }
 
-/// The kept forms of a segment: before squarings 0, m, 2 m and so on.
+/// Packed forms, one behind the other: those of a segment before squarings 0, m, 2 m and so on.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct PackedForms {
     /// Limbs of one packed form.
     size: usize,
     pub(crate) words: Vec<u64>,
 }
 
-impl Kept {
-    pub(crate) fn new(d: &Discriminant) -> Kept {
-        Kept { size: 2 * limbs(d.bits()), words: Vec::new() }
+impl PackedForms {
+    pub(crate) fn new(d: &Discriminant) -> PackedForms {
+        PackedForms { size: 2 * limbs(d.bits()), words: Vec::new() }
     }
 
     pub(crate) fn get(&self, i: usize) -> Option<&[u64]> {
@@ -72,8 +79,8 @@ impl Kept {
     }
 
     /// A copy of the first n.
-    pub(crate) fn first(&self, n: usize) -> Kept {
-        Kept { size: self.size, words: self.words[..(n * self.size).min(self.words.len())].to_vec() }
+    pub(crate) fn first(&self, n: usize) -> PackedForms {
+        PackedForms { size: self.size, words: self.words[..(n * self.size).min(self.words.len())].to_vec() }
     }
 
     /// How many.

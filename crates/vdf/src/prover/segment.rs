@@ -5,21 +5,21 @@ use std::time::Instant;
 
 use super::ProverError;
 use super::buckets::{self, Halt, Meter};
-use super::kept::Kept;
 use super::plan::Part;
 use crate::chain::ChainError;
-use crate::discriminant::Discriminant;
 use crate::form::Form;
+use crate::form::packed::PackedForms;
+use crate::group::Group;
 use crate::proof::{Challenge, Proof};
 use crate::verify::verify_proof;
 
 /// A squared segment, ready to be proved.
-pub(crate) struct Work {
+pub(crate) struct Squared {
     pub(crate) index: usize,
     pub(crate) part: Part,
     pub(crate) x: Form,
     pub(crate) y: Form,
-    pub(crate) kept: Kept,
+    pub(crate) kept: PackedForms,
 }
 
 /// A proof of one segment that verifies.
@@ -35,36 +35,36 @@ pub(crate) struct Finished {
 /// What becomes of a segment.
 pub(crate) type Answer = Result<Finished, ProverError>;
 
-impl Work {
+impl Squared {
     /// The segment's proof, verified.
-    pub(crate) fn answer(&self, d: &Discriminant, threads: usize, meter: &Meter) -> Answer {
-        self.answer_between(d, threads, meter, &|| ())
+    pub(crate) fn answer(&self, group: Group<'_>, threads: usize, meter: &Meter) -> Answer {
+        self.answer_between(group, threads, meter, &|| ())
     }
 
     /// The same; every thread calls `pause` now and then.
     pub(crate) fn answer_between(
         &self,
-        d: &Discriminant,
+        group: Group<'_>,
         threads: usize,
         meter: &Meter,
         pause: &(dyn Fn() + Sync),
     ) -> Answer {
-        let b = Challenge::of(d, &self.x, &self.y);
+        let b = Challenge::of(group, &self.x, &self.y);
         let pi =
-            buckets::prove(d, &self.part, &self.kept, &b, threads, meter, pause).map_err(
-                |halt| match halt {
+            buckets::prove(group, &self.part, &self.kept, &b, threads, meter, pause).map_err(|halt| {
+                match halt {
                     Halt::Stopped => ProverError::Cancelled { after: self.part.start + self.part.length },
                     Halt::Corrupted => ChainError::Corrupted { good: self.part.start }.into(),
-                },
-            )?;
-        self.verified(d, Finished { index: self.index, b, pi, y: self.y.clone(), verifying: 0.0 })
+                }
+            })?;
+        self.verified(group, Finished { index: self.index, b, pi, y: self.y.clone(), verifying: 0.0 })
     }
 
     /// The proof, if it verifies.
-    pub(crate) fn verified(&self, d: &Discriminant, finished: Finished) -> Answer {
+    pub(crate) fn verified(&self, group: Group<'_>, finished: Finished) -> Answer {
         let begin = Instant::now();
         let proof = Proof { y: finished.y.clone(), pi: finished.pi.clone(), segments: Vec::new() };
-        verify_proof(d, &self.x, &proof, self.part.length)
+        verify_proof(group, &self.x, &proof, self.part.length)
             .map_err(|why| ProverError::Wrong { segment: self.index, why })?;
         Ok(Finished { verifying: begin.elapsed().as_secs_f64(), ..finished })
     }

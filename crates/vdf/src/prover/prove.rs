@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use super::buckets::{self, Meter};
 use super::checkpoint::{self, Known, State, Writer};
-use super::kept::{self, Kept};
-use super::line::Line;
-use super::plan::{self, Part};
-use super::work::{Answer, Finished, Work};
-use super::{Evaluated, Job, Options, Phase, Progress, Proved, ProverError, Seconds};
-use crate::discriminant::Discriminant;
-use crate::proof::{Challenge, Parameters, Proof, Segment};
+use super::plan::{self, Parameters, Part};
+use super::segment::{Answer, Finished, Squared};
+use super::{Evaluated, Options, Phase, Progress, Proved, ProverError, Seconds, Task};
+use crate::chain::Chain;
+use crate::form::packed::{self, PackedForms};
+use crate::group::Group;
+use crate::proof::{Challenge, Proof, Segment};
 
 /// Squarings between two calls of the observer, at most.
 const STEP: u64 = 4096;
@@ -27,7 +27,8 @@ type Observer<'a> = dyn FnMut(Progress) -> bool + 'a;
 
 /// One computation.
 struct Run<'a, 'b> {
-    job: &'a Job,
+    task: &'a Task,
+    group: Group<'a>,
     options: &'a Options<'a>,
     observer: &'a mut Observer<'b>,
     meter: &'a Meter,
@@ -49,20 +50,20 @@ struct Run<'a, 'b> {
 /// No squarings, a form of another discriminant, a chain that lost its discriminant, an unusable checkpoint, or the observer's
 /// wish.
 pub fn evaluate(
-    job: &Job,
+    task: &Task,
     options: &Options<'_>,
     observer: &mut Observer<'_>,
 ) -> Result<Evaluated, ProverError> {
-    if job.iterations == 0 {
+    if task.iterations == 0 {
         return Err(ProverError::NoIterations);
     }
-    let parts = vec![Part { start: 0, length: job.iterations, parameters: Parameters { k: 1, l: 1 } }];
+    let parts = vec![Part { start: 0, length: task.iterations, parameters: Parameters { k: 1, l: 1 } }];
     let meter = &Meter::default();
-    let (mut run, mut state) = Run::start(job, options, observer, meter, parts, false)?;
+    let (mut run, mut state) = Run::start(task, options, observer, meter, parts, false)?;
     let begin = Instant::now();
     let (_unused, answers) = mpsc::channel();
-    let mut line = run.line(&state)?;
-    let work = run.square(&mut line, 0, &mut state, &answers)?;
+    let mut chain = run.chain(&state)?;
+    let work = run.square(&mut chain, 0, &mut state, &answers)?;
     run.close()?;
     let seconds = Seconds { squaring: begin.elapsed().as_secs_f64(), ..Seconds::default() };
     Ok(Evaluated { y: work.y, slow: run.slow, resumed: run.resumed, seconds })
@@ -75,12 +76,10 @@ pub fn evaluate(
 ///
 /// # Errors
 /// As [`evaluate`], segments that do not fit the squarings, or a proof that came out wrong.
-pub fn prove(job: &Job, options: &Options<'_>, observer: &mut Observer<'_>) -> Result<Proved, ProverError> {
-    let parts = plan::parts(job, options.memory)?;
-    let on = job.discriminant.clone().on(options.engine);
-    let job = &Job { discriminant: on, ..job.clone() };
+pub fn prove(task: &Task, options: &Options<'_>, observer: &mut Observer<'_>) -> Result<Proved, ProverError> {
+    let parts = plan::parts(task, options.memory)?;
     let meter = &Meter::default();
-    let (mut run, mut state) = Run::start(job, options, observer, meter, parts, true)?;
+    let (mut run, mut state) = Run::start(task, options, observer, meter, parts, true)?;
     let mut seconds = Seconds::default();
     let outcome = std::thread::scope(|scope| {
         let outcome = run.all(&mut state, scope, &mut seconds);
@@ -96,7 +95,7 @@ pub fn prove(job: &Job, options: &Options<'_>, observer: &mut Observer<'_>) -> R
 
 impl<'a, 'b> Run<'a, 'b> {
     fn start(
-        job: &'a Job,
+        task: &'a Task,
         options: &'a Options<'a>,
         observer: &'a mut Observer<'b>,
         meter: &'a Meter,
@@ -104,24 +103,37 @@ impl<'a, 'b> Run<'a, 'b> {
         proving: bool,
     ) -> Result<(Run<'a, 'b>, State), ProverError> {
         // Before any file is made: the form must have the discriminant.
-        Line::new(options.engine, &job.discriminant, &job.x, 0, 0)?;
+        let group = task.discriminant.on(options.engine);
+        Chain::new(group, &task.x)?;
         let (state, writer) = match options.checkpoint {
             Some(path) => {
-                let (state, writer) = checkpoint::open(path, job, proving, parts)?;
+                let (state, writer) = checkpoint::open(path, task, proving, parts)?;
                 (state, Some(writer))
             }
             None => (State::new(parts), None),
         };
         let (done, slow) = (state.done(), state.slow);
         let finished = state.parts.iter().map(|_| None).collect();
-        let run = Run { job, options, observer, meter, writer, proving, resumed: done, done, slow, finished };
+        let run = Run {
+            task,
+            group,
+            options,
+            observer,
+            meter,
+            writer,
+            proving,
+            resumed: done,
+            done,
+            slow,
+            finished,
+        };
         Ok((run, state))
     }
 
     /// The chain from where the checkpoint left it.
-    fn line(&self, state: &State) -> Result<Line, ProverError> {
-        let form = state.known.last().map_or(&self.job.x, |known| &known.form);
-        Ok(Line::new(self.options.engine, &self.job.discriminant, form, self.done, self.slow)?)
+    fn chain(&self, state: &State) -> Result<Chain, ProverError> {
+        let form = state.known.last().map_or(&self.task.x, |known| &known.form);
+        Ok(Chain::resume(self.group, form, self.done, self.slow)?)
     }
 
     /// Waits for the disk.
@@ -142,9 +154,7 @@ impl<'a, 'b> Run<'a, 'b> {
     fn take(&mut self, answer: Answer) -> Result<(), ProverError> {
         let finished = answer?;
         if let Some(writer) = &mut self.writer {
-            let mut pi = Vec::new();
-            kept::pack(kept::limbs(self.job.discriminant.bits()), &finished.pi, &mut pi);
-            writer.segment(finished.index, &pi)?;
+            writer.segment(finished.index, &packed::pack(&self.task.discriminant, &finished.pi))?;
         }
         let index = finished.index;
         self.finished[index] = Some(finished);
@@ -154,8 +164,8 @@ impl<'a, 'b> Run<'a, 'b> {
     /// Hands a segment to the proving thread, and waits if it is two segments behind: that bounds the memory.
     fn hand_over(
         &mut self,
-        mut work: Work,
-        to: &SyncSender<Work>,
+        mut work: Squared,
+        to: &SyncSender<Squared>,
         answers: &Receiver<Answer>,
     ) -> Result<(), ProverError> {
         loop {
@@ -167,7 +177,7 @@ impl<'a, 'b> Run<'a, 'b> {
             if let Ok(answer) = answers.recv_timeout(WAIT) {
                 self.take(answer)?;
             }
-            self.observe(Phase::Squaring, self.done, self.job.iterations)?;
+            self.observe(Phase::Squaring, self.done, self.task.iterations)?;
         }
     }
 
@@ -182,29 +192,29 @@ impl<'a, 'b> Run<'a, 'b> {
     /// Part `index`, squared: taken from the checkpoint as far as it goes.
     fn square(
         &mut self,
-        line: &mut Line,
+        chain: &mut Chain,
         index: usize,
         state: &mut State,
         answers: &Receiver<Answer>,
-    ) -> Result<Work, ProverError> {
+    ) -> Result<Squared, ProverError> {
         let part = state.parts[index];
-        let x = state.end_before(index).unwrap_or(&self.job.x).clone();
+        let x = state.end_before(index).unwrap_or(&self.task.x).clone();
         if index == state.known.len() {
-            let kept = Kept::new(&self.job.discriminant);
+            let kept = PackedForms::new(&self.task.discriminant);
             state.known.push(Known { kept, at: 0, form: x.clone(), proof: None });
         }
         let known = &mut state.known[index];
         if known.at < part.length {
-            self.advance(line, index, part, known, answers)?;
+            self.advance(chain, index, part, known, answers)?;
         }
-        let kept = std::mem::replace(&mut known.kept, Kept::new(&self.job.discriminant));
-        Ok(Work { index, part, x, y: known.form.clone(), kept })
+        let kept = std::mem::replace(&mut known.kept, PackedForms::new(&self.task.discriminant));
+        Ok(Squared { index, part, x, y: known.form.clone(), kept })
     }
 
     /// Squares to the end of a part, keeping forms.
     fn advance(
         &mut self,
-        line: &mut Line,
+        chain: &mut Chain,
         index: usize,
         part: Part,
         known: &mut Known,
@@ -212,30 +222,32 @@ impl<'a, 'b> Run<'a, 'b> {
     ) -> Result<(), ProverError> {
         let kept = &mut known.kept.words;
         let (mut written, mut told, mut recorded) = (kept.len(), self.done, Instant::now());
-        let every = if self.proving { part.every() } else { STEP };
+        let every = if self.proving { part.parameters.every() } else { STEP };
         while known.at < part.length {
             if self.proving && known.at.is_multiple_of(every) {
-                line.pack(kept);
+                chain.pack(kept);
             }
             let step = (every - known.at % every).min(part.length - known.at).min(STEP);
-            line.run(step)?;
+            chain.run(step)?;
             known.at += step;
             self.done += step;
             #[cfg(test)]
-            if self.options.fault.is_some_and(|fault| self.done - step < fault && fault <= self.done) {
-                line.corrupt(70);
+            if let Some((at, fault)) = self.options.fault
+                && (self.done - step < at && at <= self.done)
+            {
+                fault(chain);
             }
             let end = known.at == part.length;
             if self.done - told < STEP && !end {
                 continue;
             }
-            (told, self.slow) = (self.done, line.slow());
-            let go_on = self.observe(Phase::Squaring, self.done, self.job.iterations);
+            (told, self.slow) = (self.done, chain.slow());
+            let go_on = self.observe(Phase::Squaring, self.done, self.task.iterations);
             let due = recorded.elapsed() >= self.options.interval || kept.len() - written > UNWRITTEN;
             if due || end || go_on.is_err() {
-                line.check()?;
+                chain.check()?;
                 if let Some(writer) = &mut self.writer {
-                    writer.position(index, self.done, self.slow, &line.packed(), &kept[written..])?;
+                    writer.position(index, self.done, self.slow, &chain.packed(), &kept[written..])?;
                 }
                 (written, recorded) = (kept.len(), Instant::now());
             }
@@ -244,7 +256,7 @@ impl<'a, 'b> Run<'a, 'b> {
                 self.take(answer)?;
             }
         }
-        known.form = line.form()?;
+        known.form = chain.form()?;
         Ok(())
     }
 
@@ -272,18 +284,18 @@ impl<'a, 'b> Run<'a, 'b> {
     where
         'a: 'scope,
     {
-        let (d, meter) = (&self.job.discriminant, self.meter);
+        let (group, meter) = (self.group, self.meter);
         let begin = Instant::now();
-        let mut line = self.line(state)?;
+        let mut chain = self.chain(state)?;
         let last = state.parts.len() - 1;
-        let (work_to, work_from) = mpsc::sync_channel::<Work>(1);
+        let (work_to, work_from) = mpsc::sync_channel::<Squared>(1);
         let (answer_to, answers) = mpsc::channel::<Answer>();
         let helper = self.options.threads > 1 && last > 0;
         if helper {
             let answer_to = answer_to.clone();
             let work = move || {
                 while let Ok(work) = work_from.recv() {
-                    let answer = work.answer(d, 1, meter);
+                    let answer = work.answer(group, 1, meter);
                     let wrong = answer.is_err();
                     if answer_to.send(answer).is_err() || wrong {
                         return;
@@ -295,13 +307,13 @@ impl<'a, 'b> Run<'a, 'b> {
         for index in 0..=last {
             if let Some(pi) = state.known.get_mut(index).and_then(|known| known.proof.take()) {
                 // Proved before: verified again, as a file may hold anything.
-                let work = self.square(&mut line, index, state, &answers)?;
-                let b = Challenge::of(d, &work.x, &work.y);
+                let work = self.square(&mut chain, index, state, &answers)?;
+                let b = Challenge::of(group, &work.x, &work.y);
                 let taken = Finished { index, b, pi, y: work.y.clone(), verifying: 0.0 };
-                self.finished[index] = Some(work.verified(d, taken)?);
+                self.finished[index] = Some(work.verified(group, taken)?);
                 continue;
             }
-            let work = self.square(&mut line, index, state, &answers)?;
+            let work = self.square(&mut chain, index, state, &answers)?;
             if index == last {
                 seconds.squaring = begin.elapsed().as_secs_f64();
                 self.finish(work, scope, &answers, answer_to, seconds)?;
@@ -313,7 +325,7 @@ impl<'a, 'b> Run<'a, 'b> {
                 // One thread for everything.
                 let (one_to, one_from) = mpsc::channel();
                 let total = buckets::products(&work.part);
-                prove_apart(scope, d, work, 1, meter, one_to)?;
+                prove_apart(scope, group, work, 1, meter, one_to)?;
                 self.wait(&one_from, total)?;
             }
         }
@@ -324,7 +336,7 @@ impl<'a, 'b> Run<'a, 'b> {
     /// Proves the last part with all threads, and waits for those before it.
     fn finish<'scope>(
         &mut self,
-        work: Work,
+        work: Squared,
         scope: &'scope Scope<'scope, '_>,
         answers: &Receiver<Answer>,
         answer_to: mpsc::Sender<Answer>,
@@ -337,7 +349,7 @@ impl<'a, 'b> Run<'a, 'b> {
         let (index, total) = (work.index, buckets::products(&work.part));
         self.meter.done.store(0, Ordering::Relaxed);
         self.observe(Phase::Proving, 0, total)?;
-        prove_apart(scope, &self.job.discriminant, work, self.options.threads, self.meter, answer_to)?;
+        prove_apart(scope, self.group, work, self.options.threads, self.meter, answer_to)?;
         while self.finished.iter().any(Option::is_none) {
             self.wait(answers, total)?;
         }
@@ -350,34 +362,34 @@ impl<'a, 'b> Run<'a, 'b> {
     fn assemble(self, seconds: Seconds) -> Result<Proved, ProverError> {
         let mut out = None;
         let mut segments = Vec::new();
-        let lengths = self.job.segments.iter().map(|&length| Some(length)).chain([None]);
+        let lengths = self.task.segments.iter().map(|&length| Some(length)).chain([None]);
         for (finished, length) in self.finished.into_iter().zip(lengths) {
             let Some(Finished { b, pi, y, .. }) = finished else {
                 return Err(ProverError::Cancelled { after: self.done });
             };
             match length {
                 Some(iterations) => segments.push(Segment { iterations, b, pi }),
-                None => out = Some((pi, y)),
+                None => out = Some((b, pi, y)),
             }
         }
-        let (pi, y) = out.ok_or(ProverError::NoIterations)?;
+        let (b, pi, y) = out.ok_or(ProverError::NoIterations)?;
         let proof = Proof { y, pi, segments };
-        Ok(Proved { proof, slow: self.slow, resumed: self.resumed, seconds })
+        Ok(Proved { proof, b, slow: self.slow, resumed: self.resumed, seconds })
     }
 }
 
 /// Proves and verifies one segment on a thread of its own, so that the caller's can go on telling the observer.
 fn prove_apart<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    d: &'scope Discriminant,
-    work: Work,
+    group: Group<'scope>,
+    work: Squared,
     threads: usize,
     meter: &'scope Meter,
     to: mpsc::Sender<Answer>,
 ) -> Result<(), ProverError> {
-    let task = move || {
+    let answer = move || {
         // Nobody listens any more if the caller has given up.
-        let _ = to.send(work.answer(d, threads, meter));
+        let _ = to.send(work.answer(group, threads, meter));
     };
-    Builder::new().spawn_scoped(scope, task).map(|_| ()).map_err(ProverError::Thread)
+    Builder::new().spawn_scoped(scope, answer).map(|_| ()).map_err(ProverError::Thread)
 }

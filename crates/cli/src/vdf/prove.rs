@@ -7,10 +7,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use lanework_vdf::prover::{
-    self, CheckpointError, CheckpointFile, Job, Options, Phase, Progress, ProverError, Seconds,
-};
-use lanework_vdf::{Challenge, Form, Limits};
+use lanework_subjects::Job;
+use lanework_subjects::vdf::{BITS, Operation};
+use lanework_vdf::prover::{CheckpointError, CheckpointFile, Phase, Seconds, chia_segments};
+use lanework_vdf::{Limits, Options, Progress, ProverError, Task};
 use rustix::fs::Access;
 
 use super::args::{ChainArgs, EvaluateArgs, ProveArgs};
@@ -18,8 +18,6 @@ use super::group::{Group, Named, start};
 use super::interrupt::{Interrupt, shell_status};
 use super::meter::{Meter, counted};
 use super::{Output, hex, members};
-use lanework_subjects::vdf::{BITS, Operation};
-
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
@@ -29,11 +27,10 @@ const SHORTEST: u64 = 1 << 16;
 pub(super) fn evaluate(session: &Session, args: &EvaluateArgs) -> Result<Outcome, Failure> {
     let output = Output::new(session, &args.output, args.chain.checkpoint.as_deref())?;
     let work = Work::new(session, &args.chain, 0, Operation::Square, Some(1))?;
-    let job = work.job();
-    let done = work.watched(|options, observer| prover::evaluate(&job, options, observer))?;
-    let d = &job.discriminant;
+    let done = work.watched(|options, observer| lanework_vdf::evaluate(&work.task, options, observer))?;
+    let d = &work.task.discriminant;
     let y = done.y.to_bytes(d);
-    let mut object = work.json(&job);
+    let mut object = work.json();
     object.extend(members(serde_json::json!({ "y": hex(&y) })));
     if args.coefficients {
         let coefficients = [("a", done.y.a()), ("b", done.y.b()), ("c", done.y.c())];
@@ -54,14 +51,13 @@ pub(super) fn evaluate(session: &Session, args: &EvaluateArgs) -> Result<Outcome
 pub(super) fn prove(session: &Session, args: &ProveArgs) -> Result<Outcome, Failure> {
     let output = Output::new(session, &args.output, args.chain.checkpoint.as_deref())?;
     let work = Work::new(session, &args.chain, args.witness, Operation::Prove, args.threads)?;
-    let job = work.job();
-    let done = work.watched(|options, observer| prover::prove(&job, options, observer))?;
-    let d = &job.discriminant;
+    let done = work.watched(|options, observer| lanework_vdf::prove(&work.task, options, observer))?;
+    let d = &work.task.discriminant;
     let (proof, compact) = (done.proof.to_bytes(d), done.proof.compact().to_bytes(d));
-    let mut object = work.json(&job);
+    let mut object = work.json();
     object.extend(members(serde_json::json!({
         "witness": done.proof.depth(), "proof": hex(&proof), "y": hex(&done.proof.y.to_bytes(d)),
-        "b": hex(&last_challenge(&job, &done.proof)?.to_bytes()), "compact": hex(&compact),
+        "b": hex(&done.b.to_bytes()), "compact": hex(&compact),
     })));
     let figures = Figures { slow: done.slow, resumed: done.resumed, seconds: done.seconds };
     object.extend(figures.json(&work));
@@ -76,7 +72,7 @@ pub(super) fn prove(session: &Session, args: &ProveArgs) -> Result<Outcome, Fail
 
 /// The lengths of the segments before the last.
 fn segments(iterations: u64, witness: u64) -> Result<Vec<u64>, Failure> {
-    let lengths = lanework_vdf::proof::chia_segments(iterations, witness as usize);
+    let lengths = chia_segments(iterations, witness as usize);
     if (lengths.len() as u64) < witness {
         return Err(Failure::input(format!(
             "--witness: {} have at most {} segments of {SHORTEST} or more before the last; ask for so many, or fewer",
@@ -87,27 +83,13 @@ fn segments(iterations: u64, witness: u64) -> Result<Vec<u64>, Failure> {
     Ok(lengths)
 }
 
-/// The B of a proof's last segment, for the compact proof.
-fn last_challenge(job: &Job, proof: &lanework_vdf::Proof) -> Result<Challenge, Failure> {
-    let d = &job.discriminant;
-    let (x, proof) = (job.x.to_bytes(d), proof.to_bytes(d));
-    let question = lanework_vdf::Question {
-        x: &x,
-        proof: &proof,
-        iterations: job.iterations,
-        depth: job.segments.len() as u64,
-    };
-    let of_proof = lanework_vdf::verify::challenge_of_proof;
-    of_proof(lanework_vdf::Strict, d, &question, &Limits::default()).map_err(Failure::refused)
-}
-
-/// The group, the form to start from, and the lengths of the segments before the last. What can be refused without the group is
+/// The group, and what is to be computed in it. What can be refused without the group is
 /// refused before it is found.
 pub(super) fn begin(
     args: &ChainArgs,
     witness: u64,
     find: impl FnOnce(&Named) -> Result<Group, Failure>,
-) -> Result<(Group, Form, Vec<u64>), Failure> {
+) -> Result<(Group, Task), Failure> {
     let most = Limits::default().iterations;
     if !(1..=most).contains(&args.iterations) {
         return Err(Failure::input(format!("--iterations: from 1 to {most}")));
@@ -117,7 +99,8 @@ pub(super) fn begin(
     }
     let segments = segments(args.iterations, witness)?;
     let (group, x) = start(args, find)?;
-    Ok((group, x, segments))
+    let task = Task { segments, ..Task::new(group.discriminant.clone(), x, args.iterations) };
+    Ok((group, task))
 }
 
 /// Refuses a checkpoint that cannot be one, as far as that shows without reading or making it.
@@ -156,9 +139,7 @@ struct Work<'a> {
     session: &'a Session,
     args: &'a ChainArgs,
     group: Group,
-    x: Form,
-    segments: Vec<u64>,
-    backend: &'static str,
+    task: Task,
     options: Options<'a>,
 }
 
@@ -170,24 +151,15 @@ impl<'a> Work<'a> {
         operation: Operation,
         threads: Option<usize>,
     ) -> Result<Work<'a>, Failure> {
-        let job = lanework_subjects::Job::Vdf(operation, BITS);
+        let job = Job::Vdf(operation, BITS);
         let engine = session.engine(job)?;
         let threads = session.threads(threads, job).count();
-        let (group, x, segments) = begin(args, witness, |named| named.find(engine))?;
+        let (group, task) = begin(args, witness, |named| named.find(engine))?;
         let mut options = Options::new(engine).threads(threads).interval(Duration::from_secs_f64(args.every));
         if let Some(path) = &args.checkpoint {
             options = options.checkpoint(path);
         }
-        Ok(Work { session, args, group, x, segments, backend: engine.name(), options })
-    }
-
-    fn job(&self) -> Job {
-        Job {
-            discriminant: self.group.discriminant.clone(),
-            x: self.x.clone(),
-            iterations: self.args.iterations,
-            segments: self.segments.clone(),
-        }
+        Ok(Work { session, args, group, task, options })
     }
 
     /// Runs the work with progress on the terminal, until it ends or a signal comes.
@@ -231,10 +203,11 @@ impl<'a> Work<'a> {
     }
 
     /// What was asked for.
-    fn json(&self, job: &Job) -> serde_json::Map<String, serde_json::Value> {
+    fn json(&self) -> serde_json::Map<String, serde_json::Value> {
+        let Task { discriminant, x, iterations, .. } = &self.task;
         let mut object = self.group.json();
-        object.insert("input".to_owned(), hex(&job.x.to_bytes(&job.discriminant)).into());
-        object.insert("iterations".to_owned(), job.iterations.into());
+        object.insert("input".to_owned(), hex(&x.to_bytes(discriminant)).into());
+        object.insert("iterations".to_owned(), (*iterations).into());
         object
     }
 }
@@ -257,7 +230,7 @@ impl Figures {
         let round = |x: f64| (x * 1000.0).round() / 1000.0;
         let Seconds { squaring, proving, verifying } = self.seconds;
         members(serde_json::json!({
-            "n_slow": self.slow, "resumed": self.resumed, "backend": work.backend,
+            "n_slow": self.slow, "resumed": self.resumed, "backend": work.options.engine.name(),
             "squarings_per_second": self.speed(work).round(),
             "seconds": {
                 "squaring": round(squaring), "proving": round(proving), "verifying": round(verifying),
@@ -272,7 +245,7 @@ impl Figures {
             counted(work.args.iterations, "squarings"),
             squaring + proving + verifying,
             counted(self.speed(work).round() as u64, "squarings"),
-            work.backend,
+            work.options.engine.name(),
             self.slow,
         )
     }

@@ -1,0 +1,154 @@
+//! A class group on a backend, and its operation: by kernels where a form has the shape that they are made for, else by the general code.
+#![forbid(unsafe_code)]
+
+use crate::backend::{Engine, FormLimbs};
+use crate::discriminant::Discriminant;
+use crate::form::Form;
+use crate::form::num::Num;
+use crate::form::power::product_of_powers;
+use crate::prime;
+
+/// A discriminant, and the backend whose kernels compute with its forms. All forms that it is given must have the discriminant.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<'a> {
+    discriminant: &'a Discriminant,
+    engine: Engine,
+}
+
+/// The group on the fastest backend of this CPU, which is looked up each time.
+impl<'a> From<&'a Discriminant> for Group<'a> {
+    fn from(discriminant: &'a Discriminant) -> Group<'a> {
+        Group::new(discriminant, Engine::best())
+    }
+}
+
+/// Shorter discriminants are left to the general code.
+const LEAST_BITS: usize = 200;
+/// c may be longer than half the discriminant by so many bits: then no number of a kernel leaves the room made for it.
+const IMBALANCE: usize = 48;
+
+impl<'a> Group<'a> {
+    /// The group of a discriminant on a backend; the same as [`Discriminant::on`].
+    #[must_use]
+    pub fn new(discriminant: &'a Discriminant, engine: Engine) -> Group<'a> {
+        Group { discriminant, engine }
+    }
+
+    /// The discriminant.
+    #[must_use]
+    pub fn discriminant(self) -> &'a Discriminant {
+        self.discriminant
+    }
+
+    /// The backend.
+    #[must_use]
+    pub fn engine(self) -> Engine {
+        self.engine
+    }
+
+    /// [`Discriminant::is_prime`] by this backend.
+    #[must_use]
+    pub fn is_prime(self) -> bool {
+        prime::is_prime_on(self.engine, self.discriminant.number().magnitude())
+    }
+
+    /// The form squared n times.
+    pub(crate) fn square_times(self, x: &Form, n: u64) -> Form {
+        let (mut out, mut left) = (x.clone(), n);
+        while left > 0 {
+            let (form, done) =
+                self.squares(&out, left).unwrap_or_else(|| (out.square_generally(self.discriminant), 1));
+            out = form;
+            left -= done;
+        }
+        out
+    }
+
+    fn fits(self, x: &Form) -> bool {
+        let bits = self.discriminant.bits();
+        bits >= LEAST_BITS && x.c.bits() <= bits / 2 + IMBALANCE
+    }
+
+    /// The form squared up to n > 0 times, and how often, if a kernel does it once at least.
+    fn squares(self, x: &Form, n: u64) -> Option<(Form, u64)> {
+        fn squared<const N: usize, const C: usize>(
+            x: &Form,
+            kernel: impl FnOnce(&mut FormLimbs<N, C>) -> u64,
+        ) -> Option<(Form, u64)> {
+            let mut x = FormLimbs::of(x)?;
+            let done = kernel(&mut x);
+            (done > 0).then(|| (x.form(), done))
+        }
+        if !self.fits(x) {
+            return None;
+        }
+        let (engine, stop) = (self.engine, self.discriminant.stop());
+        match self.discriminant.bits() {
+            ..=512 => squared(x, |x| engine.square512(x, stop, n)),
+            513..=1024 => squared(x, |x| engine.square1024(x, stop, n)),
+            _ => squared(x, |x| engine.square2048(x, stop, n)),
+        }
+    }
+
+    /// The product, if a kernel finds it.
+    fn product(self, x: &Form, y: &Form) -> Option<Form> {
+        if !self.fits(x) || !self.fits(y) {
+            return None;
+        }
+        let (engine, stop) = (self.engine, self.discriminant.stop());
+        match self.discriminant.bits() {
+            ..=512 => engine.compose512(&FormLimbs::of(x)?, &FormLimbs::of(y)?, stop).map(|z| z.form()),
+            513..=1024 => engine.compose1024(&FormLimbs::of(x)?, &FormLimbs::of(y)?, stop).map(|z| z.form()),
+            _ => engine.compose2048(&FormLimbs::of(x)?, &FormLimbs::of(y)?, stop).map(|z| z.form()),
+        }
+    }
+}
+
+impl Form {
+    /// The product of two classes.
+    #[must_use]
+    pub fn compose<'a>(&self, other: &Form, group: impl Into<Group<'a>>) -> Form {
+        let group = group.into();
+        group.product(self, other).unwrap_or_else(|| self.compose_generally(other, group.discriminant))
+    }
+
+    /// The square of a class.
+    #[must_use]
+    pub fn square<'a>(&self, group: impl Into<Group<'a>>) -> Form {
+        group.into().square_times(self, 1)
+    }
+
+    /// The power x^e.
+    #[must_use]
+    pub fn power<'a>(&self, e: u64, group: impl Into<Group<'a>>) -> Form {
+        product_of_powers(&[(self, &Num::from_u64(e))], group.into())
+    }
+}
+
+impl<const N: usize, const C: usize> FormLimbs<N, C> {
+    /// A form in this layout, if its coefficients fit.
+    pub(crate) fn of(form: &Form) -> Option<FormLimbs<N, C>> {
+        fn limbs<const K: usize>(x: &Num) -> Option<[u64; K]> {
+            let mut out = [0; K];
+            out.get_mut(..x.len())?.copy_from_slice(x.magnitude());
+            Some(out)
+        }
+        Some(FormLimbs {
+            a: limbs(&form.a)?,
+            b: limbs(&form.b)?,
+            negative: form.b.is_negative(),
+            c: limbs(&form.c)?,
+        })
+    }
+
+    /// The form, reduced.
+    pub(crate) fn form(&self) -> Form {
+        let mut out = Form {
+            a: Num::from_limbs(false, &self.a),
+            b: Num::from_limbs(self.negative, &self.b),
+            c: Num::from_limbs(false, &self.c),
+        };
+        out.reduce();
+        out
+    }
+}
