@@ -234,13 +234,16 @@ pub fn damage(engine: Engine, depth: Depth) -> Row {
     row
 }
 
+type Tag<'k> = dyn Fn(&[u8]) -> Result<Vec<u8>, Error> + 'k;
+type Verify<'k> = dyn Fn(&[u8], &[u8]) -> Result<(), Error> + 'k;
+
 /// An authentication code under some key: its tag of a message, and its verdict on one.
 pub(super) struct Code<'k> {
     pub(super) name: &'static str,
     /// Whether it authenticates an empty message. IMIT does not: that code is the same under every key.
     pub(super) of_nothing: bool,
-    pub(super) tag: Box<dyn Fn(&[u8]) -> Result<Vec<u8>, Error> + 'k>,
-    pub(super) verify: Box<dyn Fn(&[u8], &[u8]) -> Result<(), Error> + 'k>,
+    pub(super) tag: Box<Tag<'k>>,
+    pub(super) verify: Box<Verify<'k>>,
 }
 
 macro_rules! code {

@@ -45,6 +45,7 @@ impl Keys {
 }
 
 type Made<'k> = Result<Box<dyn Stream + 'k>, Error>;
+type Plain<'k> = dyn Fn(&[u8]) -> Vec<u8> + 'k;
 
 /// A mode: new states for both directions, and what the specification makes of a message.
 pub(crate) struct Mode<'k> {
@@ -53,7 +54,7 @@ pub(crate) struct Mode<'k> {
     pub(crate) granule: usize,
     pub(crate) forth: Box<dyn Fn() -> Made<'k> + 'k>,
     pub(crate) back: Box<dyn Fn() -> Made<'k> + 'k>,
-    pub(crate) plain: Box<dyn Fn(&[u8]) -> Vec<u8> + 'k>,
+    pub(crate) plain: Box<Plain<'k>>,
 }
 
 fn mode<'k, F: Stream + 'k, B: Stream + 'k>(
