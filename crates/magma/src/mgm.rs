@@ -27,14 +27,14 @@ use crate::key::{Core, Keyed, Magma, Sealed};
 use crate::release::equal;
 
 pub(crate) mod field;
+mod pieces;
 mod spread;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod work;
 
+use pieces::{Short, Start, Work};
 pub use stream::{Decrypter, Opener, Sealer, Verifier};
-use work::{Short, Start, Work};
 
 /// Bytes of a nonce; the top bit of the first one is 0.
 pub const NONCE: usize = 8;

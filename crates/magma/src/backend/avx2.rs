@@ -262,7 +262,7 @@ struct Batch {
 /// # Safety
 /// The tier's features; the batch as it says; as many groups at `state`.
 #[inline(always)]
-unsafe fn rounds<T: Tier, J: Job>(s: &Schedule, keys: &Keys, job: &J, state: *mut Group, batch: Batch) {
+unsafe fn batch<T: Tier, J: Job>(s: &Schedule, keys: &Keys, job: &J, state: *mut Group, batch: Batch) {
     let Batch { count, first, input, output } = batch;
     // SAFETY: the caller's promise.
     unsafe {
@@ -310,7 +310,7 @@ unsafe fn run<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: 
             let (from, to) = (input.wrapping_add(done), output.add(done));
             let first = done / 8;
             if here == GROUP_BYTES * count {
-                rounds::<T, J>(s, &keys, job, state, Batch { count, first, input: from, output: to });
+                batch::<T, J>(s, &keys, job, state, Batch { count, first, input: from, output: to });
             } else {
                 let mut buffer = MaybeUninit::<[Group; GROUPS]>::uninit();
                 let at = buffer.as_mut_ptr().cast::<u8>();
@@ -318,7 +318,7 @@ unsafe fn run<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: 
                 if J::READS {
                     from.copy_to_nonoverlapping(at, here);
                 }
-                rounds::<T, J>(s, &keys, job, state, Batch { count, first, input: at, output: at });
+                batch::<T, J>(s, &keys, job, state, Batch { count, first, input: at, output: at });
                 to.copy_from_nonoverlapping(at, here);
                 wipe(core::slice::from_raw_parts_mut(at, GROUP_BYTES * count));
             }

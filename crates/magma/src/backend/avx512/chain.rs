@@ -14,8 +14,8 @@ use core::arch::x86_64::*;
 
 use lanework_cpu::memory::Block;
 
+use super::permute::{LANE_KEYS_BLOCKS, PAIR};
 use super::tables::{TABLES, swap};
-use super::vbmi::{LANE_KEYS_BLOCKS, PAIR};
 use crate::backend::LANES;
 use crate::backend::chain::{Chain, Half, LaneBlocks, ROWS, Scratch, Step, avx512 as rows};
 
@@ -85,7 +85,7 @@ fn store(row: &mut LaneBlocks, q: usize, [x, y]: [Z; 2]) {
     }
 }
 
-/// One round of `vbmi`, under keys from memory.
+/// One round of `permute`, under keys from memory.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 #[inline]
 fn round<const N: usize>(c: &Constants, b: &mut [Z; N], a: &[Z; N], keys: &[Block]) {
