@@ -54,15 +54,15 @@ pub(crate) fn modes(data: &[u8]) {
         let magma = Magma::with(&key, engine);
         let good = "an IV of the mode's length";
         let made = match mode {
-            0 => in_pieces(Ctr::new(&magma, &iv[..4]).expect(good), text, cut, 1),
-            1 => in_pieces(CtrAcpkm::new(&magma, &iv[..4]).expect(good), text, cut, 1),
-            2 => in_pieces(CbcEncryptor::new(&magma, &iv).expect(good), whole, cut, 8),
-            3 => in_pieces(CbcDecryptor::new(&magma, &iv).expect(good), &expected, cut, 8),
-            4 => in_pieces(CfbEncryptor::new(&magma, &iv).expect(good), text, cut, 1),
-            5 => in_pieces(CfbDecryptor::new(&magma, &iv).expect(good), &expected, cut, 1),
-            6 => in_pieces(Ofb::new(&magma, &iv).expect(good), text, cut, 1),
+            0 => in_pieces(Ctr::with_key(&magma, &iv[..4]).expect(good), text, cut, 1),
+            1 => in_pieces(CtrAcpkm::with_key(&magma, &iv[..4]).expect(good), text, cut, 1),
+            2 => in_pieces(CbcEncryptor::with_key(&magma, &iv).expect(good), whole, cut, 8),
+            3 => in_pieces(CbcDecryptor::with_key(&magma, &iv).expect(good), &expected, cut, 8),
+            4 => in_pieces(CfbEncryptor::with_key(&magma, &iv).expect(good), text, cut, 1),
+            5 => in_pieces(CfbDecryptor::with_key(&magma, &iv).expect(good), &expected, cut, 1),
+            6 => in_pieces(Ofb::with_key(&magma, &iv).expect(good), text, cut, 1),
             _ => {
-                let mut mac = Omac::new(&magma, 8).expect("a tag of 8 bytes");
+                let mut mac = Omac::with_key(&magma, 8).expect("a tag of 8 bytes");
                 for piece in text.chunks(usize::from(cut) + 1) {
                     mac.update(piece).expect("short enough");
                 }

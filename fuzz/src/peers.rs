@@ -134,7 +134,7 @@ fn cipher(peer: &dyn CipherPeer, data: &[u8]) {
     let of = || format!("{mode:?} {way:?} of {} and of ours on {}", peer.name(), engine.name());
     match mode {
         CipherMode::MagmaOmac => {
-            let mut mac = Omac::new(&magma, set.tag).expect("a tag of the mode's length");
+            let mut mac = Omac::with_key(&magma, set.tag).expect("a tag of the mode's length");
             mac.update(text).expect("short enough");
             let ours = mac.finish();
             let mut theirs = vec![0; set.tag];
@@ -169,13 +169,13 @@ fn cipher(peer: &dyn CipherPeer, data: &[u8]) {
         _ => {
             let iv = &iv[..set.iv.min(8)];
             let ours = match (mode, way) {
-                (CipherMode::MagmaCtr, _) => apply(Ctr::new(&magma, iv), text),
-                (CipherMode::MagmaCtrAcpkm, _) => apply(CtrAcpkm::new(&magma, iv), text),
-                (CipherMode::MagmaCbc, Direction::Encrypt) => apply(CbcEncryptor::new(&magma, iv), text),
-                (CipherMode::MagmaCbc, _) => apply(CbcDecryptor::new(&magma, iv), text),
-                (CipherMode::MagmaCfb, Direction::Encrypt) => apply(CfbEncryptor::new(&magma, iv), text),
-                (CipherMode::MagmaCfb, _) => apply(CfbDecryptor::new(&magma, iv), text),
-                _ => apply(Ofb::new(&magma, iv), text),
+                (CipherMode::MagmaCtr, _) => apply(Ctr::with_key(&magma, iv), text),
+                (CipherMode::MagmaCtrAcpkm, _) => apply(CtrAcpkm::with_key(&magma, iv), text),
+                (CipherMode::MagmaCbc, Direction::Encrypt) => apply(CbcEncryptor::with_key(&magma, iv), text),
+                (CipherMode::MagmaCbc, _) => apply(CbcDecryptor::with_key(&magma, iv), text),
+                (CipherMode::MagmaCfb, Direction::Encrypt) => apply(CfbEncryptor::with_key(&magma, iv), text),
+                (CipherMode::MagmaCfb, _) => apply(CfbDecryptor::with_key(&magma, iv), text),
+                _ => apply(Ofb::with_key(&magma, iv), text),
             };
             let mut theirs = vec![0; text.len()];
             let done = peer.cipher(mode, way, &key, iv).and_then(|mut c| c.update(text, &mut theirs));

@@ -73,8 +73,10 @@ pub(crate) fn form_seeds() -> Vec<Vec<u8>> {
 
 const SQUARINGS: u64 = 40;
 
+type Proof = (&'static Discriminant, Vec<u8>, Vec<u8>);
+
 /// A proof of the small discriminant with its segments before the last, the first of which is `1 + first` squarings long.
-fn proof(depth: usize) -> (&'static Discriminant, Vec<u8>, Vec<u8>) {
+fn proof(depth: usize) -> Proof {
     let d = &DISCRIMINANTS[0];
     let x = Form::generator(d).expect("1 modulo 8");
     let task = Task { segments: [9, 12][..depth].to_vec(), ..Task::new(d.clone(), x.clone(), SQUARINGS) };
@@ -94,7 +96,7 @@ pub(crate) struct Case {
 
 /// A depth, a number of squarings, then places and values that a good proof is changed by.
 pub(crate) fn case(data: &[u8]) -> Case {
-    static PROOFS: LazyLock<[(&Discriminant, Vec<u8>, Vec<u8>); 3]> = LazyLock::new(|| [0, 1, 2].map(proof));
+    static PROOFS: LazyLock<[Proof; 3]> = LazyLock::new(|| [0, 1, 2].map(proof));
     let mut input = Bytes(data);
     let depth = usize::from(input.byte() % 3);
     let (d, x, good) = &PROOFS[depth];

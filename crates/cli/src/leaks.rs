@@ -167,7 +167,8 @@ mod here {
 
     /// One line for each operation and backend, one column for each means.
     fn table(rows: &[&Row], means: &[Means]) -> String {
-        let mut lines: BTreeMap<(&str, usize), (&str, BTreeMap<Means, &str>)> = BTreeMap::new();
+        type Line<'a> = (&'a str, BTreeMap<Means, &'a str>);
+        let mut lines: BTreeMap<(&str, usize), Line<'_>> = BTreeMap::new();
         let mut backends: Vec<&str> = Vec::new();
         for row in rows {
             let order = backends.iter().position(|b| *b == row.backend).unwrap_or_else(|| {

@@ -29,6 +29,8 @@ fn whole(bytes: &[u8]) -> bool {
     bytes.starts_with(b"-----BEGIN") && bytes.ends_with(b"KEY-----\n")
 }
 
+type Check<'a> = dyn Fn(&[Option<Vec<u8>>], bool) + 'a;
+
 /// Sends each signal at moments over the whole run. `check` is given what the outputs hold afterwards, and whether the signal let
 /// the command see it.
 fn sweep(
@@ -37,7 +39,7 @@ fn sweep(
     outputs: &[&str],
     args: &[&str],
     prepare: &dyn Fn(),
-    check: &dyn Fn(&[Option<Vec<u8>>], bool),
+    check: &Check<'_>,
 ) {
     prepare();
     let begin = Instant::now();

@@ -552,7 +552,8 @@ fn known_lengths_are_judged_before_anything_is_written() {
     let limit = ["--key-limit", "1999999"];
     let iv = ["--iv", "0000000000000001"];
     let legacy = ["--cipher", "gost28147", "--sbox", "z"];
-    let cases: [(&[&str], &[&[&str]], &str); 11] = [
+    type Case<'a> = (&'a [&'a str], &'a [&'a [&'a str]], &'a str);
+    let cases: [Case<'_>; 11] = [
         (&["ctr", "--iv", "00000001", "long"], &[], "268435456 bytes is used up"),
         (&["ctr", "--iv", "00000001", "beyond", "--key-limit", "none"], &[], "the counter would repeat"),
         (&["ctr-acpkm", "--iv", "00000001", "beyond"], &[], "longer than 17179869184 bytes"),

@@ -33,6 +33,9 @@ use crate::verdict::Verdict;
 use chart::ChartError;
 use figures::Figures;
 
+/// The computed floor of a row on a machine, if somebody has counted it.
+pub type Floor = dyn Fn(&ResultRow, &Machine) -> Option<f64>;
+
 /// What a page is to hold, and what is to be known of its rows.
 #[derive(Clone, Copy, Default)]
 pub struct Options<'a> {
@@ -40,7 +43,7 @@ pub struct Options<'a> {
     /// a record and belong into its file: the page stays small enough to send.
     pub samples: bool,
     /// The computed floor of a row that has none, in the unit of its times: records are older than somebody's counting.
-    pub floor: Option<&'a dyn Fn(&ResultRow, &Machine) -> Option<f64>>,
+    pub floor: Option<&'a Floor>,
 }
 
 impl fmt::Debug for Options<'_> {

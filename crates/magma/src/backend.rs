@@ -6,8 +6,6 @@
 //! lengths. All kernels run in constant time for given lengths: keys, blocks, states and products are secret, the S-box set,
 //! the byte order, lengths and counters are public. Every kernel equals its description in terms of [`crate::spec`].
 
-use core::ops::Range;
-
 use inout::InOutBuf;
 #[cfg(target_arch = "x86_64")]
 use lanework_cpu::Feature;
@@ -58,43 +56,32 @@ pub(crate) type LaneBlocks = [[u8; 8]; LANES];
 pub struct Kernels {
     /// Blocks of one key that are worked on at once in bulk: whole multiples run at full speed.
     pub(crate) parallel: usize,
-    /// Encrypts or decrypts `n` blocks: out\[i\] = E(in\[i\]). (schedule, in, out, n)
+    /// Encrypts or decrypts `n` blocks: block i of the output is E(block i of the input).
     ///
-    /// in: 8n readable bytes; out: 8n writable bytes; the same address or disjoint; any alignment. n may be 0, and small n
+    /// input: 8n readable bytes; output: 8n writable bytes; the same address or disjoint; any alignment. n may be 0, and small n
     /// costs little more than its share: one block at a time is what the serial modes do.
-    pub(crate) blocks: unsafe fn(&Schedule, *const u8, *mut u8, usize),
-    /// out = in xor (E(counter 0), E(counter 1), ...), cut to `n` *bytes*; the last block may be cut. (schedule, counter, in,
-    /// out, n) Pointers as for `blocks`.
-    pub(crate) counter: unsafe fn(&Schedule, Counter, *const u8, *mut u8, usize),
-    /// The blocks E(counter 0), E(counter 1), ... themselves. (schedule, counter, out, number of blocks)
-    pub(crate) keystream: unsafe fn(&Schedule, Counter, *mut u8, usize),
+    pub(crate) blocks: unsafe fn(s: &Schedule, input: *const u8, output: *mut u8, n: usize),
+    /// output = input xor (E(counter 0), E(counter 1), ...), cut to `n` *bytes*; the last block may be cut. Pointers as for `blocks`.
+    pub(crate) counter:
+        unsafe fn(s: &Schedule, counter: Counter, input: *const u8, output: *mut u8, n: usize),
+    /// The `n` blocks E(counter 0), E(counter 1), ... themselves. output: 8n writable bytes.
+    pub(crate) keystream: unsafe fn(s: &Schedule, counter: Counter, output: *mut u8, n: usize),
     /// Blocks of memory that hold the keys of [`LANES`] lanes in this backend's own layout.
     pub(crate) lane_keys_blocks: usize,
-    /// Puts a key, as the words K1 to K8, into a lane. (keys, lane < LANES, words)
-    pub(crate) set_lane: unsafe fn(&mut [Block], usize, &[u32; 8]),
-    /// Encrypts one block in each of the first `n` <= LANES lanes under that lane's key, in place. Blocks of other lanes are
-    /// left as they were or overwritten with anything. (keys, S-box, byte order, blocks, n)
-    pub(crate) lanes: unsafe fn(&[Block], Sbox, ByteOrder, &mut LaneBlocks, usize),
-    /// Takes some steps in each of the first `n` <= LANES lanes, `n` > 0, under that lane's key and from the lane's state in
-    /// the scratch on, which it leaves there; other lanes' sums stay, but their states may become anything. (these kernels,
-    /// keys, S-box, byte order, what a step does, where the strands start, n, which blocks of the strands, scratch) These
-    /// blocks of the n strands are readable and, if the step writes, writable. Any backend may use `chain::plain`; those with
-    /// AVX-512F and BW have `chain::avx512::chain`.
-    pub(crate) chain: unsafe fn(
-        &Kernels,
-        &[Block],
-        Sbox,
-        ByteOrder,
-        chain::Step,
-        &chain::Places,
-        usize,
-        Range<usize>,
-        &mut chain::Scratch,
-    ),
+    /// Puts a key, as the words K1 to K8, into a lane. keys: `lane_keys_blocks` blocks; lane < [`LANES`].
+    pub(crate) set_lane: unsafe fn(keys: &mut [Block], lane: usize, words: &[u32; 8]),
+    /// Encrypts one block in each of the first `n` <= [`LANES`] lanes under that lane's key, in place. Blocks of other lanes are
+    /// left as they were or overwritten with anything. keys: `lane_keys_blocks` blocks.
+    pub(crate) lanes:
+        unsafe fn(keys: &[Block], sbox: Sbox, order: ByteOrder, data: &mut LaneBlocks, n: usize),
+    /// Takes a chain's steps in each of its lanes, from the lane's state in the scratch on, which it leaves there. Other lanes'
+    /// sums stay, but their states may become anything. Any backend may use `chain::plain`; those with AVX-512F and BW have
+    /// `chain::avx512::chain`.
+    pub(crate) chain: unsafe fn(chain: &chain::Chain<'_>, scratch: &mut chain::Scratch),
     /// MGM's products: the sum over i < n of h\[i\] * x\[i\] in GF(2)\[x\], not reduced, added to `sum` (low half, high
     /// half). Blocks are polynomials in big-endian order: the first byte's top bit is the coefficient of x^63 (RFC 9058, 4).
-    /// (h, x, n, sum) h and x: 8n readable bytes each, any alignment.
-    pub(crate) products: unsafe fn(*const u8, *const u8, usize, &mut [u64; 2]),
+    /// h and x: 8n readable bytes each, any alignment.
+    pub(crate) products: unsafe fn(h: *const u8, x: *const u8, n: usize, sum: &mut [u64; 2]),
 }
 
 /// Every backend, from the plainest, which needs nothing, to the fastest.

@@ -48,7 +48,7 @@ impl Kexp15 {
     /// [`Error::NonceLength`]; [`Error::Parameter`] for an empty secret; [`Error::TooLong`] above [`LONGEST`];
     /// [`Error::KeyExhausted`].
     pub fn wrap(&self, iv: &[u8], secret: &[u8]) -> Result<Vec<u8>, Error> {
-        let mut ctr = Ctr::new(&self.encrypt, iv)?;
+        let mut ctr = Ctr::with_key(&self.encrypt, iv)?;
         if secret.is_empty() {
             return Err(Error::Parameter("there is no secret to wrap"));
         }
@@ -70,7 +70,7 @@ impl Kexp15 {
     /// [`Error::NonceLength`]; [`Error::TooLong`]; [`Error::KeyExhausted`]; [`Error::TooManyRefused`]; [`Error::Refused`] for
     /// everything else that can be wrong.
     pub fn unwrap(&self, iv: &[u8], wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
-        let mut ctr = Ctr::new(&self.encrypt, iv)?;
+        let mut ctr = Ctr::with_key(&self.encrypt, iv)?;
         if wrapped.len() <= OVERHEAD {
             return Err(Error::Refused);
         }
@@ -95,7 +95,7 @@ impl fmt::Debug for Kexp15 {
 
 /// OMAC of IV | S, a whole block.
 fn check<'k>(key: &'k Magma, iv: &[u8], secret: &[u8]) -> Result<Omac<&'k Magma>, Error> {
-    let mut omac = Omac::new(key, OVERHEAD)?;
+    let mut omac = Omac::with_key(key, OVERHEAD)?;
     omac.update(iv)?;
     omac.update(secret)?;
     Ok(omac)

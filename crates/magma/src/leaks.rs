@@ -1,5 +1,5 @@
 //! Whether a branch or an address depends on a secret, asked of valgrind's memcheck, for the backends whose instructions
-//! valgrind knows: portable and avx2.
+//! valgrind knows: those that need no more than AVX2 and what came with it.
 //!
 //! The tests run themselves under valgrind. There every kernel, and everything that is built of them, works under keys and on
 //! data that memcheck takes for undefined. Released are ciphertexts and tags, by the operations here after the work is done,
@@ -29,25 +29,29 @@ mod traced;
 
 use std::cell::RefCell;
 
-use lanework_cpu::{Cpu, Select};
+use lanework_cpu::{Backend, Cpu, Features, Select};
 use lanework_leakage::evidence::{Finding, Means, Row};
 use lanework_leakage::valgrind::{self, NotRun, Section, observe};
 
-use crate::backend::BACKENDS;
-use crate::backend::Engine;
+use crate::backend::{BACKENDS, Engine, Kernels};
 use subjects::path;
 
 pub use subjects::subjects;
 
-/// Backends that valgrind must be able to run.
-const TIERS: [&str; 2] = ["portable", "avx2"];
+/// Whether valgrind must be able to run a backend: it knows the instructions of AVX2 and of what came with it.
+fn valgrind_knows(row: &Backend<Kernels>) -> bool {
+    row.needs().difference(Features::AVX2_AES_BMI_PCLMULQDQ) == Features::NONE
+}
 
 /// Where the one known leak is: the function that the crate `streebog` looks its S-box up in, at addresses that derive from the
 /// keys that go through `kdf`, `tlstree` and a container's head. Whoever shares a cache with these may learn of them.
 const STREEBOG: &str = ": lps (block_api.rs:";
 
+/// What an operation is called, and what does it.
+type Operation = (&'static str, fn(Engine));
+
 /// Operations made of kernels.
-const OPERATIONS: [(&str, fn(Engine)); 9] = [
+const OPERATIONS: [Operation; 9] = [
     ("modes", modes::streams),
     ("modes on threads", modes::threads),
     ("authentication codes", modes::codes),
@@ -144,7 +148,7 @@ pub fn memcheck_rows(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool, said: Result<&str
         let tier = backend.name();
         let why = match Engine::choose(cpu, Select::Named(tier)) {
             Err(why) => Some(Finding::NotApplicable(why.why)),
-            Ok(_) if !TIERS.contains(&tier) && said.is_ok_and(|said| !said.contains(&ran(tier))) => {
+            Ok(_) if !valgrind_knows(backend) && said.is_ok_and(|said| !said.contains(&ran(tier))) => {
                 Some(Finding::NotApplicable("valgrind does not know its instructions".into()))
             }
             Ok(_) => None,

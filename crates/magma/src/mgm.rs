@@ -19,6 +19,7 @@ use core::fmt;
 use inout::InOutBuf;
 use lanework_cpu::Threads;
 use lanework_cpu::memory::wipe;
+use rand_core::TryCryptoRng;
 
 use crate::backend::Engine;
 use crate::error::Error;
@@ -26,17 +27,69 @@ use crate::key::{Core, Keyed, Magma, Sealed};
 use crate::release::equal;
 
 pub(crate) mod field;
+mod pieces;
 mod spread;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod work;
 
+use pieces::{Short, Start, Work};
 pub use stream::{Decrypter, Opener, Sealer, Verifier};
-use work::{Short, Start, Work};
 
 /// Bytes of a nonce; the top bit of the first one is 0.
 pub const NONCE: usize = 8;
+
+/// A nonce that MGM takes: 8 bytes, the top bit of the first one 0 (RFC 9058, 4.1).
+///
+/// No two messages under one key may share a nonce. A counter never repeats: `Nonce::try_from(count.to_be_bytes())`. Random nonces
+/// have 63 bits: among 2^24 messages two share one with a probability of 2^-16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nonce([u8; NONCE]);
+
+impl Nonce {
+    /// A random nonce.
+    ///
+    /// # Errors
+    /// The generator's own.
+    pub fn random<R: TryCryptoRng + ?Sized>(rng: &mut R) -> Result<Nonce, R::Error> {
+        let mut bytes = [0; NONCE];
+        rng.try_fill_bytes(&mut bytes)?;
+        bytes[0] &= 0x7f;
+        Ok(Nonce(bytes))
+    }
+}
+
+/// [`Error::NonceTopBit`].
+impl TryFrom<[u8; NONCE]> for Nonce {
+    type Error = Error;
+
+    fn try_from(bytes: [u8; NONCE]) -> Result<Nonce, Error> {
+        if bytes[0] & 0x80 == 0 { Ok(Nonce(bytes)) } else { Err(Error::NonceTopBit) }
+    }
+}
+
+/// [`Error::NonceLength`], [`Error::NonceTopBit`].
+impl TryFrom<&[u8]> for Nonce {
+    type Error = Error;
+
+    fn try_from(bytes: &[u8]) -> Result<Nonce, Error> {
+        let all: [u8; NONCE] =
+            bytes.try_into().map_err(|_| Error::NonceLength { got: bytes.len(), want: "8" })?;
+        Nonce::try_from(all)
+    }
+}
+
+impl AsRef<[u8]> for Nonce {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Nonce> for [u8; NONCE] {
+    fn from(nonce: Nonce) -> [u8; NONCE] {
+        nonce.0
+    }
+}
 
 /// The most bytes of associated data and data together: RFC 9058 counts fewer than 2^32 bits.
 pub const LONGEST: u64 = (1 << 29) - 1;
@@ -93,14 +146,14 @@ impl Mgm {
     /// # Errors
     /// [`Error::TagLength`] if `tag` is not 4 to 8: RFC 9058 allows 32 to 64 bits.
     pub fn with(key: &[u8; 32], tag: usize, engine: Engine) -> Result<Mgm, Error> {
-        Mgm::over(Magma::with(key, engine), tag)
+        Mgm::with_key(Magma::with(key, engine), tag)
     }
 
     /// MGM over a cipher that has its key already.
     ///
     /// # Errors
     /// [`Error::TagLength`] if `tag` is not 4 to 8.
-    pub fn over(key: Magma, tag: usize) -> Result<Mgm, Error> {
+    pub fn with_key(key: Magma, tag: usize) -> Result<Mgm, Error> {
         if (4..=8).contains(&tag) { Ok(Mgm { key, tag }) } else { Err(Error::TagLength(tag)) }
     }
 
@@ -316,9 +369,7 @@ pub(crate) fn admit(nonce: &[u8], aad: usize, data: usize) -> Result<[u8; 8], Er
 }
 
 fn admit_nonce(nonce: &[u8]) -> Result<[u8; 8], Error> {
-    let nonce: [u8; NONCE] =
-        nonce.try_into().map_err(|_| Error::NonceLength { got: nonce.len(), want: "8" })?;
-    if nonce[0] & 0x80 == 0 { Ok(nonce) } else { Err(Error::NonceTopBit) }
+    Nonce::try_from(nonce).map(|nonce| nonce.0)
 }
 
 fn pair<'i, 'o>(input: &'i [u8], output: &'o mut [u8]) -> Result<InOutBuf<'i, 'o, u8>, Error> {

@@ -1,7 +1,7 @@
 //! The modes of operation of GOST R 34.13-2015, their successors that change keys, and those of 28147-89.
 //!
 //! Every mode is a state that takes its message in pieces of any size and gives the same bytes however the pieces are cut.
-//! A state owns its key or borrows it: both `Ctr::new(key, iv)` and `Ctr::new(&key, iv)` work. States are wiped when
+//! A state owns its key or borrows it: both `Ctr::with_key(key, iv)` and `Ctr::with_key(&key, iv)` work. States are wiped when
 //! dropped. None of them authenticates: only a MAC or MGM tells whether a ciphertext is the one that was sent.
 //!
 //! | mode | pieces | runs in parallel |

@@ -10,6 +10,41 @@
 //! | `aead::AeadInOut` | [`MagmaMgm`] |
 //! | `digest::Mac` | [`MagmaOmac`] |
 //!
+//! The natural line of a stream cipher:
+//!
+//! ```
+//! use cipher::{KeyIvInit, StreamCipher};
+//! use lanework_magma::Magma;
+//! use lanework_magma::modes::Ctr;
+//!
+//! let (key, iv) = ([7; 32], [0, 0, 0, 1]);
+//! let mut data = *b"a message";
+//! let mut ctr = Ctr::<Magma>::new(&key.into(), &iv.into());
+//! ctr.apply_keystream(&mut data);
+//! # let mut ctr = Ctr::<Magma>::new(&key.into(), &iv.into());
+//! # ctr.apply_keystream(&mut data);
+//! # assert_eq!(&data, b"a message");
+//! ```
+//!
+//! And of an AEAD, with a nonce that MGM takes. Half of all arrays of 8 bytes have the top bit set, which it refuses;
+//! [`Nonce`](crate::mgm::Nonce) never has:
+//!
+//! ```
+//! use aead::{Aead, KeyInit, Payload};
+//! use getrandom::SysRng;
+//! use lanework_magma::mgm::Nonce;
+//! use lanework_magma::traits::MagmaMgm;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mgm = <MagmaMgm>::new(&[7; 32].into());
+//! let nonce = Nonce::random(&mut SysRng)?;
+//! let sealed = mgm.encrypt(&nonce.into(), Payload { msg: b"a message", aad: b"its header" })?;
+//! let opened = mgm.decrypt(&nonce.into(), Payload { msg: &sealed, aad: b"its header" })?;
+//! assert_eq!(opened, b"a message");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The traits of block ciphers and of MACs have no way to say that a key has processed enough: what goes through them is not
 //! counted against the key's [limits](crate::limits).
 #![forbid(unsafe_code)]

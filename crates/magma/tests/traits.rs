@@ -120,37 +120,45 @@ fn generic_modes_over_our_cipher_are_our_modes() {
             let (mut theirs, mut ours) = (plain.clone(), plain.clone());
             ctr::Ctr32BE::from_core(ctr::CtrCore::inner_iv_init(key(), &Array(iv)))
                 .apply_keystream(&mut theirs);
-            Ctr::new(key(), &iv[..4]).and_then(|mut ctr| ctr.apply(&mut ours)).expect("within limits");
+            Ctr::with_key(key(), &iv[..4]).and_then(|mut ctr| ctr.apply(&mut ours)).expect("within limits");
             assert!(theirs == ours, "{name}: CTR of {n}");
 
             let mut theirs = blocks(&plain);
             cbc::Encryptor::inner_iv_init(key(), &Array(iv)).encrypt_blocks(&mut theirs);
             let mut ours = plain.clone();
-            CbcEncryptor::new(key(), &iv).and_then(|mut cbc| cbc.apply(&mut ours)).expect("within limits");
+            CbcEncryptor::with_key(key(), &iv)
+                .and_then(|mut cbc| cbc.apply(&mut ours))
+                .expect("within limits");
             assert!(Array::slice_as_flattened(&theirs) == ours, "{name}: CBC of {n}");
             cbc::Decryptor::inner_iv_init(key(), &Array(iv)).decrypt_blocks(&mut theirs);
-            CbcDecryptor::new(key(), &iv).and_then(|mut cbc| cbc.apply(&mut ours)).expect("within limits");
+            CbcDecryptor::with_key(key(), &iv)
+                .and_then(|mut cbc| cbc.apply(&mut ours))
+                .expect("within limits");
             assert!(Array::slice_as_flattened(&theirs) == plain && ours == plain, "{name}: CBC of {n}, back");
 
             let mut theirs = blocks(&plain);
             cfb_mode::Encryptor::inner_iv_init(key(), &Array(iv)).encrypt_blocks(&mut theirs);
             let mut ours = plain.clone();
-            CfbEncryptor::new(key(), &iv).and_then(|mut cfb| cfb.apply(&mut ours)).expect("within limits");
+            CfbEncryptor::with_key(key(), &iv)
+                .and_then(|mut cfb| cfb.apply(&mut ours))
+                .expect("within limits");
             assert!(Array::slice_as_flattened(&theirs) == ours, "{name}: CFB of {n}");
             cfb_mode::Decryptor::inner_iv_init(key(), &Array(iv)).decrypt_blocks(&mut theirs);
-            CfbDecryptor::new(key(), &iv).and_then(|mut cfb| cfb.apply(&mut ours)).expect("within limits");
+            CfbDecryptor::with_key(key(), &iv)
+                .and_then(|mut cfb| cfb.apply(&mut ours))
+                .expect("within limits");
             assert!(Array::slice_as_flattened(&theirs) == plain && ours == plain, "{name}: CFB of {n}, back");
 
             let (mut theirs, mut ours) = (plain.clone(), plain.clone());
             ofb::Ofb::from_core(ofb::OfbCore::inner_iv_init(key(), &Array(iv))).apply_keystream(&mut theirs);
-            Ofb::new(key(), &iv).and_then(|mut ofb| ofb.apply(&mut ours)).expect("within limits");
+            Ofb::with_key(key(), &iv).and_then(|mut ofb| ofb.apply(&mut ours)).expect("within limits");
             assert!(theirs == ours, "{name}: OFB of {n}");
         }
         for n in [0, 1, 7, 8, 9, 16, 1000] {
             let message = numbers(n as u64, n);
             let mut theirs = <cmac::Cmac<Magma> as cmac::KeyInit>::new(&Array(KEY));
             Mac::update(&mut theirs, &message);
-            let mut ours = Omac::new(key(), 8).expect("8 bytes");
+            let mut ours = Omac::with_key(key(), 8).expect("8 bytes");
             ours.update(&message).expect("within limits");
             let ours = ours.finish();
             assert_eq!(theirs.finalize().into_bytes()[..], *ours.as_ref(), "{name}: OMAC of {n}");
@@ -183,12 +191,14 @@ fn a_mac_refuses_other_tags() {
 fn a_stream_cipher_seeks_and_stops_where_ctr_does() {
     let message = numbers(1, 3000);
     let mut sealed = message.clone();
-    <Ctr<Magma> as KeyIvInit>::new(&Array(KEY), &Array(*b"iv04")).apply_keystream(&mut sealed);
+    Ctr::<Magma>::new(&KEY.into(), &(*b"iv04").into()).apply_keystream(&mut sealed);
     let mut expected = message.clone();
-    Ctr::new(Magma::new(&KEY), b"iv04").and_then(|mut ctr| ctr.apply(&mut expected)).expect("within limits");
+    Ctr::with_key(Magma::new(&KEY), b"iv04")
+        .and_then(|mut ctr| ctr.apply(&mut expected))
+        .expect("within limits");
     assert!(sealed == expected);
     for engine in engines() {
-        let mut ctr = Ctr::new(Magma::with(&KEY, engine), b"iv04").expect("an IV");
+        let mut ctr = Ctr::with_key(Magma::with(&KEY, engine), b"iv04").expect("an IV");
         for start in (0..40usize).chain([1023, 1024, 1025, 2999, 5]) {
             StreamCipherSeek::seek(&mut ctr, start);
             assert_eq!(ctr.current_pos::<usize>(), start);
@@ -223,7 +233,7 @@ fn a_stream_cipher_seeks_and_stops_where_ctr_does() {
 fn a_stream_cipher_keeps_to_the_keys_limits() {
     let limits = Limits::Custom { bytes: 100, section: 8 };
     let key = Magma::new(&KEY).with_limits(limits);
-    let mut ctr = Ctr::new(&key, b"iv04").expect("an IV");
+    let mut ctr = Ctr::with_key(&key, b"iv04").expect("an IV");
     let mut data = [0; 101];
     assert!(ctr.try_apply_keystream(&mut data).is_err());
     assert_eq!(data, [0; 101], "refused whole");

@@ -48,21 +48,21 @@ const OPERATIONS: [Operation; 11] = [
     ("Magma", |key, engine, _| drop(black_box(&Magma::with(key, engine)).clone())),
     ("28147-89", |key, engine, _| drop(black_box(&Gost28147::with(key, Sbox::CryptoProA, engine)).clone())),
     ("CTR", |key, engine, data| {
-        Ctr::new(Magma::with(key, engine), &[1; 4]).unwrap().apply(data).unwrap();
+        Ctr::with_key(Magma::with(key, engine), &[1; 4]).unwrap().apply(data).unwrap();
     }),
     ("CBC", |key, engine, data| {
-        CbcEncryptor::new(Magma::with(key, engine), &[1; 8]).unwrap().apply(data).unwrap();
+        CbcEncryptor::with_key(Magma::with(key, engine), &[1; 8]).unwrap().apply(data).unwrap();
     }),
     ("CTR-ACPKM", |key, engine, data| {
-        CtrAcpkm::new(&Magma::with(key, engine), &[1; 4]).unwrap().apply(data).unwrap();
+        CtrAcpkm::with_key(&Magma::with(key, engine), &[1; 4]).unwrap().apply(data).unwrap();
     }),
     ("OMAC", |key, engine, data| {
-        let mut mac = Omac::new(Magma::with(key, engine), 8).unwrap();
+        let mut mac = Omac::with_key(Magma::with(key, engine), 8).unwrap();
         mac.update(data).unwrap();
         black_box(mac.finish());
     }),
     ("OMAC-ACPKM", |key, engine, data| {
-        let mut mac = OmacAcpkm::new(&Magma::with(key, engine), 64, 80, 8).unwrap();
+        let mut mac = OmacAcpkm::with_key(&Magma::with(key, engine), 64, 80, 8).unwrap();
         mac.update(data).unwrap();
         black_box(mac.finish());
     }),

@@ -49,14 +49,14 @@ impl Mac {
         let magma = Magma::with(&key, engine).with_limits(limits);
         let length = args.tag_length.unwrap_or(8);
         match args.algorithm {
-            MacName::Omac => Omac::new(magma, length).map(|mac| Mac::Omac(Box::new(mac))).map_err(wrong),
+            MacName::Omac => Omac::with_key(magma, length).map(|mac| Mac::Omac(Box::new(mac))).map_err(wrong),
             MacName::OmacAcpkm => {
                 let (Some(section), Some(frequency)) = (args.section, args.frequency) else {
                     return Err(Failure::input(
                         "OMAC-ACPKM has two parameters of its protocol: name both --section and --frequency",
                     ));
                 };
-                let mac = OmacAcpkm::new(&magma, section, frequency, length).map_err(wrong)?;
+                let mac = OmacAcpkm::with_key(&magma, section, frequency, length).map_err(wrong)?;
                 Ok(Mac::OmacAcpkm(Box::new(mac)))
             }
             MacName::Imit if args.tag_length.is_some_and(|n| n != 4) => {
@@ -64,7 +64,7 @@ impl Mac {
             }
             MacName::Imit => {
                 let key = gost28147(&key, &args.legacy, engine)?.with_limits(limits);
-                Ok(Mac::Imit(Box::new(Imit::new(&key, meshing(&args.legacy)))))
+                Ok(Mac::Imit(Box::new(Imit::with_key(&key, meshing(&args.legacy)))))
             }
         }
     }

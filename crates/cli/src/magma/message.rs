@@ -60,7 +60,7 @@ fn begin(session: &Session, args: &MessageArgs, operation: Operation) -> Result<
     let threads = session.threads(args.stream.threads, job);
     let key = secrets::key_file(session, &args.key_file)?;
     let magma = Magma::with(&key, engine).with_limits(limits(args.limit.key_limit));
-    let mgm = Mgm::over(magma, args.tag_length).map_err(|e| failure("", &e))?;
+    let mgm = Mgm::with_key(magma, args.tag_length).map_err(|e| failure("", &e))?;
     // The nonce is looked at before anything is read.
     mgm.sealer(nonce).map_err(|e| failure("", &e))?;
     let aad = match (&args.aad, &args.aad_file) {

@@ -138,13 +138,13 @@ fn common<K: Keyed + Send + 'static>(
     length: Length,
 ) -> Result<Running, Error> {
     match (mode, way) {
-        (Mode::Cbc, Way::Encrypt) => serial(CbcEncryptor::new(key, iv)?, length),
-        (Mode::Cbc, Way::Decrypt) => threaded!(CbcDecryptor::new(key, iv)?, length),
-        (Mode::Cfb, Way::Encrypt) => serial(CfbEncryptor::new(key, iv)?, length),
-        (Mode::Cfb, Way::Decrypt) => threaded!(CfbDecryptor::new(key, iv)?, length),
-        (Mode::Ofb, _) => serial(Ofb::new(key, iv)?, length),
-        (Mode::Ecb, Way::Encrypt) => threaded!(EcbEncryptor::new(key), length),
-        (Mode::Ecb, Way::Decrypt) => threaded!(EcbDecryptor::new(key), length),
+        (Mode::Cbc, Way::Encrypt) => serial(CbcEncryptor::with_key(key, iv)?, length),
+        (Mode::Cbc, Way::Decrypt) => threaded!(CbcDecryptor::with_key(key, iv)?, length),
+        (Mode::Cfb, Way::Encrypt) => serial(CfbEncryptor::with_key(key, iv)?, length),
+        (Mode::Cfb, Way::Decrypt) => threaded!(CfbDecryptor::with_key(key, iv)?, length),
+        (Mode::Ofb, _) => serial(Ofb::with_key(key, iv)?, length),
+        (Mode::Ecb, Way::Encrypt) => threaded!(EcbEncryptor::with_key(key), length),
+        (Mode::Ecb, Way::Decrypt) => threaded!(EcbDecryptor::with_key(key), length),
         (Mode::Ctr | Mode::CtrAcpkm | Mode::Cnt, _) => {
             Err(Error::Parameter("a mode that this cipher does not have"))
         }
@@ -155,7 +155,7 @@ fn common<K: Keyed + Send + 'static>(
 fn of_magma(key: Magma, mode: Mode, args: &RawArgs, way: Way, length: Length) -> Result<Running, Error> {
     let iv = iv(args);
     match mode {
-        Mode::Ctr => threaded!(Ctr::new(key, iv)?, length),
+        Mode::Ctr => threaded!(Ctr::with_key(key, iv)?, length),
         Mode::CtrAcpkm => {
             let section = args.section.unwrap_or_else(|| key.limits().section());
             threaded!(CtrAcpkm::with_section(&key, iv, section)?, length)
@@ -174,12 +174,12 @@ fn of_gost28147(
 ) -> Result<Running, Error> {
     let (iv, meshing) = (iv(args), meshing(&args.legacy));
     match (mode, way) {
-        (Mode::Cnt, _) => serial(legacy::Cnt::new(&key, iv, meshing)?, length),
+        (Mode::Cnt, _) => serial(legacy::Cnt::with_key(&key, iv, meshing)?, length),
         (Mode::Cfb, Way::Encrypt) if args.legacy.meshing => {
-            serial(legacy::CfbEncryptor::new(&key, iv, meshing)?, length)
+            serial(legacy::CfbEncryptor::with_key(&key, iv, meshing)?, length)
         }
         (Mode::Cfb, Way::Decrypt) if args.legacy.meshing => {
-            serial(legacy::CfbDecryptor::new(&key, iv, meshing)?, length)
+            serial(legacy::CfbDecryptor::with_key(&key, iv, meshing)?, length)
         }
         _ => common(key, mode, iv, way, length),
     }

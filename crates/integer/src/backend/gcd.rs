@@ -5,11 +5,18 @@ use crate::gcd::binary::{self, Inverse};
 use crate::gcd::euclid::{self, Matrix, Rare};
 use crate::kernels::Portable;
 
+type Reduce<const N: usize> = unsafe fn(
+    x0: &mut [u64; N],
+    x1: &mut [u64; N],
+    stop: usize,
+    step: &mut dyn FnMut(&Matrix),
+) -> Result<(), Rare>;
+
 /// Both GCDs for numbers of N limbs; cofactors of the second have M.
 #[derive(Debug)]
 pub struct Gcd<const N: usize, const M: usize> {
     /// As [`euclid::reduce`].
-    reduce: unsafe fn(&mut [u64; N], &mut [u64; N], usize, &mut dyn FnMut(&Matrix)) -> Result<(), Rare>,
+    reduce: Reduce<N>,
     /// As [`binary::invert`].
     invert: unsafe fn(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
 }

@@ -247,25 +247,27 @@ unsafe fn few<J: Job>(s: &Schedule, job: &J, i: usize, input: *const u8, output:
     }
 }
 
-/// `count` whole groups from block `i` on.
+/// Whole groups of a message: `count` <= [`GROUPS`] of them, from block `first` on.
+struct Batch {
+    count: usize,
+    first: usize,
+    /// 256 readable bytes for each group, if the job reads.
+    input: *const u8,
+    /// 256 writable bytes for each group.
+    output: *mut u8,
+}
+
+/// The rounds of a batch.
 ///
 /// # Safety
-/// The tier's features; 256 bytes for each group at `input`, if it is read, and at `output`; `count` groups at `state`.
+/// The tier's features; the batch as it says; as many groups at `state`.
 #[inline(always)]
-unsafe fn batch<T: Tier, J: Job>(
-    s: &Schedule,
-    keys: &Keys,
-    job: &J,
-    state: *mut Group,
-    count: usize,
-    i: usize,
-    input: *const u8,
-    output: *mut u8,
-) {
+unsafe fn batch<T: Tier, J: Job>(s: &Schedule, keys: &Keys, job: &J, state: *mut Group, batch: Batch) {
+    let Batch { count, first, input, output } = batch;
     // SAFETY: the caller's promise.
     unsafe {
         for q in 0..count {
-            state.add(q).write(job.group(input.wrapping_add(GROUP_BYTES * q), i + GROUP * q));
+            state.add(q).write(job.group(input.wrapping_add(GROUP_BYTES * q), first + GROUP * q));
         }
         T::ROUNDS[count - 1](&PLANES[s.sbox as usize], keys, state);
         for q in 0..count {
@@ -306,8 +308,9 @@ unsafe fn run<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: 
             let count = (n - done).div_ceil(GROUP_BYTES).min(GROUPS);
             let here = (n - done).min(GROUP_BYTES * count);
             let (from, to) = (input.wrapping_add(done), output.add(done));
+            let first = done / 8;
             if here == GROUP_BYTES * count {
-                batch::<T, J>(s, &keys, job, state, count, done / 8, from, to);
+                batch::<T, J>(s, &keys, job, state, Batch { count, first, input: from, output: to });
             } else {
                 let mut buffer = MaybeUninit::<[Group; GROUPS]>::uninit();
                 let at = buffer.as_mut_ptr().cast::<u8>();
@@ -315,7 +318,7 @@ unsafe fn run<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: 
                 if J::READS {
                     from.copy_to_nonoverlapping(at, here);
                 }
-                batch::<T, J>(s, &keys, job, state, count, done / 8, at, at);
+                batch::<T, J>(s, &keys, job, state, Batch { count, first, input: at, output: at });
                 to.copy_from_nonoverlapping(at, here);
                 wipe(core::slice::from_raw_parts_mut(at, GROUP_BYTES * count));
             }

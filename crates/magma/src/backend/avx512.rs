@@ -3,10 +3,10 @@
 mod bitslice;
 mod chain;
 mod circuits;
-pub(crate) mod few;
+mod permute;
 pub(crate) mod products;
 pub(crate) mod tables;
-mod vbmi;
+pub(crate) mod words;
 
 use super::Kernels;
 use crate::sbox::Sbox;
@@ -14,13 +14,13 @@ use crate::schedule::{Counter, Schedule};
 
 /// The backend.
 pub(crate) static KERNELS: Kernels = Kernels {
-    parallel: 8 * vbmi::PAIR,
-    blocks: vbmi::blocks,
-    counter: vbmi::counter,
-    keystream: vbmi::keystream,
-    lane_keys_blocks: vbmi::LANE_KEYS_BLOCKS,
-    set_lane: vbmi::set_lane,
-    lanes: vbmi::lanes,
+    parallel: 8 * permute::PAIR,
+    blocks: permute::blocks,
+    counter: permute::counter,
+    keystream: permute::keystream,
+    lane_keys_blocks: permute::LANE_KEYS_BLOCKS,
+    set_lane: permute::set_lane,
+    lanes: permute::lanes,
     chain: chain::chain,
     products: products::products,
 };
@@ -31,9 +31,9 @@ pub(crate) static BITSLICE: Kernels = Kernels {
     blocks,
     counter,
     keystream,
-    lane_keys_blocks: vbmi::LANE_KEYS_BLOCKS,
-    set_lane: vbmi::set_lane,
-    lanes: vbmi::lanes,
+    lane_keys_blocks: permute::LANE_KEYS_BLOCKS,
+    set_lane: permute::set_lane,
+    lanes: permute::lanes,
     chain: chain::chain,
     products: products::products,
 };
@@ -48,7 +48,7 @@ unsafe fn blocks(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
             Sbox::Z if n >= 2 * bitslice::SET => bitslice::blocks(s, input, output, n),
             _ => 0,
         };
-        vbmi::blocks(s, input.wrapping_add(8 * done), output.wrapping_add(8 * done), n - done);
+        permute::blocks(s, input.wrapping_add(8 * done), output.wrapping_add(8 * done), n - done);
     }
 }
 
@@ -63,7 +63,7 @@ unsafe fn counter(s: &Schedule, counter: Counter, input: *const u8, output: *mut
             _ => 0,
         };
         let (input, output) = (input.wrapping_add(8 * done), output.wrapping_add(8 * done));
-        vbmi::counter(s, counter.from(done as u32), input, output, n - 8 * done);
+        permute::counter(s, counter.from(done as u32), input, output, n - 8 * done);
     }
 }
 
@@ -77,6 +77,6 @@ unsafe fn keystream(s: &Schedule, counter: Counter, output: *mut u8, n: usize) {
             Sbox::Z if n >= 2 * bitslice::SET => bitslice::stream::<false>(s, counter, output, output, n),
             _ => 0,
         };
-        vbmi::keystream(s, counter.from(done as u32), output.wrapping_add(8 * done), n - done);
+        permute::keystream(s, counter.from(done as u32), output.wrapping_add(8 * done), n - done);
     }
 }

@@ -1,7 +1,7 @@
 //! AVX-512 without byte permutations, as on the first CPUs that had it: bytes of 64 blocks in a register, and byte shuffles.
 
+mod planes;
 mod products;
-mod sliced;
 
 use lanework_cpu::{Feature, Features};
 
@@ -17,13 +17,13 @@ pub(super) const NEEDS: Features = Features::AVX2_AES_BMI_PCLMULQDQ.union(Featur
 
 /// The backend.
 pub(crate) static KERNELS: Kernels = Kernels {
-    parallel: 2 * sliced::GROUP,
-    blocks: sliced::blocks,
-    counter: sliced::counter,
-    keystream: sliced::keystream,
-    lane_keys_blocks: sliced::LANE_KEYS_BLOCKS,
-    set_lane: sliced::set_lane,
-    lanes: sliced::lanes,
+    parallel: 2 * planes::GROUP,
+    blocks: planes::blocks,
+    counter: planes::counter,
+    keystream: planes::keystream,
+    lane_keys_blocks: planes::LANE_KEYS_BLOCKS,
+    set_lane: planes::set_lane,
+    lanes: planes::lanes,
     chain: super::chain::avx512::chain,
     products: products::products,
 };

@@ -74,6 +74,27 @@ pub(crate) struct Places {
     stride: [usize; LANES],
 }
 
+/// The operands of `Kernels::chain`: the same steps in some lanes.
+pub(crate) struct Chain<'a> {
+    /// The backend's kernels, which this one may use.
+    pub(super) kernels: &'a Kernels,
+    /// The keys of all lanes: `lane_keys_blocks` blocks in the backend's layout.
+    pub(super) keys: &'a [Block],
+    /// The S-box set of all keys.
+    pub(super) sbox: Sbox,
+    /// The byte order of blocks, and of the numbers that count.
+    pub(super) order: ByteOrder,
+    /// What every step does.
+    pub(super) step: Step,
+    /// Where the lanes' strands are.
+    pub(super) places: &'a Places,
+    /// How many lanes take the steps, the first ones: from 1 to [`LANES`].
+    pub(super) lanes: usize,
+    /// The blocks that each of these lanes' strands is taken through. They are readable and, if the step writes, writable; those
+    /// that are written overlap no other lane's.
+    pub(super) steps: Range<usize>,
+}
+
 /// Working memory of [`Kernels::chain`], and the lanes' states. Wiped when dropped.
 #[repr(C, align(64))]
 pub(crate) struct Scratch {
@@ -218,12 +239,13 @@ impl Kernels {
         assert!(keys.len() >= self.lane_keys_blocks, "the keys of all lanes");
         assert!(strands.writable || !step.writes(), "strands for writing");
         let Strands { mut table, lanes: used, sorted, longest, last, .. } = strands;
-        let run = |places: &Places, n: usize, steps: Range<usize>, scratch: &mut Scratch| {
-            // SAFETY: this value is reachable only through a backend whose features were checked. Every lane below n points
+        let run = |places: &Places, lanes: usize, steps: Range<usize>, scratch: &mut Scratch| {
+            let chain = Chain { kernels: self, keys, sbox, order, step, places, lanes, steps };
+            // SAFETY: this value is reachable only through a backend whose features were checked. Every one of the lanes points
             // to the first blocks of its borrowed message, as many as the steps' end, writable if the step writes, or to its
             // block of the sinks with stride 0; messages of different lanes are disjoint because they were borrowed apart or
             // dealt out.
-            unsafe { (self.chain)(self, keys, sbox, order, step, places, n, steps, scratch) };
+            unsafe { (self.chain)(&chain, scratch) };
         };
         let Table { places, blocks } = &mut *table;
         let blocks = &blocks[..used];
@@ -368,17 +390,8 @@ fn count(states: &mut LaneBlocks, order: ByteOrder, half: Half) {
 /// # Safety
 /// See `Kernels::chain`'s field.
 #[inline(always)]
-unsafe fn steps_by<F: Fetch>(
-    kernels: &Kernels,
-    keys: &[Block],
-    sbox: Sbox,
-    order: ByteOrder,
-    step: Step,
-    places: &Places,
-    n: usize,
-    steps: Range<usize>,
-    scratch: &mut Scratch,
-) {
+unsafe fn steps_by<F: Fetch>(chain: &Chain<'_>, scratch: &mut Scratch) {
+    let Chain { kernels, keys, sbox, order, step, places, lanes: n, ref steps } = *chain;
     let Scratch { states, sums, tile, multipliers, .. } = scratch;
     // SAFETY: the caller vouches for n, the keys and the features.
     let encrypt = |blocks: &mut LaneBlocks| unsafe { (kernels.lanes)(keys, sbox, order, blocks, n) };
@@ -451,17 +464,7 @@ unsafe fn steps_by<F: Fetch>(
 ///
 /// # Safety
 /// See `Kernels::chain`'s field.
-pub(super) unsafe fn plain(
-    kernels: &Kernels,
-    keys: &[Block],
-    sbox: Sbox,
-    order: ByteOrder,
-    step: Step,
-    places: &Places,
-    n: usize,
-    steps: Range<usize>,
-    scratch: &mut Scratch,
-) {
+pub(super) unsafe fn plain(chain: &Chain<'_>, scratch: &mut Scratch) {
     // SAFETY: the caller's promises are the same.
-    unsafe { steps_by::<Plain>(kernels, keys, sbox, order, step, places, n, steps, scratch) }
+    unsafe { steps_by::<Plain>(chain, scratch) }
 }

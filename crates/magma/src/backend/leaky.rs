@@ -1,7 +1,5 @@
 //! Backends with planted leaks, for the tests of `leaks`: every kernel, leaking by a branch, by an address and by the turns of
-//! a loop, in every tier that valgrind can run and in `avx512`; and the cipher by tables, as everybody else has it.
-
-use core::ops::Range;
+//! a loop, in a tier without vectors and in one of each width; and the cipher by tables, as everybody else has it.
 
 use lanework_cpu::memory::Block;
 use lanework_leakage::plants::{
@@ -9,10 +7,16 @@ use lanework_leakage::plants::{
     load_wide, loop_over_bits, loop_over_lanes, loop_wide,
 };
 
-use super::chain::{Places, Scratch, Step};
+use super::chain::{Chain, Scratch};
 use super::{Kernels, LaneBlocks, avx2, avx512, portable, study};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule};
+
+/// The tiers whose plants memcheck finds.
+pub(crate) const UNDER_VALGRIND: [&str; 2] = ["portable", "avx2"];
+
+/// The tier whose plants single steps find: valgrind cannot run it.
+pub(crate) const UNDER_SINGLE_STEPS: [&str; 1] = ["avx512"];
 
 /// All kernels, by the names of the operations that use them.
 pub(crate) const KERNELS: [&str; 7] =
@@ -84,19 +88,9 @@ macro_rules! planted {
             }
 
             #[$feature]
-            unsafe fn chain(
-                kernels: &Kernels,
-                keys: &[Block],
-                sbox: Sbox,
-                order: ByteOrder,
-                step: Step,
-                places: &Places,
-                n: usize,
-                steps: Range<usize>,
-                scratch: &mut Scratch,
-            ) {
+            unsafe fn chain(chain: &Chain<'_>, scratch: &mut Scratch) {
                 // SAFETY: as above.
-                unsafe { ($sound.chain)(kernels, keys, sbox, order, step, places, n, steps, scratch) };
+                unsafe { ($sound.chain)(chain, scratch) };
                 $leak(&scratch.states[0]);
             }
 

@@ -100,15 +100,18 @@ fn one(data: &[u8], state: Result<impl Stream, Error>) -> Result<Vec<u8>, Error>
 fn serial(row: &mut Row, batch: &Batch<'_>, messages: &[Message]) {
     let mut data: Buffers = messages.iter().map(|m| whole_blocks(&m.data)).collect();
     let want: Vec<_> =
-        messages.iter().zip(&data).map(|(m, d)| one(d, CbcEncryptor::new(&m.magma, &m.iv))).collect();
+        messages.iter().zip(&data).map(|(m, d)| one(d, CbcEncryptor::with_key(&m.magma, &m.iv))).collect();
     let mut jobs: Vec<_> =
         messages.iter().zip(&mut data).map(|(m, data)| CbcJob { key: &m.magma, iv: &m.iv, data }).collect();
     let outcomes = batch.cbc_encrypt(&mut jobs);
     judge(row, "CBC", outcomes, &data, &want);
 
     let mut data: Buffers = messages.iter().map(|m| m.data.clone()).collect();
-    let want: Vec<_> =
-        messages.iter().zip(&data).map(|(m, d)| one(d, CfbEncryptor::new(&m.gost, &m.iv[..8]))).collect();
+    let want: Vec<_> = messages
+        .iter()
+        .zip(&data)
+        .map(|(m, d)| one(d, CfbEncryptor::with_key(&m.gost, &m.iv[..8])))
+        .collect();
     let mut jobs: Vec<_> = messages
         .iter()
         .zip(&mut data)
@@ -118,7 +121,7 @@ fn serial(row: &mut Row, batch: &Batch<'_>, messages: &[Message]) {
     judge(row, "CFB of 28147", outcomes, &data, &want);
 
     let omac = |m: &Message| {
-        let mut mac = Omac::new(&m.magma, 8)?;
+        let mut mac = Omac::with_key(&m.magma, 8)?;
         mac.update(&m.data)?;
         Ok(mac.finish().as_ref().to_vec())
     };
@@ -137,7 +140,7 @@ fn serial(row: &mut Row, batch: &Batch<'_>, messages: &[Message]) {
 fn parallel(row: &mut Row, batch: &Batch<'_>, messages: &[Message]) {
     let mut data: Buffers = messages.iter().map(|m| whole_blocks(&m.data)).collect();
     let want: Vec<_> =
-        messages.iter().zip(&data).map(|(m, d)| one(d, Ok(EcbEncryptor::new(&m.gost)))).collect();
+        messages.iter().zip(&data).map(|(m, d)| one(d, Ok(EcbEncryptor::with_key(&m.gost)))).collect();
     let mut jobs: Vec<_> =
         messages.iter().zip(&mut data).map(|(m, data)| EcbJob { key: &m.gost, data }).collect();
     let outcomes = ecb_encrypt(batch, &mut jobs);
@@ -145,7 +148,7 @@ fn parallel(row: &mut Row, batch: &Batch<'_>, messages: &[Message]) {
 
     let mut data: Buffers = messages.iter().map(|m| m.data.clone()).collect();
     let want: Vec<_> =
-        messages.iter().zip(&data).map(|(m, d)| one(d, Ctr::new(&m.magma, &m.iv[..4]))).collect();
+        messages.iter().zip(&data).map(|(m, d)| one(d, Ctr::with_key(&m.magma, &m.iv[..4]))).collect();
     let mut jobs: Vec<_> = messages
         .iter()
         .zip(&mut data)
@@ -161,7 +164,7 @@ fn parallel(row: &mut Row, batch: &Batch<'_>, messages: &[Message]) {
         .iter()
         .map(|m| {
             let mut data = m.data.clone();
-            let tag = Mgm::over(m.magma.clone(), 8)?.seal(&m.nonce, &m.aad, &mut data)?;
+            let tag = Mgm::with_key(m.magma.clone(), 8)?.seal(&m.nonce, &m.aad, &mut data)?;
             whole_tags.push(Ok(tag.as_slice().to_vec()));
             Ok(data)
         })

@@ -34,24 +34,24 @@ pub fn refusals(engine: Engine) -> Row {
     let iv_length: fn(&Error) -> bool = |e| matches!(e, Error::NonceLength { .. });
     for n in [0, 3, 5, 8, 16] {
         let iv = vec![0; n];
-        expect("CTR's IV", Ctr::new(key, &iv).map(drop), iv_length);
-        expect("CTR-ACPKM's IV", CtrAcpkm::new(key, &iv).map(drop), iv_length);
+        expect("CTR's IV", Ctr::with_key(key, &iv).map(drop), iv_length);
+        expect("CTR-ACPKM's IV", CtrAcpkm::with_key(key, &iv).map(drop), iv_length);
     }
     for n in [0, 1, 7, 9, 12, 23] {
         let iv = vec![0; n];
-        expect("CBC's IV", CbcEncryptor::new(key, &iv).map(drop), iv_length);
-        expect("CFB's IV", CfbDecryptor::new(key, &iv).map(drop), iv_length);
-        expect("OFB's IV", Ofb::new(key, &iv).map(drop), iv_length);
-        expect("CNT's IV", Cnt::new(gost, &iv, Meshing::None).map(drop), iv_length);
+        expect("CBC's IV", CbcEncryptor::with_key(key, &iv).map(drop), iv_length);
+        expect("CFB's IV", CfbDecryptor::with_key(key, &iv).map(drop), iv_length);
+        expect("OFB's IV", Ofb::with_key(key, &iv).map(drop), iv_length);
+        expect("CNT's IV", Cnt::with_key(gost, &iv, Meshing::None).map(drop), iv_length);
     }
     for n in [1, 7, 9, 15, 4097] {
         let message = numbers.bytes(n);
         let unaligned: fn(&Error) -> bool = |e| matches!(e, Error::Unaligned(_));
         let mut states: [Box<dyn Stream>; 2] = [
-            Box::new(EcbEncryptor::new(key.clone())),
-            match CbcDecryptor::new(key.clone(), &[0; 8]) {
+            Box::new(EcbEncryptor::with_key(key.clone())),
+            match CbcDecryptor::with_key(key.clone(), &[0; 8]) {
                 Ok(state) => Box::new(state),
-                Err(_) => Box::new(EcbEncryptor::new(key.clone())),
+                Err(_) => Box::new(EcbEncryptor::with_key(key.clone())),
             },
         ];
         for state in &mut states {
@@ -68,39 +68,43 @@ pub fn refusals(engine: Engine) -> Row {
         let wrong: fn(&Error) -> bool = |e| matches!(e, Error::TagLength(_));
         expect("MGM's tag", Mgm::with(&bytes, tag, engine).map(drop), wrong);
         if tag != 3 {
-            expect("OMAC's tag", Omac::new(key, tag).map(drop), wrong);
+            expect("OMAC's tag", Omac::with_key(key, tag).map(drop), wrong);
         }
-        expect("OMAC-ACPKM's tag", OmacAcpkm::new(key, 1024, 80, tag).map(drop), wrong);
+        expect("OMAC-ACPKM's tag", OmacAcpkm::with_key(key, 1024, 80, tag).map(drop), wrong);
     }
     for section in [0, 1, 7, 12, Limits::LONGEST_SECTION + 8] {
         let wrong: fn(&Error) -> bool = |e| matches!(e, Error::Section(_));
         expect("a section", CtrAcpkm::with_section(key, &[0; 4], section).map(drop), wrong);
-        expect("a section", OmacAcpkm::new(key, section, 80, 8).map(drop), wrong);
+        expect("a section", OmacAcpkm::with_key(key, section, 80, 8).map(drop), wrong);
     }
     let parameter: fn(&Error) -> bool = |e| matches!(e, Error::Parameter(_));
-    expect("T*", OmacAcpkm::new(key, 1024, 41, 8).map(drop), parameter);
+    expect("T*", OmacAcpkm::with_key(key, 1024, 41, 8).map(drop), parameter);
     let counter: fn(&Error) -> bool = |e| matches!(e, Error::CounterExhausted);
     let at_end = |n: usize| {
-        let mut ctr = Ctr::new(key, &[1; 4])?;
-        ctr.seek((1 << 32) - 1)?;
+        let mut ctr = Ctr::with_key(key, &[1; 4])?;
+        ctr.seek_block((1 << 32) - 1)?;
         ctr.apply(&mut vec![0; n])
     };
     expect("CTR beyond its last block", at_end(9), counter);
     expect("CTR's last block", at_end(8).and(Err(Error::CounterExhausted)), counter);
-    expect("CTR sought too far", Ctr::new(key, &[1; 4]).and_then(|mut c| c.seek((1 << 32) + 1)), counter);
+    expect(
+        "CTR sought too far",
+        Ctr::with_key(key, &[1; 4]).and_then(|mut c| c.seek_block((1 << 32) + 1)),
+        counter,
+    );
     let few = Magma::with(&bytes, engine).with_limits(Limits::Custom { bytes: 100, section: 8 });
     let used_up: fn(&Error) -> bool = |e| matches!(e, Error::KeyExhausted { limit: 100 });
-    let spent = Ctr::new(&few, &[1; 4]).and_then(|mut ctr| {
+    let spent = Ctr::with_key(&few, &[1; 4]).and_then(|mut ctr| {
         ctr.apply(&mut [0; 60])?;
         ctr.apply(&mut [0; 41])
     });
     expect("a key beyond its limit", spent, used_up);
     let mut output = [0; 7];
     let lengths: fn(&Error) -> bool = |e| matches!(e, Error::Lengths { input: 8, output: 7 });
-    let to = |output: &mut [u8]| Ctr::new(key, &[1; 4])?.apply_to(&[0; 8], output);
+    let to = |output: &mut [u8]| Ctr::with_key(key, &[1; 4])?.apply_to(&[0; 8], output);
     expect("buffers of two lengths", to(&mut output), lengths);
     let within =
-        |from: core::ops::Range<usize>, to| Ctr::new(key, &[1; 4])?.apply_within(&mut [0; 32], from, to);
+        |from: core::ops::Range<usize>, to| Ctr::with_key(key, &[1; 4])?.apply_within(&mut [0; 32], from, to);
     expect("buffers that overlap", within(0..16, 8), |e| matches!(e, Error::Overlap));
     expect("a place beyond the buffer", within(0..16, 24), parameter);
     for padded in [&[][..], &[0; 8], &[1; 8], &[0x80, 0, 0, 0, 0, 0, 0, 1]] {
@@ -149,7 +153,7 @@ fn mgm(row: &mut Row, key: &Magma, bytes: &[u8; 32], engine: Engine) {
         sealer.aad(&[1])
     });
     expect("associated data after data", late, |e| matches!(e, Error::OutOfOrder));
-    let shorter = Mgm::over(key.clone(), 4).and_then(|m| m.open(&nonce, &[1], &mut [0; 8], &[0; 8]));
+    let shorter = Mgm::with_key(key.clone(), 4).and_then(|m| m.open(&nonce, &[1], &mut [0; 8], &[0; 8]));
     expect("a whole tag where short ones are agreed on", shorter, |e| matches!(e, Error::TagLength(8)));
 }
 
@@ -234,13 +238,16 @@ pub fn damage(engine: Engine, depth: Depth) -> Row {
     row
 }
 
+type Tag<'k> = dyn Fn(&[u8]) -> Result<Vec<u8>, Error> + 'k;
+type Verify<'k> = dyn Fn(&[u8], &[u8]) -> Result<(), Error> + 'k;
+
 /// An authentication code under some key: its tag of a message, and its verdict on one.
 pub(super) struct Code<'k> {
     pub(super) name: &'static str,
     /// Whether it authenticates an empty message. IMIT does not: that code is the same under every key.
     pub(super) of_nothing: bool,
-    pub(super) tag: Box<dyn Fn(&[u8]) -> Result<Vec<u8>, Error> + 'k>,
-    pub(super) verify: Box<dyn Fn(&[u8], &[u8]) -> Result<(), Error> + 'k>,
+    pub(super) tag: Box<Tag<'k>>,
+    pub(super) verify: Box<Verify<'k>>,
 }
 
 macro_rules! code {
@@ -265,11 +272,11 @@ macro_rules! code {
 /// Every authentication code there is.
 pub(super) fn codes<'k>(magma: &'k Magma, gost: &'k Gost28147) -> Vec<Code<'k>> {
     vec![
-        code!("OMAC", true, Omac::new(magma, 8)),
-        code!("28147 OMAC", true, Omac::new(gost, 8)),
-        code!("OMAC-ACPKM", true, OmacAcpkm::new(magma, 64, 80, 8)),
-        code!("IMIT", false, Ok::<_, Error>(Imit::new(gost, Meshing::None))),
-        code!("IMIT, meshing", false, Ok::<_, Error>(Imit::new(gost, Meshing::CryptoPro))),
+        code!("OMAC", true, Omac::with_key(magma, 8)),
+        code!("28147 OMAC", true, Omac::with_key(gost, 8)),
+        code!("OMAC-ACPKM", true, OmacAcpkm::with_key(magma, 64, 80, 8)),
+        code!("IMIT", false, Ok::<_, Error>(Imit::with_key(gost, Meshing::None))),
+        code!("IMIT, meshing", false, Ok::<_, Error>(Imit::with_key(gost, Meshing::CryptoPro))),
     ]
 }
 

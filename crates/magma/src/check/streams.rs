@@ -45,6 +45,7 @@ impl Keys {
 }
 
 type Made<'k> = Result<Box<dyn Stream + 'k>, Error>;
+type Plain<'k> = dyn Fn(&[u8]) -> Vec<u8> + 'k;
 
 /// A mode: new states for both directions, and what the specification makes of a message.
 pub(crate) struct Mode<'k> {
@@ -53,7 +54,7 @@ pub(crate) struct Mode<'k> {
     pub(crate) granule: usize,
     pub(crate) forth: Box<dyn Fn() -> Made<'k> + 'k>,
     pub(crate) back: Box<dyn Fn() -> Made<'k> + 'k>,
-    pub(crate) plain: Box<dyn Fn(&[u8]) -> Vec<u8> + 'k>,
+    pub(crate) plain: Box<Plain<'k>>,
 }
 
 fn mode<'k, F: Stream + 'k, B: Stream + 'k>(
@@ -90,14 +91,14 @@ pub(crate) fn modes(k: &Keys) -> Vec<Mode<'_>> {
         mode(
             "ECB",
             8,
-            move || Ok(EcbEncryptor::new(magma)),
-            move || Ok(EcbDecryptor::new(magma)),
+            move || Ok(EcbEncryptor::with_key(magma)),
+            move || Ok(EcbDecryptor::with_key(magma)),
             move |d| m().ecb(d),
         ),
-        own_inverse("CTR", move || Ctr::new(magma, &iv[..4]), move |d| m().ctr(&k.iv[..4], d)),
+        own_inverse("CTR", move || Ctr::with_key(magma, &iv[..4]), move |d| m().ctr(&k.iv[..4], d)),
         own_inverse(
             "CTR-ACPKM",
-            move || CtrAcpkm::new(magma, &iv[..4]),
+            move || CtrAcpkm::with_key(magma, &iv[..4]),
             move |d| plain::ctr_acpkm(&k.bytes, &k.iv[..4], 1024, d),
         ),
         own_inverse(
@@ -108,53 +109,53 @@ pub(crate) fn modes(k: &Keys) -> Vec<Mode<'_>> {
         mode(
             "CBC",
             8,
-            move || CbcEncryptor::new(magma, iv),
-            move || CbcDecryptor::new(magma, iv),
+            move || CbcEncryptor::with_key(magma, iv),
+            move || CbcDecryptor::with_key(magma, iv),
             move |d| m().cbc(iv, d),
         ),
         mode(
             "CFB",
             1,
-            move || CfbEncryptor::new(magma, &iv[..16]),
-            move || CfbDecryptor::new(magma, &iv[..16]),
+            move || CfbEncryptor::with_key(magma, &iv[..16]),
+            move || CfbDecryptor::with_key(magma, &iv[..16]),
             move |d| m().cfb(&iv[..16], d),
         ),
-        own_inverse("OFB", move || Ofb::new(magma, &iv[..16]), move |d| m().ofb(&iv[..16], d)),
+        own_inverse("OFB", move || Ofb::with_key(magma, &iv[..16]), move |d| m().ofb(&iv[..16], d)),
         mode(
             "28147 ECB",
             8,
-            move || Ok(EcbEncryptor::new(gost)),
-            move || Ok(EcbDecryptor::new(gost)),
+            move || Ok(EcbEncryptor::with_key(gost)),
+            move || Ok(EcbDecryptor::with_key(gost)),
             move |d| g().ecb(d),
         ),
         mode(
             "28147 CBC",
             8,
-            move || CbcEncryptor::new(gost, &iv[..8]),
-            move || CbcDecryptor::new(gost, &iv[..8]),
+            move || CbcEncryptor::with_key(gost, &iv[..8]),
+            move || CbcDecryptor::with_key(gost, &iv[..8]),
             move |d| g().cbc(&iv[..8], d),
         ),
         mode(
             "28147 CFB",
             1,
-            move || CfbEncryptor::new(gost, &iv[..8]),
-            move || CfbDecryptor::new(gost, &iv[..8]),
+            move || CfbEncryptor::with_key(gost, &iv[..8]),
+            move || CfbDecryptor::with_key(gost, &iv[..8]),
             move |d| g().cfb(&iv[..8], d),
         ),
-        own_inverse("28147 OFB", move || Ofb::new(gost, iv), move |d| g().ofb(iv, d)),
+        own_inverse("28147 OFB", move || Ofb::with_key(gost, iv), move |d| g().ofb(iv, d)),
     ];
     for (meshing, mesh) in [(Meshing::None, false), (Meshing::CryptoPro, true)] {
         let iv = &iv[..8];
         all.push(own_inverse(
             if mesh { "28147 CNT, meshing" } else { "28147 CNT" },
-            move || legacy::Cnt::new(gost, iv, meshing),
+            move || legacy::Cnt::with_key(gost, iv, meshing),
             move |d| plain::cnt(&k.bytes, k.sbox, iv, mesh, d),
         ));
         all.push(mode(
             if mesh { "28147 CFB, meshing" } else { "28147 CFB without meshing" },
             1,
-            move || legacy::CfbEncryptor::new(gost, iv, meshing),
-            move || legacy::CfbDecryptor::new(gost, iv, meshing),
+            move || legacy::CfbEncryptor::with_key(gost, iv, meshing),
+            move || legacy::CfbDecryptor::with_key(gost, iv, meshing),
             move |d| plain::cfb_meshing(&k.bytes, k.sbox, iv, mesh, d),
         ));
     }
@@ -203,20 +204,20 @@ pub fn codes(engine: Engine, depth: Depth) -> Row {
         for n in lengths(depth, &mut numbers) {
             let message = numbers.bytes(n);
             let (head, tail) = message.split_at(numbers.below(n + 1));
-            let omac = Omac::new(&k.magma, 8).and_then(|mut mac| {
+            let omac = Omac::with_key(&k.magma, 8).and_then(|mut mac| {
                 mac.update(head)?;
                 mac.update(tail)?;
                 Ok(mac.finish())
             });
             let want = plain::Cipher::magma(&k.bytes).omac(&message);
             row.case(omac.is_ok_and(|tag| tag.as_ref() == want), || format!("OMAC of {n} bytes"));
-            let omac = Omac::new(&k.gost, 8).and_then(|mut mac| {
+            let omac = Omac::with_key(&k.gost, 8).and_then(|mut mac| {
                 mac.update(&message)?;
                 Ok(mac.finish())
             });
             let want = plain::Cipher::gost28147(&k.bytes, sbox).omac(&message);
             row.case(omac.is_ok_and(|tag| tag.as_ref() == want), || format!("28147 OMAC of {n} bytes"));
-            let acpkm = OmacAcpkm::new(&k.magma, 64, 80, 8).and_then(|mut mac| {
+            let acpkm = OmacAcpkm::with_key(&k.magma, 64, 80, 8).and_then(|mut mac| {
                 mac.update(head)?;
                 mac.update(tail)?;
                 Ok(mac.finish())
@@ -224,7 +225,7 @@ pub fn codes(engine: Engine, depth: Depth) -> Row {
             let want = plain::omac_acpkm(&k.bytes, 64, 80, &message);
             row.case(acpkm.is_ok_and(|tag| tag.as_ref() == want), || format!("OMAC-ACPKM of {n} bytes"));
             for (meshing, mesh) in [(Meshing::None, false), (Meshing::CryptoPro, true)] {
-                let mut mac = Imit::new(&k.gost, meshing);
+                let mut mac = Imit::with_key(&k.gost, meshing);
                 let imit = mac.update(head).and_then(|()| mac.update(tail)).map(|()| mac.finish());
                 let want = plain::imit(&k.bytes, sbox, &[0; 8], mesh, &message);
                 row.case(imit.is_ok_and(|tag| tag.as_ref() == want), || {
@@ -340,11 +341,11 @@ fn on_threads(row: &mut Row, k: &Keys, message: &[u8]) {
     let two = Threads::Own(2);
     type Run<'k> = Box<dyn Fn(Threads<'_>, &mut [u8]) -> Result<(), Error> + 'k>;
     let runs: [(&str, Run<'_>); 5] = [
-        ("CTR", Box::new(|t, d| Ctr::new(&k.magma, &k.iv[..4])?.apply_with(t, d))),
-        ("CTR-ACPKM", Box::new(|t, d| CtrAcpkm::new(&k.magma, &k.iv[..4])?.apply_with(t, d))),
-        ("ECB", Box::new(|t, d| EcbEncryptor::new(&k.gost).apply_with(t, d))),
-        ("CBC decryption", Box::new(|t, d| CbcDecryptor::new(&k.magma, &k.iv)?.apply_with(t, d))),
-        ("CFB decryption", Box::new(|t, d| CfbDecryptor::new(&k.gost, &k.iv[..16])?.apply_with(t, d))),
+        ("CTR", Box::new(|t, d| Ctr::with_key(&k.magma, &k.iv[..4])?.apply_with(t, d))),
+        ("CTR-ACPKM", Box::new(|t, d| CtrAcpkm::with_key(&k.magma, &k.iv[..4])?.apply_with(t, d))),
+        ("ECB", Box::new(|t, d| EcbEncryptor::with_key(&k.gost).apply_with(t, d))),
+        ("CBC decryption", Box::new(|t, d| CbcDecryptor::with_key(&k.magma, &k.iv)?.apply_with(t, d))),
+        ("CFB decryption", Box::new(|t, d| CfbDecryptor::with_key(&k.gost, &k.iv[..16])?.apply_with(t, d))),
     ];
     for (name, run) in runs {
         let (mut one, mut both) = (message.to_vec(), message.to_vec());

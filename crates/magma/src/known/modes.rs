@@ -154,13 +154,13 @@ impl Answer {
             Cipher::Magma => {
                 let key = &Magma::from_slice(&key, engine)?;
                 match self.mode {
-                    Mode::Ctr => self.stream(8, cuts, Ctr::new(key, iv)?, Ctr::new(key, iv)?),
+                    Mode::Ctr => self.stream(8, cuts, Ctr::with_key(key, iv)?, Ctr::with_key(key, iv)?),
                     Mode::CtrAcpkm { section } => {
                         let state = CtrAcpkm::with_section(key, iv, section)?;
                         self.stream(1, cuts, state.clone(), state)
                     }
                     Mode::OmacAcpkm { section, frequency } => {
-                        let state = OmacAcpkm::new(key, section, frequency, 8)?;
+                        let state = OmacAcpkm::with_key(key, section, frequency, 8)?;
                         self.tag(cuts, state, OmacAcpkm::update, OmacAcpkm::finish, OmacAcpkm::verify)
                     }
                     Mode::Cnt | Mode::CfbMeshing | Mode::Imit => {
@@ -174,17 +174,17 @@ impl Answer {
                 let meshing = Meshing::CryptoPro;
                 match self.mode {
                     Mode::Cnt => {
-                        let state = legacy::Cnt::new(key, iv, meshing)?;
+                        let state = legacy::Cnt::with_key(key, iv, meshing)?;
                         self.stream(1, cuts, state.clone(), state)
                     }
                     Mode::CfbMeshing => self.stream(
                         1,
                         cuts,
-                        legacy::CfbEncryptor::new(key, iv, meshing)?,
-                        legacy::CfbDecryptor::new(key, iv, meshing)?,
+                        legacy::CfbEncryptor::with_key(key, iv, meshing)?,
+                        legacy::CfbDecryptor::with_key(key, iv, meshing)?,
                     ),
                     Mode::Imit => {
-                        let state = legacy::Imit::new(key, meshing);
+                        let state = legacy::Imit::with_key(key, meshing);
                         self.tag(
                             cuts,
                             state,
@@ -205,14 +205,18 @@ impl Answer {
     /// The modes that both ciphers have.
     fn either<K: Keyed + Copy>(&self, key: K, iv: &[u8], cuts: &[usize]) -> Result<bool, Error> {
         match self.mode {
-            Mode::Cbc => self.stream(8, cuts, CbcEncryptor::new(key, iv)?, CbcDecryptor::new(key, iv)?),
-            Mode::Cfb => self.stream(1, cuts, CfbEncryptor::new(key, iv)?, CfbDecryptor::new(key, iv)?),
-            Mode::Ofb => self.stream(1, cuts, Ofb::new(key, iv)?, Ofb::new(key, iv)?),
+            Mode::Cbc => {
+                self.stream(8, cuts, CbcEncryptor::with_key(key, iv)?, CbcDecryptor::with_key(key, iv)?)
+            }
+            Mode::Cfb => {
+                self.stream(1, cuts, CfbEncryptor::with_key(key, iv)?, CfbDecryptor::with_key(key, iv)?)
+            }
+            Mode::Ofb => self.stream(1, cuts, Ofb::with_key(key, iv)?, Ofb::with_key(key, iv)?),
             Mode::Omac(tag) => {
-                let state = Omac::new(key, tag)?;
+                let state = Omac::with_key(key, tag)?;
                 self.tag(cuts, state, Omac::update, Omac::finish, Omac::verify)
             }
-            _ => self.stream(8, cuts, EcbEncryptor::new(key), EcbDecryptor::new(key)),
+            _ => self.stream(8, cuts, EcbEncryptor::with_key(key), EcbDecryptor::with_key(key)),
         }
     }
 

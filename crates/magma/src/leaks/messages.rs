@@ -116,7 +116,8 @@ pub(super) fn batches(engine: Engine) {
     }
     let messages: Vec<Vec<u8>> = (0..count).map(|i| numbers.bytes(LENGTHS[i % LENGTHS.len()])).collect();
     let iv = numbers.array::<16>();
-    let every = |what: &str, data: &[Vec<u8>], want: &dyn Fn(&[u8; 32], &[u8]) -> Vec<u8>| {
+    type Specified<'a> = dyn Fn(&[u8; 32], &[u8]) -> Vec<u8> + 'a;
+    let every = |what: &str, data: &[Vec<u8>], want: &Specified<'_>| {
         for ((data, message), (_, open)) in data.iter().zip(&messages).zip(&keys) {
             came_out(what, data, &want(open, message));
         }

@@ -65,11 +65,11 @@ pub(super) fn threads(engine: Engine) {
     let message = numbers.bytes(20_000);
     type Run = fn(&Magma, &Gost28147, &[u8], Threads<'_>, &mut [u8]) -> Result<(), Error>;
     let runs: [(&str, Run); 5] = [
-        ("CTR", |m, _, iv, t, d| Ctr::new(m, &iv[..4])?.apply_with(t, d)),
-        ("CTR-ACPKM", |m, _, iv, t, d| CtrAcpkm::new(m, &iv[..4])?.apply_with(t, d)),
-        ("ECB", |_, g, _, t, d| EcbEncryptor::new(g).apply_with(t, d)),
-        ("CBC decryption", |m, _, iv, t, d| CbcDecryptor::new(m, iv)?.apply_with(t, d)),
-        ("CFB decryption", |_, g, iv, t, d| CfbDecryptor::new(g, iv)?.apply_with(t, d)),
+        ("CTR", |m, _, iv, t, d| Ctr::with_key(m, &iv[..4])?.apply_with(t, d)),
+        ("CTR-ACPKM", |m, _, iv, t, d| CtrAcpkm::with_key(m, &iv[..4])?.apply_with(t, d)),
+        ("ECB", |_, g, _, t, d| EcbEncryptor::with_key(g).apply_with(t, d)),
+        ("CBC decryption", |m, _, iv, t, d| CbcDecryptor::with_key(m, iv)?.apply_with(t, d)),
+        ("CFB decryption", |_, g, iv, t, d| CfbDecryptor::with_key(g, iv)?.apply_with(t, d)),
     ];
     for (name, run) in runs {
         let (mut data, mut want) = (secret(&message), message.clone());
@@ -109,11 +109,11 @@ pub(super) fn codes(engine: Engine) {
         }
         let m = || plain::Cipher::magma(&open);
         let g = || plain::Cipher::gost28147(&open, Sbox::CryptoProA);
-        code!("OMAC", done("OMAC", Omac::new(&magma, 8)), m().omac(&message));
-        code!("28147 OMAC", done("OMAC", Omac::new(&gost, 8)), g().omac(&message));
+        code!("OMAC", done("OMAC", Omac::with_key(&magma, 8)), m().omac(&message));
+        code!("28147 OMAC", done("OMAC", Omac::with_key(&gost, 8)), g().omac(&message));
         code!(
             "OMAC-ACPKM",
-            done("OMAC-ACPKM", OmacAcpkm::new(&magma, 64, 80, 8)),
+            done("OMAC-ACPKM", OmacAcpkm::with_key(&magma, 64, 80, 8)),
             plain::omac_acpkm(&open, 64, 80, &message)
         );
         // IMIT of nothing is zeros under every key.
@@ -121,7 +121,7 @@ pub(super) fn codes(engine: Engine) {
         for &(meshing, mesh) in meshings {
             code!(
                 "IMIT",
-                Imit::new(&gost, meshing),
+                Imit::with_key(&gost, meshing),
                 plain::imit(&open, Sbox::CryptoProA, &[0; 8], mesh, &message)
             );
         }

@@ -8,7 +8,6 @@ use lanework_leakage::valgrind::{judged, say};
 
 use super::secrets::{both, done, secret};
 use super::*;
-use crate::backend::Kernels;
 use crate::backend::leaky::{self, Plant};
 use crate::check::Numbers;
 use crate::key::Magma;
@@ -18,10 +17,10 @@ use crate::modes::Omac;
 pub(super) fn engines() -> Vec<Result<Engine, lanework_cpu::Unavailable>> {
     let settings = Settings::from_env().expect("the environment can be read");
     let cpu: Cpu = settings.cpu();
-    let choose = |row: &lanework_cpu::Backend<Kernels>| {
-        let engine = Engine::choose(&cpu, lanework_cpu::Select::Named(row.name()));
+    let choose = |row: &Backend<Kernels>| {
+        let engine = row.get(&cpu);
         if let Err(why) = &engine {
-            let needed = if running() { TIERS.contains(&row.name()) } else { true };
+            let needed = !running() || valgrind_knows(row);
             assert!(!needed || !settings.requires(row.name()), "LANEWORK_REQUIRE names {why}");
         }
         engine
@@ -57,7 +56,7 @@ fn no_branch_and_no_address_depends_on_a_secret() {
         let tier = row.name();
         match engine {
             Err(why) => say(&format!("skipped {tier} under valgrind: {why}")),
-            Ok(_) if !TIERS.contains(&tier) && !said.contains(&ran(tier)) => say(&format!(
+            Ok(_) if !valgrind_knows(row) && !said.contains(&ran(tier)) => say(&format!(
                 "skipped {tier} under valgrind, which does not know all of its instructions: {:?}",
                 row.needs()
             )),
@@ -86,8 +85,10 @@ fn planted(plant: &Plant) -> String {
     format!("{} with {} in {}", plant.tier, plant.function, plant.kernel)
 }
 
+type Compare = fn(&[u8], &[u8]) -> bool;
+
 /// A comparison of tags that ends early, as a tier would make it: its name, what memcheck says, and what runs it.
-fn comparisons(tier: &str) -> (&'static str, fn(&[u8], &[u8]) -> bool) {
+fn comparisons(tier: &str) -> (&'static str, Compare) {
     match tier {
         "portable" => ("plants::compare_until_different", plants::compare_until_different),
         _ => ("plants::compare_lanes_until_different", leaky::compare_lanes),
@@ -98,7 +99,7 @@ fn comparisons(tier: &str) -> (&'static str, fn(&[u8], &[u8]) -> bool) {
 fn compared_early(engine: Engine) {
     let (hidden, open) = both(&mut Numbers(81));
     let mac = |key| {
-        let mut mac = done("OMAC", Omac::new(Magma::with(key, engine), 8));
+        let mut mac = done("OMAC", Omac::with_key(Magma::with(key, engine), 8));
         done("OMAC", mac.update(b"a message"));
         mac.finish()
     };
@@ -111,10 +112,12 @@ fn compared_early(engine: Engine) {
 
 #[test]
 fn planted_leaks_are_found_and_named() {
-    let settings = Settings::from_env().expect("the environment can be read");
-    let tiers: Vec<(&str, Engine)> =
-        engines().into_iter().flatten().map(|c| (c.name(), c)).filter(|(t, _)| TIERS.contains(t)).collect();
-    assert!(TIERS.iter().all(|t| !settings.requires(t) || tiers.iter().any(|(have, _)| have == t)));
+    let tiers: Vec<(&'static str, Engine)> = engines()
+        .into_iter()
+        .flatten()
+        .map(|c| (c.name(), c))
+        .filter(|(t, _)| leaky::UNDER_VALGRIND.contains(t))
+        .collect();
     let early = |tier: &str| headline(tier, "tags compared until they differ");
     if running() {
         for (tier, engine) in tiers {

@@ -3,7 +3,7 @@
 
 use lanework_cpu::Threads;
 
-use super::work::{Start, Work, finish};
+use super::pieces::{Start, Work, finish};
 use super::{blocks, lengths};
 use crate::error::Error;
 use crate::key::Core;

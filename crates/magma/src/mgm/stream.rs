@@ -4,7 +4,7 @@
 use inout::InOutBuf;
 use zeroize::Zeroize;
 
-use super::work::{Start, Work, finish};
+use super::pieces::{Start, Work, finish};
 use super::{LONGEST, Mgm, Tag, lengths};
 use crate::error::Error;
 use crate::schedule::Counter;

@@ -267,6 +267,31 @@ fn short_tags_are_the_whole_ones_beginning() {
 }
 
 #[test]
+fn a_nonce_is_one_that_mgm_takes() {
+    struct Ones;
+    impl rand_core::TryRng for Ones {
+        type Error = core::convert::Infallible;
+        fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+            Ok(u32::MAX)
+        }
+        fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+            Ok(u64::MAX)
+        }
+        fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Self::Error> {
+            out.fill(0xff);
+            Ok(())
+        }
+    }
+    impl rand_core::TryCryptoRng for Ones {}
+    let Ok(nonce) = Nonce::random(&mut Ones);
+    assert_eq!(nonce.as_ref(), [0x7f, 255, 255, 255, 255, 255, 255, 255]);
+    assert!(Mgm::new(&[7; 32]).seal(nonce.as_ref(), b"", &mut [1]).is_ok());
+    assert_eq!(Nonce::try_from(nonce.as_ref()), Ok(nonce));
+    assert_eq!(Nonce::try_from([0x80, 0, 0, 0, 0, 0, 0, 0]), Err(Error::NonceTopBit));
+    assert_eq!(Nonce::try_from(&[0; 7][..]), Err(Error::NonceLength { got: 7, want: "8" }));
+}
+
+#[test]
 fn every_misuse_has_its_error_and_changes_nothing() {
     let engine = Engine::best();
     for length in [0, 1, 3, 9, 16] {
@@ -324,7 +349,7 @@ fn a_message_of_two_to_the_29_bytes_is_too_long() {
 #[test]
 fn limits_count_what_is_sealed_and_what_is_authentic() {
     let limits = Limits::Custom { bytes: 1000, section: 8 };
-    let mgm = || Mgm::over(Magma::new(&[4; 32]).with_limits(limits), 8).expect("8 bytes of tag");
+    let mgm = || Mgm::with_key(Magma::new(&[4; 32]).with_limits(limits), 8).expect("8 bytes of tag");
     let exhausted = Error::KeyExhausted { limit: 1000 };
     let nonce = [0; 8];
     for (aad, n) in [(5, 15), (100, 700)] {
@@ -414,6 +439,6 @@ fn forgeries_close_a_key_for_opening_and_not_for_sealing() {
     assert_eq!(good, sealed);
     mgm.seal(&[1; 8], b"aad", &mut good).expect("sealing goes on");
     // Who asks for no limit has none.
-    let free = Mgm::over(mgm.cipher().clone().with_limits(Limits::Unlimited), 8).expect("8 bytes");
+    let free = Mgm::with_key(mgm.cipher().clone().with_limits(Limits::Unlimited), 8).expect("8 bytes");
     assert_eq!(free.open(&nonce, b"aad", &mut sealed.clone(), tag.as_slice()), Ok(()));
 }

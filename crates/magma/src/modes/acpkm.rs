@@ -106,7 +106,7 @@ impl CtrAcpkm {
     ///
     /// # Errors
     /// [`Error::NonceLength`]; [`Error::Section`].
-    pub fn new(key: &Magma, iv: &[u8]) -> Result<CtrAcpkm, Error> {
+    pub fn with_key(key: &Magma, iv: &[u8]) -> Result<CtrAcpkm, Error> {
         CtrAcpkm::with_section(key, iv, key.core().budget.limits().section())
     }
 

@@ -65,7 +65,7 @@ impl<K: Keyed> CbcEncryptor<K> {
     ///
     /// # Errors
     /// [`Error::NonceLength`].
-    pub fn new(key: K, iv: &[u8]) -> Result<CbcEncryptor<K>, Error> {
+    pub fn with_key(key: K, iv: &[u8]) -> Result<CbcEncryptor<K>, Error> {
         Ok(CbcEncryptor { key, register: Register::new(iv)? })
     }
 }
@@ -104,7 +104,7 @@ impl<K: Keyed> CbcDecryptor<K> {
     ///
     /// # Errors
     /// [`Error::NonceLength`].
-    pub fn new(key: K, iv: &[u8]) -> Result<CbcDecryptor<K>, Error> {
+    pub fn with_key(key: K, iv: &[u8]) -> Result<CbcDecryptor<K>, Error> {
         Ok(CbcDecryptor { key, register: Register::new(iv)? })
     }
 

@@ -114,7 +114,7 @@ impl<K: Keyed> CfbEncryptor<K> {
     ///
     /// # Errors
     /// [`Error::NonceLength`].
-    pub fn new(key: K, iv: &[u8]) -> Result<CfbEncryptor<K>, Error> {
+    pub fn with_key(key: K, iv: &[u8]) -> Result<CfbEncryptor<K>, Error> {
         Ok(CfbEncryptor { key, register: Register::new(iv)? })
     }
 }
@@ -143,7 +143,7 @@ impl<K: Keyed> CfbDecryptor<K> {
     ///
     /// # Errors
     /// [`Error::NonceLength`].
-    pub fn new(key: K, iv: &[u8]) -> Result<CfbDecryptor<K>, Error> {
+    pub fn with_key(key: K, iv: &[u8]) -> Result<CfbDecryptor<K>, Error> {
         Ok(CfbDecryptor { key, register: Register::new(iv)? })
     }
 

@@ -42,7 +42,7 @@ impl<K: MagmaKey> Ctr<K> {
     ///
     /// # Errors
     /// [`Error::NonceLength`].
-    pub fn new(key: K, iv: &[u8]) -> Result<Ctr<K>, Error> {
+    pub fn with_key(key: K, iv: &[u8]) -> Result<Ctr<K>, Error> {
         Ok(Ctr { key, iv: iv4(iv)?, position: 0, gamma: None })
     }
 
@@ -56,7 +56,7 @@ impl<K: MagmaKey> Ctr<K> {
     ///
     /// # Errors
     /// [`Error::CounterExhausted`] beyond it.
-    pub fn seek(&mut self, block: u64) -> Result<(), Error> {
+    pub fn seek_block(&mut self, block: u64) -> Result<(), Error> {
         if block > BLOCKS {
             return Err(Error::CounterExhausted);
         }
@@ -96,7 +96,7 @@ impl<K: MagmaKey> Ctr<K> {
         if block == BLOCKS && byte > 0 {
             return Err(Error::CounterExhausted);
         }
-        self.seek(block)?;
+        self.seek_block(block)?;
         self.position += u64::from(byte);
         Ok(())
     }

@@ -24,7 +24,7 @@ pub struct EcbDecryptor<K: Keyed>(K);
 impl<K: Keyed> EcbEncryptor<K> {
     /// Under a key.
     #[must_use]
-    pub fn new(key: K) -> EcbEncryptor<K> {
+    pub fn with_key(key: K) -> EcbEncryptor<K> {
         EcbEncryptor(key)
     }
 
@@ -42,7 +42,7 @@ impl<K: Keyed> EcbEncryptor<K> {
 impl<K: Keyed> EcbDecryptor<K> {
     /// Under a key.
     #[must_use]
-    pub fn new(key: K) -> EcbDecryptor<K> {
+    pub fn with_key(key: K) -> EcbDecryptor<K> {
         EcbDecryptor(key)
     }
 

@@ -25,7 +25,7 @@ impl<K: Keyed> Ofb<K> {
     ///
     /// # Errors
     /// [`Error::NonceLength`].
-    pub fn new(key: K, iv: &[u8]) -> Result<Ofb<K>, Error> {
+    pub fn with_key(key: K, iv: &[u8]) -> Result<Ofb<K>, Error> {
         whole_blocks_of_iv(iv)?;
         Ok(Ofb { key, register: iv.to_vec(), at: iv.len() })
     }

@@ -138,7 +138,7 @@ impl<K: Keyed> Omac<K> {
     ///
     /// # Errors
     /// [`Error::TagLength`] unless 4 <= `tag` <= 8.
-    pub fn new(key: K, tag: usize) -> Result<Omac<K>, Error> {
+    pub fn with_key(key: K, tag: usize) -> Result<Omac<K>, Error> {
         Ok(Omac { key, chain: Chain::new(), tag: tag_length(tag)? })
     }
 

@@ -43,7 +43,7 @@ impl OmacAcpkm {
     /// # Errors
     /// [`Error::Section`] unless N is a positive multiple of 8, [`Error::Parameter`] unless T* is one of 40, both up to
     /// [`Limits::LONGEST_SECTION`]; [`Error::TagLength`] unless 4 <= `tag` <= 8; [`Error::KeyExhausted`].
-    pub fn new(key: &Magma, section: usize, frequency: usize, tag: usize) -> Result<OmacAcpkm, Error> {
+    pub fn with_key(key: &Magma, section: usize, frequency: usize, tag: usize) -> Result<OmacAcpkm, Error> {
         let section = checked_section(section)? / BLOCK as u64;
         if frequency == 0 || !frequency.is_multiple_of(MATERIAL) || frequency > Limits::LONGEST_SECTION {
             return Err(Error::Parameter("T*, which must be a positive multiple of 40 bytes, below 2^28"));

@@ -104,22 +104,22 @@ fn general<K: Keyed + Copy>(what: &str, key: K, plain: &plain::Cipher, numbers: 
         for z in [1, 2, 3, 17] {
             let iv = numbers.bytes(8 * z);
             let say = |mode: &str| format!("{what} {mode}, z = {z}");
-            let ofb = Ofb::new(key, &iv).unwrap();
+            let ofb = Ofb::with_key(key, &iv).unwrap();
             both_ways(&say("OFB"), 1, numbers, (ofb.clone(), ofb), &data, &plain.ofb(&iv, &data));
-            let cfb = (CfbEncryptor::new(key, &iv).unwrap(), CfbDecryptor::new(key, &iv).unwrap());
+            let cfb = (CfbEncryptor::with_key(key, &iv).unwrap(), CfbDecryptor::with_key(key, &iv).unwrap());
             both_ways(&say("CFB"), 1, numbers, cfb, &data, &plain.cfb(&iv, &data));
             let whole = &data[..n / 8 * 8];
-            let cbc = (CbcEncryptor::new(key, &iv).unwrap(), CbcDecryptor::new(key, &iv).unwrap());
+            let cbc = (CbcEncryptor::with_key(key, &iv).unwrap(), CbcDecryptor::with_key(key, &iv).unwrap());
             both_ways(&say("CBC"), 8, numbers, cbc, whole, &plain.cbc(&iv, whole));
         }
         let whole = &data[..n / 8 * 8];
-        let ecb = (EcbEncryptor::new(key), EcbDecryptor::new(key));
+        let ecb = (EcbEncryptor::with_key(key), EcbDecryptor::with_key(key));
         both_ways(&format!("{what} ECB"), 8, numbers, ecb, whole, &plain.ecb(whole));
-        let mut mac = Omac::new(key, 8).unwrap();
+        let mut mac = Omac::with_key(key, 8).unwrap();
         mac.update(&data).unwrap();
         let want = plain.omac(&data);
         assert_eq!(mac.finish().as_ref(), want, "{what} OMAC of {n} bytes");
-        let mut mac = Omac::new(key, 5).unwrap();
+        let mut mac = Omac::with_key(key, 5).unwrap();
         for piece in data.chunks(1 + numbers.below(20)) {
             mac.update(piece).unwrap();
         }
@@ -137,7 +137,7 @@ fn magma_is_as_described() {
         general(engine.name(), key, &plain, &mut numbers);
         for n in lengths(&mut numbers) {
             let (data, iv) = (numbers.bytes(n), numbers.bytes(4));
-            let ctr = Ctr::new(key, &iv).unwrap();
+            let ctr = Ctr::with_key(key, &iv).unwrap();
             let what = format!("{} CTR", engine.name());
             both_ways(&what, 1, &mut numbers, (ctr.clone(), ctr), &data, &plain.ctr(&iv, &data));
             for section in [8, 24, 1024, 4096, 1 << 20] {
@@ -146,7 +146,7 @@ fn magma_is_as_described() {
                 let what = format!("{} CTR-ACPKM with sections of {section}", engine.name());
                 both_ways(&what, 1, &mut numbers, (state.clone(), state), &data, &want);
                 for frequency in [40, 120] {
-                    let mut mac = OmacAcpkm::new(key, section, frequency, 8).unwrap();
+                    let mut mac = OmacAcpkm::with_key(key, section, frequency, 8).unwrap();
                     for piece in data.chunks(1 + numbers.below(2000)) {
                         mac.update(piece).unwrap();
                     }
@@ -172,12 +172,12 @@ fn gost28147_is_as_described() {
                 for meshing in [Meshing::None, Meshing::CryptoPro] {
                     let mesh = meshing == Meshing::CryptoPro;
                     let what = |mode: &str| format!("{} {sbox:?} {mode}, {meshing:?}", engine.name());
-                    let cnt = legacy::Cnt::new(key, &iv, meshing).unwrap();
+                    let cnt = legacy::Cnt::with_key(key, &iv, meshing).unwrap();
                     let want = plain::cnt(&bytes, sbox, &iv, mesh, &data);
                     both_ways(&what("CNT"), 1, &mut numbers, (cnt.clone(), cnt), &data, &want);
                     let cfb = (
-                        legacy::CfbEncryptor::new(key, &iv, meshing).unwrap(),
-                        legacy::CfbDecryptor::new(key, &iv, meshing).unwrap(),
+                        legacy::CfbEncryptor::with_key(key, &iv, meshing).unwrap(),
+                        legacy::CfbDecryptor::with_key(key, &iv, meshing).unwrap(),
                     );
                     let want = plain::cfb_meshing(&bytes, sbox, &iv, mesh, &data);
                     both_ways(&what("CFB"), 1, &mut numbers, cfb, &data, &want);
@@ -229,12 +229,12 @@ fn threads_change_nothing() {
                     assert!(out == $want, "{} from {head} on, {threads:?}", $what);
                 }};
             }
-            spread!("CTR", Ctr::new(key, &iv4).unwrap(), head, data, ctr);
-            spread!("CTR-ACPKM", CtrAcpkm::new(key, &iv4).unwrap(), head, data, acpkm);
-            spread!("CFB", CfbDecryptor::new(key, &iv).unwrap(), head, cfb, data);
-            spread!("CBC", CbcDecryptor::new(key, &iv).unwrap(), head / 8 * 8, cbc, whole);
-            spread!("ECB", EcbEncryptor::new(key), head / 8 * 8, whole, plain.ecb(whole));
-            spread!("ECB", EcbDecryptor::new(key), head / 8 * 8, plain.ecb(whole), whole);
+            spread!("CTR", Ctr::with_key(key, &iv4).unwrap(), head, data, ctr);
+            spread!("CTR-ACPKM", CtrAcpkm::with_key(key, &iv4).unwrap(), head, data, acpkm);
+            spread!("CFB", CfbDecryptor::with_key(key, &iv).unwrap(), head, cfb, data);
+            spread!("CBC", CbcDecryptor::with_key(key, &iv).unwrap(), head / 8 * 8, cbc, whole);
+            spread!("ECB", EcbEncryptor::with_key(key), head / 8 * 8, whole, plain.ecb(whole));
+            spread!("ECB", EcbDecryptor::with_key(key), head / 8 * 8, plain.ecb(whole), whole);
         }
     }
 }
@@ -259,11 +259,11 @@ fn ctr_goes_to_any_block() {
     let (bytes, iv, data) = (numbers.key(), numbers.bytes(4), numbers.bytes(3000));
     let key = Magma::new(&bytes);
     let want = plain::Cipher::magma(&bytes).ctr(&iv, &data);
-    let mut state = Ctr::new(&key, &iv).unwrap();
+    let mut state = Ctr::with_key(&key, &iv).unwrap();
     for block in [0, 1, 200, 7, 374] {
         // A block that was begun leaves nothing behind.
         state.apply(&mut [0; 3]).unwrap();
-        state.seek(block).unwrap();
+        state.seek_block(block).unwrap();
         assert_eq!(state.position(), 8 * block);
         let mut out = data[8 * block as usize..].to_vec();
         state.apply(&mut out).unwrap();

@@ -95,7 +95,7 @@ fn rfc_9189_records() {
         let mut data = vec![0; record.zeros];
         let number = record.number.to_be_bytes();
         let key = macs.cipher(record.number, Engine::best()).expect("allowed");
-        let mut omac = Omac::new(key, 8).expect("8 bytes");
+        let mut omac = Omac::with_key(key, 8).expect("8 bytes");
         for part in [&number[..], &bytes(record.header), &data] {
             omac.update(part).expect("within limits");
         }
@@ -104,7 +104,7 @@ fn rfc_9189_records() {
         data.extend(mac.as_ref());
         let key = encrypts.cipher(record.number, Engine::best()).expect("allowed");
         // The IV is the connection's IV, here zero, plus the number.
-        let mut ctr = CtrAcpkm::new(key, &number[4..]).expect("an IV");
+        let mut ctr = CtrAcpkm::with_key(key, &number[4..]).expect("an IV");
         ctr.apply(&mut data).expect("within limits");
         let sent = bytes(record.sent);
         let shown = sent.len() - 5;
@@ -117,7 +117,8 @@ fn rfc_9189_records() {
 #[test]
 fn a_record_sealed_by_gost_engine() {
     let mut tree = TlsTree::new(&array(SEALED.root), Suite::MgmL);
-    let mgm = Mgm::over(tree.cipher(SEALED.number, Engine::best()).expect("allowed").clone(), 8).expect("8");
+    let mgm =
+        Mgm::with_key(tree.cipher(SEALED.number, Engine::best()).expect("allowed").clone(), 8).expect("8");
     let mut data = bytes(SEALED.plaintext);
     let tag = mgm.seal(&bytes(SEALED.nonce), &bytes(SEALED.aad), &mut data).expect("a message");
     assert_eq!((data, tag.as_slice()), (bytes(SEALED.ciphertext), &bytes(SEALED.tag)[..]));

@@ -6,12 +6,12 @@ use core::marker::PhantomData;
 
 use aead::consts::{U4, U5, U6, U7, U8, U32};
 use aead::{AeadCore, AeadInOut, Key, KeyInit, KeySizeUser, Nonce, Tag, TagPosition};
-use cipher::array::ArraySize;
+use cipher::array::{Array, ArraySize};
 use inout::InOutBuf;
 use zeroize::ZeroizeOnDrop;
 
 use crate::error::Error;
-use crate::mgm::Mgm;
+use crate::mgm::{self, Mgm};
 
 mod sealed {
     pub trait Sealed {}
@@ -68,6 +68,13 @@ impl<T: TagLength> AeadCore for MagmaMgm<T> {
     type NonceSize = U8;
     type TagSize = T;
     const TAG_POSITION: TagPosition = TagPosition::Postfix;
+}
+
+/// For the `aead` traits, whose own random nonces MGM refuses half of the time.
+impl From<mgm::Nonce> for Array<u8, U8> {
+    fn from(nonce: mgm::Nonce) -> Array<u8, U8> {
+        Array(nonce.into())
+    }
 }
 
 impl<T: TagLength> AeadInOut for MagmaMgm<T> {

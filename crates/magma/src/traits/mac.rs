@@ -33,7 +33,7 @@ impl MagmaOmac {
 }
 
 fn begin(key: &Magma) -> Omac<Magma> {
-    match Omac::new(key.clone(), 8) {
+    match Omac::with_key(key.clone(), 8) {
         Ok(omac) => omac,
         Err(_) => unreachable!("a whole block is a tag"),
     }

@@ -24,7 +24,7 @@ impl IvSizeUser for Ctr<Magma> {
 /// On this machine's best backend.
 impl KeyIvInit for Ctr<Magma> {
     fn new(key: &Key<Self>, iv: &Iv<Self>) -> Self {
-        match Ctr::new(Magma::new(&key.0), iv) {
+        match Ctr::with_key(Magma::new(&key.0), iv) {
             Ok(ctr) => ctr,
             Err(_) => unreachable!("an IV of 4 bytes"),
         }

@@ -130,8 +130,9 @@ pub fn validate(
     let mut runs = Vec::new();
     if !cases.is_empty() {
         let versions = Versions::new(&original.program, rewritten, &options.externals)?;
+        let compared = Compared { original, rewritten, pairs: &pairs, edits: &edits, versions: &versions };
         for case in cases {
-            let (ran, found) = run(original, rewritten, &pairs, &edits, &versions, case, options, &mut all)?;
+            let (ran, found) = run(&compared, case, options, &mut all)?;
             runs.push(ran);
             reasons.extend(found);
         }
@@ -192,17 +193,23 @@ fn floats(original: &Analysis, rewritten: &Program, pairs: &Pairs, edits: &Edits
     .collect()
 }
 
+/// The two programs: their texts, what the rewrite changed, and both loaded.
+struct Compared<'a> {
+    original: &'a Analysis,
+    rewritten: &'a Program,
+    pairs: &'a Pairs,
+    edits: &'a Edits,
+    versions: &'a Versions,
+}
+
 /// One case: followed, compared in lockstep, and its results on many inputs.
 fn run(
-    original: &Analysis,
-    rewritten: &Program,
-    pairs: &Pairs,
-    edits: &Edits,
-    versions: &Versions,
+    compared: &Compared<'_>,
     case: &Case,
     options: &Options,
     all: &mut Writers,
 ) -> Result<(Ran, Vec<Reason>), Failure> {
+    let &Compared { original, rewritten, pairs, edits, versions } = compared;
     let mut ran = Ran { function: case.measured().to_owned(), ..Ran::default() };
     let mut reasons = Vec::new();
     // What is not there is said before anything runs.

@@ -66,15 +66,15 @@ fn one(engine: Engine, case: Case) -> Result<Box<dyn Runnable>, Unavailable> {
         };
     }
     Ok(match case.operation {
-        Operation::Ctr => stream!(iv => Ctr::new(&key, &iv[4..])),
-        Operation::Ecb => stream!(_iv => Ok::<_, Error>(EcbEncryptor::new(&key))),
-        Operation::CbcDecrypt => stream!(iv => CbcDecryptor::new(&key, &iv)),
-        Operation::CfbDecrypt => stream!(iv => CfbDecryptor::new(&key, &iv)),
-        Operation::CtrAcpkm => stream!(iv => CtrAcpkm::new(&key, &iv[4..])),
-        Operation::Gost89Cfb => stream!(iv => legacy::CfbEncryptor::new(&gost, &iv, Meshing::CryptoPro)),
+        Operation::Ctr => stream!(iv => Ctr::with_key(&key, &iv[4..])),
+        Operation::Ecb => stream!(_iv => Ok::<_, Error>(EcbEncryptor::with_key(&key))),
+        Operation::CbcDecrypt => stream!(iv => CbcDecryptor::with_key(&key, &iv)),
+        Operation::CfbDecrypt => stream!(iv => CfbDecryptor::with_key(&key, &iv)),
+        Operation::CtrAcpkm => stream!(iv => CtrAcpkm::with_key(&key, &iv[4..])),
+        Operation::Gost89Cfb => stream!(iv => legacy::CfbEncryptor::with_key(&gost, &iv, Meshing::CryptoPro)),
         Operation::Omac => work(
             move || {
-                let tag = Omac::new(&key, 8).and_then(|mut mac| {
+                let tag = Omac::with_key(&key, 8).and_then(|mut mac| {
                     mac.update(&input)?;
                     Ok(mac.finish())
                 });
@@ -83,11 +83,11 @@ fn one(engine: Engine, case: Case) -> Result<Box<dyn Runnable>, Unavailable> {
             facts,
         ),
         Operation::MgmSeal => {
-            let mgm = Mgm::over(key, 8).map_err(failed)?;
+            let mgm = Mgm::with_key(key, 8).map_err(failed)?;
             work(move || assert!(black_box(mgm.seal_to(&iv(), &aad, &input, &mut output)).is_ok()), facts)
         }
         Operation::MgmOpen => {
-            let mgm = Mgm::over(key, 8).map_err(failed)?;
+            let mgm = Mgm::with_key(key, 8).map_err(failed)?;
             let nonce = iv();
             let mut sealed = input;
             let tag = mgm.seal(&nonce, &aad, &mut sealed).map_err(failed)?;
@@ -117,7 +117,7 @@ fn spread(engine: Engine, case: Case, pool: rayon::ThreadPool) -> Result<Box<dyn
     Ok(match case.operation {
         Operation::Ctr => work(
             move || {
-                let done = Ctr::new(&key, &iv()[4..])
+                let done = Ctr::with_key(&key, &iv()[4..])
                     .and_then(|mut s| s.apply_with(Threads::Pool(&pool), &mut text));
                 assert!(black_box(done).is_ok());
             },
@@ -125,14 +125,14 @@ fn spread(engine: Engine, case: Case, pool: rayon::ThreadPool) -> Result<Box<dyn
         ),
         Operation::CtrAcpkm => work(
             move || {
-                let done = CtrAcpkm::new(&key, &iv()[4..])
+                let done = CtrAcpkm::with_key(&key, &iv()[4..])
                     .and_then(|mut s| s.apply_with(Threads::Pool(&pool), &mut text));
                 assert!(black_box(done).is_ok());
             },
             facts,
         ),
         Operation::MgmSeal => {
-            let mgm = Mgm::over(key, 8).map_err(failed)?;
+            let mgm = Mgm::with_key(key, 8).map_err(failed)?;
             work(
                 move || {
                     let tag = mgm.seal_with(Threads::Pool(&pool), &iv(), &aad, &mut text);

@@ -59,7 +59,7 @@ fn text() -> Vec<u8> {
 }
 
 fn direct_blocks(engine: Engine) -> Box<dyn Runnable> {
-    let (mut text, mut mode) = (text(), EcbEncryptor::new(key(engine)));
+    let (mut text, mut mode) = (text(), EcbEncryptor::with_key(key(engine)));
     work(move || assert!(black_box(mode.apply(black_box(&mut text))).is_ok()), facts(engine))
 }
 
@@ -75,7 +75,7 @@ fn direct_stream(engine: Engine) -> Box<dyn Runnable> {
     let (mut text, key) = (text(), key(engine));
     work(
         move || {
-            let done = Ctr::new(&key, &[1; 4]).and_then(|mut ctr| ctr.apply(black_box(&mut text)));
+            let done = Ctr::with_key(&key, &[1; 4]).and_then(|mut ctr| ctr.apply(black_box(&mut text)));
             assert!(black_box(done).is_ok());
         },
         facts(engine),
@@ -83,7 +83,7 @@ fn direct_stream(engine: Engine) -> Box<dyn Runnable> {
 }
 
 fn trait_stream(engine: Engine) -> Box<dyn Runnable> {
-    let (mut text, ctr) = (text(), Ctr::new(key(engine), &[1; 4]));
+    let (mut text, ctr) = (text(), Ctr::with_key(key(engine), &[1; 4]));
     let mut ctr = ctr.expect("an IV of 4 bytes");
     work(
         move || {
@@ -114,8 +114,8 @@ mod tests {
     fn all_ways_give_the_same_keystream() {
         let engine = Engine::best();
         let (mut a, mut b, mut c) = (text(), text(), text());
-        Ctr::new(key(engine), &[1; 4]).expect("an IV").apply(&mut a).expect("short");
-        Ctr::new(key(engine), &[1; 4]).expect("an IV").apply_keystream(&mut b);
+        Ctr::with_key(key(engine), &[1; 4]).expect("an IV").apply(&mut a).expect("short");
+        Ctr::with_key(key(engine), &[1; 4]).expect("an IV").apply_keystream(&mut b);
         generic(engine).apply_keystream(&mut c);
         assert!(a == b && a == c);
     }

@@ -202,7 +202,7 @@ fn constant(context: &Context) -> Subject {
             let name =
                 if blocks == 8 { row.name().to_owned() } else { format!("{}+blocks={blocks}", row.name()) };
             let variant = Variant::new(name, move || {
-                let mut ecb = EcbEncryptor::new(key(choose(&cpu, row.name())?));
+                let mut ecb = EcbEncryptor::with_key(key(choose(&cpu, row.name())?));
                 let mut buffers = Buffers::new(8 * blocks, 0);
                 buffers.input().chunks_exact_mut(8).for_each(|b| b.copy_from_slice(&PLAIN));
                 Ok(work(
@@ -249,7 +249,7 @@ fn buffers(context: &Context) -> Subject {
     for row in BACKENDS {
         for offset in [0, 1] {
             let variant = Variant::new(named(row.name(), offset), move || {
-                let mut ecb = EcbEncryptor::new(key(choose(&cpu, row.name())?));
+                let mut ecb = EcbEncryptor::with_key(key(choose(&cpu, row.name())?));
                 let mut buffers = Buffers::new(BUFFER, offset);
                 Ok(work(
                     move || {
@@ -319,7 +319,7 @@ fn go_on<S: Stream>(stream: &mut S, fresh: impl Fn() -> Result<S, Error>, input:
 
 fn gost89(engine: Engine) -> Result<CfbEncryptor, Error> {
     let key = Gost28147::with(&KEY, Sbox::Z, engine).with_limits(Limits::Unlimited);
-    CfbEncryptor::new(&key, &CFB_IV, Meshing::CryptoPro)
+    CfbEncryptor::with_key(&key, &CFB_IV, Meshing::CryptoPro)
 }
 
 /// One row and column of the table.
@@ -354,7 +354,7 @@ fn ours(engine: Engine, row: Row, size: usize) -> Result<Box<dyn Runnable>, Unav
     let mut buffers = Buffers::new(size, 0);
     Ok(match row {
         Row::Ctr => {
-            let fresh = move || Ctr::new(key(engine), &CTR_IV);
+            let fresh = move || Ctr::with_key(key(engine), &CTR_IV);
             let mut stream = fresh().map_err(missing)?;
             work(
                 move || {

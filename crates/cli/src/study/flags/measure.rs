@@ -110,14 +110,17 @@ pub(super) struct Wanted<'a> {
     pub(super) build_only: bool,
 }
 
-/// Makes the builds, or finds those that are kept: executables by name, and a row for each that was asked for.
+/// Builds' files by their names.
+type Executables = Vec<(String, PathBuf)>;
+
+/// Makes the builds, or finds those that are kept: executables, and a row for each that was asked for.
 fn make(
     session: &Session,
     asked: &Asked,
     mode: &Mode,
     wanted: &Wanted<'_>,
     record: &mut Record,
-) -> Result<(Vec<(String, PathBuf)>, Vec<Built>), Failure> {
+) -> Result<(Executables, Vec<Built>), Failure> {
     let folder = build::folder(wanted.folder).map_err(Failure::unavailable)?;
     let tree =
         if wanted.as_built { None } else { Some(Tree::find(folder.clone()).map_err(Failure::unavailable)?) };

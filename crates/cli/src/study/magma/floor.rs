@@ -2,28 +2,21 @@
 #![forbid(unsafe_code)]
 
 use lanework_lab::machine::Machine;
+use lanework_magma::backend::BACKENDS;
 use lanework_magma::floor::{Ports, cycles_per_byte};
+use lanework_subjects::study::magma_lanes::REPORT;
 use serde::Serialize;
-
-/// The designs whose operations were counted, and what they are.
-const DESIGNS: [(&str, &str); 5] = [
-    ("report-avx2", "eight look-ups and masks a round, of which each counts for one byte in four"),
-    ("avx2", "byte planes: a look-up serves 32 bytes"),
-    ("avx2-gfni", "the same with GFNI parting nibbles"),
-    ("avx512bw", "byte planes on 512 bits"),
-    ("avx512", "the round of eight instructions, two of them look-ups in 64 bytes"),
-];
 
 /// A bound beside what was measured.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub(super) struct Share {
     pub(super) variant: String,
     pub(super) what: String,
-    /// Cycles a byte.
-    pub(super) bound: f64,
+    /// Cycles a byte, if the design's operations were counted.
+    pub(super) bound: Option<f64>,
     /// Cycles a byte of the calibration chain's clock.
     pub(super) took: f64,
-    pub(super) share: f64,
+    pub(super) share: Option<f64>,
 }
 
 /// The clock that the core ran at: the mean of the calibration chain before and after.
@@ -40,13 +33,14 @@ pub(super) fn ports(machine: &Machine) -> Option<Ports> {
 
 /// Every design that was measured, its speed given in nanoseconds a byte.
 pub(super) fn shares(ports: &Ports, ghz: f64, ns_per_byte: impl Fn(&str) -> Option<f64>) -> Vec<Share> {
-    DESIGNS
-        .iter()
-        .filter_map(|&(variant, what)| {
+    let report = (REPORT, "eight look-ups and masks a round, of which each counts for one byte in four");
+    std::iter::once(report)
+        .chain(BACKENDS.iter().map(|row| (row.name(), row.summary())))
+        .filter_map(|(variant, what)| {
             let took = ns_per_byte(variant)? * ghz;
-            let bound = cycles_per_byte(variant, ports)?;
+            let bound = cycles_per_byte(variant, ports);
             let (variant, what) = (variant.to_owned(), what.to_owned());
-            Some(Share { variant, what, bound, took, share: bound / took })
+            Some(Share { variant, what, bound, took, share: bound.map(|bound| bound / took) })
         })
         .collect()
 }
@@ -57,12 +51,14 @@ mod tests {
     use lanework_magma::floor::{ZEN4, ZEN5};
 
     #[test]
-    fn every_design_has_a_bound_and_a_share_of_it() {
+    fn every_design_is_shown_with_its_bound_or_without_one() {
         // 0.2 ns a byte at 3.75 GHz is 0.75 cycles.
         let zen5 = shares(&ZEN5, 3.75, |_| Some(0.2));
-        assert_eq!(zen5.len(), DESIGNS.len());
+        assert_eq!(zen5.len(), 1 + BACKENDS.len());
         let share = zen5.iter().find(|s| s.variant == "avx512").unwrap();
-        assert!((share.took - 0.75).abs() < 1e-9 && (share.share - 0.5 / 0.75).abs() < 1e-9);
+        assert!((share.took - 0.75).abs() < 1e-9 && (share.share.unwrap() - 0.5 / 0.75).abs() < 1e-9);
+        let uncounted = zen5.iter().find(|s| s.variant == "portable").unwrap();
+        assert_eq!((uncounted.bound, uncounted.share), (None, None));
         assert!(shares(&ZEN4, 1.0, |_| None).is_empty());
     }
 }

@@ -6,6 +6,7 @@ use lanework_lab::record::{Record, ResultRow};
 use lanework_lab::study::Study;
 use lanework_lab::subject::Subject;
 use lanework_magma::Magma;
+use lanework_magma::backend::BACKENDS;
 use lanework_magma::study::{REPORT_F, VARIANTS};
 use lanework_subjects::Context;
 use lanework_subjects::study::magma_lanes::{KEY, PLAIN, REPORT};
@@ -94,7 +95,9 @@ fn race(subject: &Subject, baselines: &[String], variants: &[String]) -> Option<
     let all: Vec<_> = std::iter::once(subject.baseline()).chain(subject.challengers()).collect();
     let here = |name: &String| all.iter().any(|v| v.name() == name && v.prepare().is_ok());
     let baseline = baselines.iter().find(|name| here(name))?.clone();
-    let wanted = |name: &str| variants.iter().any(|v| v == "*" || v == name);
+    let ours = |name: &str| BACKENDS.iter().any(|row| row.name() == name);
+    let wanted =
+        |name: &str| variants.iter().any(|v| v == "*" || v == name || (v == "backends" && ours(name)));
     let challengers: Vec<String> =
         all.iter().map(|v| v.name()).filter(|n| *n != baseline && wanted(n)).map(str::to_owned).collect();
     (!challengers.is_empty()).then(|| Race { subject: subject.path().to_owned(), baseline, challengers })

@@ -3,8 +3,10 @@
 
 use std::fmt::Write as _;
 
+use lanework_cpu::Backend;
 use lanework_lab::record::ResultRow;
 use lanework_lab::table::{percent, times};
+use lanework_magma::backend::BACKENDS;
 use lanework_magma::study::REPORT_F;
 use lanework_subjects::study::magma_lanes::{BUFFER, CIPHER, PLAIN, REPORT};
 use serde::Serialize;
@@ -169,7 +171,7 @@ fn performance(plan: &Plan, found: &Measured) -> String {
         line("scalar, tables (leaks)", SCALAR, 1, Some((&o.scalar, 1.0))),
         line("SIMD, the report's eight blocks", ALL, 8, Some((&o.vector, o.speedup))),
     ];
-    for name in ["portable", "avx2", "avx2-gfni", "avx512bw", "avx512"] {
+    for name in BACKENDS.iter().map(Backend::name) {
         rows.push(line(&format!("ours, {name}"), name, 8, None));
         rows.push(line(&format!("ours, {name}"), &format!("{name}+blocks=128"), 128, None));
     }
@@ -294,7 +296,7 @@ fn speed(plan: &Plan, found: &Measured) -> String {
     ];
     let kinds = [("gost89", "gost89"), ("gost89-x64", "gost89, 64 messages"), ("ctr", "magma-ctr")];
     for (path, label) in kinds {
-        for variant in ["gost-engine", REPORT, "portable", "avx2", "avx512"] {
+        for variant in ["gost-engine", REPORT].into_iter().chain(BACKENDS.iter().map(Backend::name)) {
             let cells: Vec<Option<f64>> = sizes
                 .iter()
                 .map(|size| {
@@ -342,8 +344,9 @@ fn bounds(shares: &[Share]) -> String {
     let rows: Vec<Vec<String>> = shares
         .iter()
         .map(|s| {
-            let cycles = |c: f64| format!("{c:.3}");
-            vec![s.variant.clone(), cycles(s.bound), cycles(s.took), percent(s.share), s.what.clone()]
+            let bound = s.bound.map_or_else(|| "not counted".to_owned(), |c| format!("{c:.3}"));
+            let share = s.share.map_or_else(|| NONE.to_owned(), percent);
+            vec![s.variant.clone(), bound, format!("{:.3}", s.took), share, s.what.clone()]
         })
         .collect();
     let header = ["ECB, 16384 bytes", "bound, cycles a byte", "took", "share of the bound", "design"];

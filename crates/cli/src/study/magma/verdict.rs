@@ -170,11 +170,11 @@ pub(super) fn why(plan: &Plan, found: &Measured, shares: &[Share]) -> Vec<String
             times(row / wide)
         ));
     }
-    if let Some(share) = shares.iter().find(|s| s.variant == REPORT) {
+    if let Some(share) = shares.iter().find(|s| s.variant == REPORT).and_then(|s| s.share) {
         lines.push(format!(
             "On real buffers it reaches {} of what its own count of instructions allows: the rest is waiting, which more blocks at once \
              would fill.",
-            percent(share.share)
+            percent(share)
         ));
     }
     if let Some((ours, theirs)) = ns(CONSTANT, "avx512").zip(ns(CONSTANT, ALL)) {

@@ -185,8 +185,7 @@ impl<'a> Runner<'a> {
         let session = self.session;
         let plan = self.plan;
         let mut record = Record::new(self.study, &session.command, Machine::inspect(&self.clock, Vec::new()));
-        let rules = Rules { min_pairs: plan.workload.pairs, launches: 1, ..Rules::default() };
-        record.plan = Some(rules.clone());
+        record.plan = Some(self.rules());
         let sets_of = |round: &str| SETS.map(|s| format!("{round}/{s}"));
         let sets: Vec<String> = rounds.iter().flat_map(|r| sets_of(r)).collect();
         let (here, missing) = self.configurations();
@@ -213,7 +212,7 @@ impl<'a> Runner<'a> {
             for (index, race) in plan.race.iter().enumerate() {
                 bar.set_message(format!("{set} against {}", race.baseline));
                 if raced {
-                    self.race(race, index == 0, set, &here, &passed, &rules, &mut found)?;
+                    self.race(race, index == 0, set, &here, &passed, &mut found)?;
                 } else if index == 0 {
                     self.medians(set, &here, &passed, &mut found)?;
                 }
@@ -251,6 +250,10 @@ impl<'a> Runner<'a> {
         (here, missing)
     }
 
+    fn rules(&self) -> Rules {
+        Rules { min_pairs: self.plan.workload.pairs, launches: 1, ..Rules::default() }
+    }
+
     fn race(
         &self,
         race: &Race,
@@ -258,7 +261,6 @@ impl<'a> Runner<'a> {
         set: &str,
         here: &[String],
         passed: &Passed,
-        rules: &Rules,
         found: &mut Measured,
     ) -> Result<(), Failure> {
         if !here.contains(&race.baseline) {
@@ -274,8 +276,9 @@ impl<'a> Runner<'a> {
         let baseline = self.program(&race.baseline, set, count)?;
         let programs = names.iter().map(|n| self.program(n, set, count)).collect::<Result<Vec<_>, _>>()?;
         let pairs = self.plan.workload.pairs;
-        let mut out = process::race(&subject, passed, &baseline, &programs, pairs, rules, &self.clock)
-            .map_err(Failure::refused)?;
+        let mut out =
+            process::race(&subject, passed, &baseline, &programs, pairs, &self.rules(), &self.clock)
+                .map_err(Failure::refused)?;
         for row in &mut out.outcome.results {
             row.extra.insert("operations".to_owned(), count.into());
             if row.cores > self.cores {

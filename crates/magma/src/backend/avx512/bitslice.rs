@@ -1,7 +1,7 @@
 //! A bit of 512 blocks in each register: large inputs under set Z.
 //!
 //! **The round.** A full adder takes two `vpternlog` a bit, a substitution with the addition to the other word ten (see
-//! [`super::circuits`]), and the rotation nothing: 143 for 512 blocks, or 4.5 for 16 where [`super::vbmi`] has eight operations.
+//! [`super::circuits`]), and the rotation nothing: 143 for 512 blocks, or 4.5 for 16 where [`super::permute`] has eight operations.
 //!
 //! **Floor.** Zen 4: 143 operations at two a cycle, 71.5 cycles a round, 0.56 cycles a byte; 64 loads of the state and 32 of the
 //! key at one a cycle, the latter shared by two sets of 512 blocks: 80 cycles, 0.63; 32 stores at one in two cycles: 64, 0.50.
@@ -9,7 +9,7 @@
 //! interleavings of 64 registers and a bit matrix, back six levels: 0.17 on Zen 4, half of it where the input is a counter, whose
 //! bits are made where they are needed.
 //!
-//! **Measured** on Zen 4: 1.3 cycles a byte for counters and 1.6 for blocks, twice the floor and not less than [`super::vbmi`] takes. The
+//! **Measured** on Zen 4: 1.3 cycles a byte for counters and 1.6 for blocks, twice the floor and not less than [`super::permute`] takes. The
 //! carries are a chain of 32 operations a round, and what a round stores is loaded in the next. So this is a backend of its
 //! own, to be chosen where measuring says so. With one set instead of two, counters took 1.3 to 1.5.
 //!

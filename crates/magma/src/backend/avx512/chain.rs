@@ -11,16 +11,13 @@
 //! its owner wipes.
 
 use core::arch::x86_64::*;
-use core::ops::Range;
 
 use lanework_cpu::memory::Block;
 
+use super::permute::{LANE_KEYS_BLOCKS, PAIR};
 use super::tables::{TABLES, swap};
-use super::vbmi::{LANE_KEYS_BLOCKS, PAIR};
-use crate::backend::chain::{Half, LaneBlocks, Places, ROWS, Scratch, Step, avx512 as rows};
-use crate::backend::{Kernels, LANES};
-use crate::sbox::Sbox;
-use crate::schedule::ByteOrder;
+use crate::backend::LANES;
+use crate::backend::chain::{Chain, Half, LaneBlocks, ROWS, Scratch, Step, avx512 as rows};
 
 type Z = __m512i;
 
@@ -88,7 +85,7 @@ fn store(row: &mut LaneBlocks, q: usize, [x, y]: [Z; 2]) {
     }
 }
 
-/// One round of `vbmi`, under keys from memory.
+/// One round of `permute`, under keys from memory.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 #[inline]
 fn round<const N: usize>(c: &Constants, b: &mut [Z; N], a: &[Z; N], keys: &[Block]) {
@@ -175,18 +172,16 @@ impl<const N: usize> Sums<N> {
 /// The first 16 N lanes.
 ///
 /// # Safety
-/// AVX-512 F, BW, VBMI and VPCLMULQDQ; as `Kernels::chain`'s field, for `n` lanes.
+/// AVX-512 F, BW, VBMI and VPCLMULQDQ; as `Kernels::chain`'s field, with at most 16 N lanes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,vpclmulqdq")]
 #[inline]
 unsafe fn steps_in<const N: usize, const MULTIPLY: bool>(
     keys: &[Block; LANE_KEYS_BLOCKS],
     c: &Constants,
-    step: Step,
-    places: &Places,
-    n: usize,
-    steps: Range<usize>,
+    chain: &Chain<'_>,
     scratch: &mut Scratch,
 ) {
+    let Chain { step, places, lanes: n, ref steps, .. } = *chain;
     let Scratch { states, sums, tile, .. } = scratch;
     let mut s: Words<N> = [[_mm512_setzero_si512(); N]; 2];
     for q in 0..N {
@@ -273,20 +268,11 @@ unsafe fn steps_in<const N: usize, const MULTIPLY: bool>(
 /// # Safety
 /// AVX-512 F, BW, VBMI and VPCLMULQDQ; see `Kernels::chain`'s field.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,vpclmulqdq")]
-pub(super) unsafe fn chain(
-    kernels: &Kernels,
-    keys: &[Block],
-    sbox: Sbox,
-    order: ByteOrder,
-    step: Step,
-    places: &Places,
-    n: usize,
-    steps: Range<usize>,
-    scratch: &mut Scratch,
-) {
+pub(super) unsafe fn chain(chain: &Chain<'_>, scratch: &mut Scratch) {
+    let Chain { keys, sbox, order, step, lanes: n, .. } = *chain;
     if n <= FEW {
         // SAFETY: the caller's promises are the same.
-        return unsafe { rows::chain(kernels, keys, sbox, order, step, places, n, steps, scratch) };
+        return unsafe { rows::chain(chain, scratch) };
     }
     let tables = &TABLES[sbox as usize];
     // SAFETY: 64 and 16 bytes are readable.
@@ -303,10 +289,10 @@ pub(super) unsafe fn chain(
     // SAFETY: the caller's promises are the same.
     unsafe {
         match (n <= 6 * PAIR, step) {
-            (true, Step::Multiply(_)) => steps_in::<6, true>(keys, &c, step, places, n, steps, scratch),
-            (false, Step::Multiply(_)) => steps_in::<8, true>(keys, &c, step, places, n, steps, scratch),
-            (true, _) => steps_in::<6, false>(keys, &c, step, places, n, steps, scratch),
-            (false, _) => steps_in::<8, false>(keys, &c, step, places, n, steps, scratch),
+            (true, Step::Multiply(_)) => steps_in::<6, true>(keys, &c, chain, scratch),
+            (false, Step::Multiply(_)) => steps_in::<8, true>(keys, &c, chain, scratch),
+            (true, _) => steps_in::<6, false>(keys, &c, chain, scratch),
+            (false, _) => steps_in::<8, false>(keys, &c, chain, scratch),
         }
     }
 }

@@ -1,13 +1,8 @@
 //! The strands' blocks fetched as rows of 64 bytes and transposed in registers: for backends that have AVX-512F and BW.
 
 use core::arch::x86_64::*;
-use core::ops::Range;
 
-use lanework_cpu::memory::Block;
-
-use super::{Fetch, Kernels, LaneBlocks, Places, Plain, ROWS, Scratch, Step, steps_by};
-use crate::sbox::Sbox;
-use crate::schedule::ByteOrder;
+use super::{Chain, Fetch, LaneBlocks, Places, Plain, ROWS, Scratch, steps_by};
 
 /// Eight lanes at a time.
 struct Rows;
@@ -144,17 +139,7 @@ impl Fetch for Rows {
 /// # Safety
 /// See `Kernels::chain`'s field.
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(crate) unsafe fn chain(
-    kernels: &Kernels,
-    keys: &[Block],
-    sbox: Sbox,
-    order: ByteOrder,
-    step: Step,
-    places: &Places,
-    n: usize,
-    steps: Range<usize>,
-    scratch: &mut Scratch,
-) {
+pub(crate) unsafe fn chain(chain: &Chain<'_>, scratch: &mut Scratch) {
     // SAFETY: the caller's promises are the same.
-    unsafe { steps_by::<Rows>(kernels, keys, sbox, order, step, places, n, steps, scratch) }
+    unsafe { steps_by::<Rows>(chain, scratch) }
 }

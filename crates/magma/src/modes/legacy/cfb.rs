@@ -52,7 +52,7 @@ impl CfbEncryptor {
     ///
     /// # Errors
     /// [`Error::NonceLength`].
-    pub fn new(key: &Gost28147, iv: &[u8], meshing: Meshing) -> Result<CfbEncryptor, Error> {
+    pub fn with_key(key: &Gost28147, iv: &[u8], meshing: Meshing) -> Result<CfbEncryptor, Error> {
         Ok(CfbEncryptor(State::new(key, iv, meshing)?))
     }
 }
@@ -76,7 +76,7 @@ impl CfbDecryptor {
     ///
     /// # Errors
     /// [`Error::NonceLength`].
-    pub fn new(key: &Gost28147, iv: &[u8], meshing: Meshing) -> Result<CfbDecryptor, Error> {
+    pub fn with_key(key: &Gost28147, iv: &[u8], meshing: Meshing) -> Result<CfbDecryptor, Error> {
         Ok(CfbDecryptor(State::new(key, iv, meshing)?))
     }
 }

@@ -34,7 +34,7 @@ impl Cnt {
     ///
     /// # Errors
     /// [`Error::NonceLength`].
-    pub fn new(key: &Gost28147, iv: &[u8], meshing: Meshing) -> Result<Cnt, Error> {
+    pub fn with_key(key: &Gost28147, iv: &[u8], meshing: Meshing) -> Result<Cnt, Error> {
         let mut counter = iv.try_into().map_err(|_| Error::NonceLength { got: iv.len(), want: "8" })?;
         let key = Meshed::new(key, meshing);
         key.core.encrypt_block(&mut counter);
@@ -139,7 +139,7 @@ mod tests {
         for high in
             [0, 1, u32::MAX, u32::MAX - 1, u32::MAX - C1, exact(1), exact(100), exact(200) + 1, 0x8000_0000]
         {
-            let mut state = Cnt::new(&key, &[0; 8], Meshing::None).unwrap();
+            let mut state = Cnt::with_key(&key, &[0; 8], Meshing::None).unwrap();
             state.counter = [0xffff_fff0u32.to_le_bytes(), high.to_le_bytes()].concat().try_into().unwrap();
             let mut blocks = vec![0; CHUNK];
             state.counters(&mut blocks);

@@ -33,7 +33,7 @@ pub struct Imit {
 impl Imit {
     /// A message under a key.
     #[must_use]
-    pub fn new(key: &Gost28147, meshing: Meshing) -> Imit {
+    pub fn with_key(key: &Gost28147, meshing: Meshing) -> Imit {
         Imit::with_iv(key, &[0; BLOCK], meshing)
     }
 
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn nobody_is_told_that_an_empty_message_is_authentic() {
         let key = Gost28147::new(&[1; 32], Sbox::Z);
-        let empty = Imit::new(&key, Meshing::None);
+        let empty = Imit::with_key(&key, Meshing::None);
         assert_eq!(empty.clone().finish().as_ref(), [0; 4], "whatever the key is");
         assert_eq!(empty.clone().verify(&[0; 4]), Err(Error::EmptyMessage));
         let mut one = empty;

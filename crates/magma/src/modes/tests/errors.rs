@@ -35,24 +35,24 @@ fn ivs_have_their_mode_s_length() {
     for n in (0..40).filter(|&n| n != 4) {
         let iv = vec![0; n];
         let want = Error::NonceLength { got: n, want: "4" };
-        assert_eq!(refusal(Ctr::new(key, &iv)), want);
-        assert_eq!(refusal(CtrAcpkm::new(key, &iv)), want);
+        assert_eq!(refusal(Ctr::with_key(key, &iv)), want);
+        assert_eq!(refusal(CtrAcpkm::with_key(key, &iv)), want);
     }
     for n in (0..40).filter(|&n| n == 0 || n % 8 != 0) {
         let iv = vec![0; n];
         let want = Error::NonceLength { got: n, want: "a positive multiple of 8" };
-        assert_eq!(refusal(CbcEncryptor::new(key, &iv)), want);
-        assert_eq!(refusal(CbcDecryptor::new(key, &iv)), want);
-        assert_eq!(refusal(CfbEncryptor::new(gost, &iv)), want);
-        assert_eq!(refusal(CfbDecryptor::new(gost, &iv)), want);
-        assert_eq!(refusal(Ofb::new(key, &iv)), want);
+        assert_eq!(refusal(CbcEncryptor::with_key(key, &iv)), want);
+        assert_eq!(refusal(CbcDecryptor::with_key(key, &iv)), want);
+        assert_eq!(refusal(CfbEncryptor::with_key(gost, &iv)), want);
+        assert_eq!(refusal(CfbDecryptor::with_key(gost, &iv)), want);
+        assert_eq!(refusal(Ofb::with_key(key, &iv)), want);
     }
     for n in (0..40).filter(|&n| n != 8) {
         let iv = vec![0; n];
         let want = Error::NonceLength { got: n, want: "8" };
-        assert_eq!(refusal(legacy::Cnt::new(gost, &iv, Meshing::None)), want);
-        assert_eq!(refusal(legacy::CfbEncryptor::new(gost, &iv, Meshing::None)), want);
-        assert_eq!(refusal(legacy::CfbDecryptor::new(gost, &iv, Meshing::None)), want);
+        assert_eq!(refusal(legacy::Cnt::with_key(gost, &iv, Meshing::None)), want);
+        assert_eq!(refusal(legacy::CfbEncryptor::with_key(gost, &iv, Meshing::None)), want);
+        assert_eq!(refusal(legacy::CfbDecryptor::with_key(gost, &iv, Meshing::None)), want);
     }
 }
 
@@ -73,18 +73,18 @@ fn modes_of_whole_blocks_take_whole_blocks() {
     let key = &key();
     for n in [1, 7, 9, 4097] {
         let want = Error::Unaligned(n);
-        refuses(CbcEncryptor::new(key, &[0; 8]).unwrap(), n, &want);
-        refuses(CbcDecryptor::new(key, &[0; 16]).unwrap(), n, &want);
-        refuses(EcbEncryptor::new(key), n, &want);
-        refuses(EcbDecryptor::new(key), n, &want);
+        refuses(CbcEncryptor::with_key(key, &[0; 8]).unwrap(), n, &want);
+        refuses(CbcDecryptor::with_key(key, &[0; 16]).unwrap(), n, &want);
+        refuses(EcbEncryptor::with_key(key), n, &want);
+        refuses(EcbDecryptor::with_key(key), n, &want);
         let mut data = vec![0; n];
         let threads = Threads::Own(2);
         assert_eq!(
-            CbcDecryptor::new(key, &[0; 8]).unwrap().apply_with(threads, &mut data),
+            CbcDecryptor::with_key(key, &[0; 8]).unwrap().apply_with(threads, &mut data),
             Err(want.clone())
         );
-        assert_eq!(EcbEncryptor::new(key).apply_with(threads, &mut data), Err(want.clone()));
-        assert_eq!(EcbDecryptor::new(key).apply_with(threads, &mut data), Err(want.clone()));
+        assert_eq!(EcbEncryptor::with_key(key).apply_with(threads, &mut data), Err(want.clone()));
+        assert_eq!(EcbDecryptor::with_key(key).apply_with(threads, &mut data), Err(want.clone()));
         assert!(data.iter().all(|&byte| byte == 0));
     }
 }
@@ -92,8 +92,8 @@ fn modes_of_whole_blocks_take_whole_blocks() {
 #[test]
 fn a_counter_does_not_come_back() {
     let key = &key();
-    let mut state = Ctr::new(key, &[0; 4]).unwrap();
-    state.seek((1 << 32) - 2).unwrap();
+    let mut state = Ctr::with_key(key, &[0; 4]).unwrap();
+    state.seek_block((1 << 32) - 2).unwrap();
     refuses(state.clone(), 17, &Error::CounterExhausted);
     assert_eq!(state.apply_with(Threads::Own(2), &mut vec![0; 1 << 20]), Err(Error::CounterExhausted));
     // The last two blocks are given out, in pieces, and no byte more.
@@ -103,12 +103,12 @@ fn a_counter_does_not_come_back() {
     assert_eq!(state.position(), 1 << 35);
     assert_eq!(state.apply(&mut [0]), Err(Error::CounterExhausted));
     state.apply(&mut []).unwrap();
-    assert_eq!(state.seek((1 << 32) + 1), Err(Error::CounterExhausted));
-    state.seek(1 << 32).unwrap();
+    assert_eq!(state.seek_block((1 << 32) + 1), Err(Error::CounterExhausted));
+    state.seek_block(1 << 32).unwrap();
     assert_eq!(state.apply(&mut [0]), Err(Error::CounterExhausted));
     // What the counter gave is the keystream of its last numbers.
     let mut blocks = [[0, 0, 0, 0, 0xff, 0xff, 0xff, 0xfe], [0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]].concat();
-    EcbEncryptor::new(key).apply(&mut blocks).unwrap();
+    EcbEncryptor::with_key(key).apply(&mut blocks).unwrap();
     assert_eq!(last[..], blocks[..]);
 }
 
@@ -124,7 +124,7 @@ fn messages_end_where_rekeying_does() {
     let long = state.apply_with(Threads::Own(2), &mut vec![0; 1 << 20]);
     assert_eq!(long, Err(Error::TooLong { limit: 1 << 34 }));
     state.apply(&mut [0]).unwrap();
-    let mut mac = OmacAcpkm::new(key, 8, 40, 8).unwrap();
+    let mut mac = OmacAcpkm::with_key(key, 8, 40, 8).unwrap();
     let limit = (1 << 34) / 40 * 8;
     mac.jump(limit - 1);
     assert_eq!(mac.update(&[0, 0]), Err(Error::TooLong { limit }));
@@ -138,18 +138,18 @@ fn sections_and_frequencies_are_whole() {
     let longest = Limits::LONGEST_SECTION;
     assert_eq!(longest as u64, Limits::default().bytes());
     CtrAcpkm::with_section(key, &[0; 4], longest).unwrap();
-    OmacAcpkm::new(key, longest, longest / 40 * 40, 8).unwrap();
+    OmacAcpkm::with_key(key, longest, longest / 40 * 40, 8).unwrap();
     for section in [0, 1, 7, 12, 1023, longest + 8, usize::MAX - 7] {
         assert_eq!(refusal(CtrAcpkm::with_section(key, &[0; 4], section)), Error::Section(section));
-        assert_eq!(refusal(OmacAcpkm::new(key, section, 80, 8)), Error::Section(section));
+        assert_eq!(refusal(OmacAcpkm::with_key(key, section, 80, 8)), Error::Section(section));
     }
     let error = refusal(CtrAcpkm::with_section(key, &[0; 4], usize::MAX - 7)).to_string();
     assert!(error.ends_with("is not a positive multiple of 8 up to 268435456"), "{error}");
     for frequency in [0, 8, 39, 96, longest.next_multiple_of(40), usize::MAX / 40 * 40] {
-        assert!(matches!(refusal(OmacAcpkm::new(key, 16, frequency, 8)), Error::Parameter(_)));
+        assert!(matches!(refusal(OmacAcpkm::with_key(key, 16, frequency, 8)), Error::Parameter(_)));
     }
     let odd = self::key().with_limits(Limits::Custom { bytes: 1 << 20, section: 12 });
-    assert_eq!(refusal(CtrAcpkm::new(&odd, &[0; 4])), Error::Section(12));
+    assert_eq!(refusal(CtrAcpkm::with_key(&odd, &[0; 4])), Error::Section(12));
 }
 
 /// What a mode says of a length ahead is what it then does, and asking changes nothing.
@@ -172,30 +172,33 @@ fn modes_say_ahead_what_they_will_refuse() {
     let lengths = [0, 8, 7, 1000, 16, 1023, 1024, 1025, 4096, 8, 64, 3];
     let limits = Limits::Custom { bytes: 4096, section: 1024 };
     let (key, gost) = (|| self::key().with_limits(limits), || gost().with_limits(limits));
-    foretells(Ctr::new(key(), &[0; 4]).unwrap(), &lengths);
-    foretells(CtrAcpkm::new(&key(), &[0; 4]).unwrap(), &lengths);
-    foretells(CbcEncryptor::new(key(), &[0; 8]).unwrap(), &lengths);
-    foretells(CbcDecryptor::new(key(), &[0; 8]).unwrap(), &lengths);
-    foretells(CfbEncryptor::new(key(), &[0; 8]).unwrap(), &lengths);
-    foretells(CfbDecryptor::new(key(), &[0; 8]).unwrap(), &lengths);
-    foretells(Ofb::new(key(), &[0; 8]).unwrap(), &lengths);
-    foretells(EcbEncryptor::new(gost()), &lengths);
-    foretells(EcbDecryptor::new(gost()), &lengths);
+    foretells(Ctr::with_key(key(), &[0; 4]).unwrap(), &lengths);
+    foretells(CtrAcpkm::with_key(&key(), &[0; 4]).unwrap(), &lengths);
+    foretells(CbcEncryptor::with_key(key(), &[0; 8]).unwrap(), &lengths);
+    foretells(CbcDecryptor::with_key(key(), &[0; 8]).unwrap(), &lengths);
+    foretells(CfbEncryptor::with_key(key(), &[0; 8]).unwrap(), &lengths);
+    foretells(CfbDecryptor::with_key(key(), &[0; 8]).unwrap(), &lengths);
+    foretells(Ofb::with_key(key(), &[0; 8]).unwrap(), &lengths);
+    foretells(EcbEncryptor::with_key(gost()), &lengths);
+    foretells(EcbDecryptor::with_key(gost()), &lengths);
     for meshing in [Meshing::None, Meshing::CryptoPro] {
-        foretells(legacy::Cnt::new(&gost(), &[0; 8], meshing).unwrap(), &lengths);
-        foretells(legacy::CfbEncryptor::new(&gost(), &[0; 8], meshing).unwrap(), &lengths);
-        foretells(legacy::CfbDecryptor::new(&gost(), &[0; 8], meshing).unwrap(), &lengths);
+        foretells(legacy::Cnt::with_key(&gost(), &[0; 8], meshing).unwrap(), &lengths);
+        foretells(legacy::CfbEncryptor::with_key(&gost(), &[0; 8], meshing).unwrap(), &lengths);
+        foretells(legacy::CfbDecryptor::with_key(&gost(), &[0; 8], meshing).unwrap(), &lengths);
     }
     // A key that is too small for a section, and lengths that no buffer has.
     let small = self::key().with_limits(Limits::Custom { bytes: 1023, section: 1024 });
-    let state = CtrAcpkm::new(&small, &[0; 4]).unwrap();
+    let state = CtrAcpkm::with_key(&small, &[0; 4]).unwrap();
     assert_eq!(state.would_take(1 << 20), Err(Error::KeyExhausted { limit: 1023 }));
     assert_eq!(state.would_take((1 << 34) + 1), Err(Error::TooLong { limit: 1 << 34 }));
     let free = self::key().with_limits(Limits::Unlimited);
-    assert_eq!(Ctr::new(&free, &[0; 4]).unwrap().would_take(1 << 35), Ok(()));
-    assert_eq!(Ctr::new(&free, &[0; 4]).unwrap().would_take((1 << 35) + 1), Err(Error::CounterExhausted));
-    assert_eq!(Ofb::new(&free, &[0; 8]).unwrap().would_take(u64::MAX), Ok(()));
-    let unaligned = CbcEncryptor::new(&free, &[0; 8]).unwrap().would_take((1 << 40) + 4);
+    assert_eq!(Ctr::with_key(&free, &[0; 4]).unwrap().would_take(1 << 35), Ok(()));
+    assert_eq!(
+        Ctr::with_key(&free, &[0; 4]).unwrap().would_take((1 << 35) + 1),
+        Err(Error::CounterExhausted)
+    );
+    assert_eq!(Ofb::with_key(&free, &[0; 8]).unwrap().would_take(u64::MAX), Ok(()));
+    let unaligned = CbcEncryptor::with_key(&free, &[0; 8]).unwrap().would_take((1 << 40) + 4);
     assert!(matches!(unaligned, Err(Error::Unaligned(_))));
 }
 
@@ -204,10 +207,10 @@ fn modes_say_ahead_what_they_will_refuse() {
 fn refused_codes_are_counted() {
     let (key, gost) = (key(), gost());
     let closed = Err(Error::TooManyRefused { limit: Limits::REFUSED });
-    let omac = || Omac::new(&key, 4).unwrap();
-    let acpkm = || OmacAcpkm::new(&key, 64, 80, 4).unwrap();
+    let omac = || Omac::with_key(&key, 4).unwrap();
+    let acpkm = || OmacAcpkm::with_key(&key, 64, 80, 4).unwrap();
     let imit = || {
-        let mut mac = Imit::new(&gost, Meshing::CryptoPro);
+        let mut mac = Imit::with_key(&gost, Meshing::CryptoPro);
         mac.update(&[1; 3]).unwrap();
         mac
     };
@@ -239,14 +242,14 @@ fn refused_codes_are_counted() {
 fn tags_have_their_length_and_value() {
     let key = &key();
     for n in [0, 1, 3, 9, 16] {
-        assert_eq!(refusal(Omac::new(key, n)), Error::TagLength(n));
-        assert_eq!(refusal(OmacAcpkm::new(key, 16, 80, n)), Error::TagLength(n));
+        assert_eq!(refusal(Omac::with_key(key, n)), Error::TagLength(n));
+        assert_eq!(refusal(OmacAcpkm::with_key(key, 16, 80, n)), Error::TagLength(n));
     }
-    let mut mac = Omac::new(key, 6).unwrap();
+    let mut mac = Omac::with_key(key, 6).unwrap();
     mac.update(b"a message").unwrap();
-    let mut acpkm = OmacAcpkm::new(key, 8, 40, 6).unwrap();
+    let mut acpkm = OmacAcpkm::with_key(key, 8, 40, 6).unwrap();
     acpkm.update(b"a message").unwrap();
-    let mut imit = Imit::new(&gost(), Meshing::CryptoPro);
+    let mut imit = Imit::with_key(&gost(), Meshing::CryptoPro);
     imit.update(b"a message").unwrap();
     macro_rules! checks {
         ($mac:expr, $len:literal) => {{
@@ -272,7 +275,7 @@ fn tags_have_their_length_and_value() {
 #[test]
 fn buffers_are_the_same_or_apart() {
     let key = &key();
-    let mut state = Ctr::new(key, &[0; 4]).unwrap();
+    let mut state = Ctr::with_key(key, &[0; 4]).unwrap();
     let lengths = Error::Lengths { input: 3, output: 4 };
     assert_eq!(state.apply_to(&[0; 3], &mut [0; 4]), Err(lengths));
     let mut buffer = [0x5a; 32];
@@ -295,54 +298,54 @@ fn keys_are_used_up() {
     let want = Error::KeyExhausted { limit: 2048 };
     let key = self::key().with_limits(limits);
     let copy = key.clone();
-    Ctr::new(&key, &[0; 4]).unwrap().apply(&mut [0; 1000]).unwrap();
-    Omac::new(copy.clone(), 8).unwrap().update(&[0; 48]).unwrap();
+    Ctr::with_key(&key, &[0; 4]).unwrap().apply(&mut [0; 1000]).unwrap();
+    Omac::with_key(copy.clone(), 8).unwrap().update(&[0; 48]).unwrap();
     assert_eq!((key.used(), copy.used()), (1048, 1048));
     for n in [1008, if cfg!(miri) { 2000 } else { 100_000 }] {
-        refuses(EcbEncryptor::new(&copy), n, &want);
+        refuses(EcbEncryptor::with_key(&copy), n, &want);
         let key = &self::key().with_limits(Limits::Custom { bytes: n as u64 - 1, section: 8 });
         let want = Error::KeyExhausted { limit: n as u64 - 1 };
-        refuses(EcbDecryptor::new(key), n, &want);
-        refuses(Ctr::new(key, &[0; 4]).unwrap(), n, &want);
-        refuses(Ofb::new(key, &[0; 8]).unwrap(), n, &want);
-        refuses(CbcEncryptor::new(key, &[0; 8]).unwrap(), n, &want);
-        refuses(CbcDecryptor::new(key, &[0; 8]).unwrap(), n, &want);
-        refuses(CfbEncryptor::new(key, &[0; 8]).unwrap(), n, &want);
-        refuses(CfbDecryptor::new(key, &[0; 8]).unwrap(), n, &want);
-        assert_eq!(Omac::new(key, 8).unwrap().update(&vec![0; n]), Err(want.clone()));
+        refuses(EcbDecryptor::with_key(key), n, &want);
+        refuses(Ctr::with_key(key, &[0; 4]).unwrap(), n, &want);
+        refuses(Ofb::with_key(key, &[0; 8]).unwrap(), n, &want);
+        refuses(CbcEncryptor::with_key(key, &[0; 8]).unwrap(), n, &want);
+        refuses(CbcDecryptor::with_key(key, &[0; 8]).unwrap(), n, &want);
+        refuses(CfbEncryptor::with_key(key, &[0; 8]).unwrap(), n, &want);
+        refuses(CfbDecryptor::with_key(key, &[0; 8]).unwrap(), n, &want);
+        assert_eq!(Omac::with_key(key, 8).unwrap().update(&vec![0; n]), Err(want.clone()));
         let gost = &gost().with_limits(Limits::Custom { bytes: n as u64 - 1, section: 8 });
-        refuses(legacy::Cnt::new(gost, &[0; 8], Meshing::None).unwrap(), n, &want);
-        refuses(legacy::CfbEncryptor::new(gost, &[0; 8], Meshing::None).unwrap(), n, &want);
-        refuses(legacy::CfbDecryptor::new(gost, &[0; 8], Meshing::None).unwrap(), n, &want);
-        assert_eq!(Imit::new(gost, Meshing::None).update(&vec![0; n]), Err(want));
+        refuses(legacy::Cnt::with_key(gost, &[0; 8], Meshing::None).unwrap(), n, &want);
+        refuses(legacy::CfbEncryptor::with_key(gost, &[0; 8], Meshing::None).unwrap(), n, &want);
+        refuses(legacy::CfbDecryptor::with_key(gost, &[0; 8], Meshing::None).unwrap(), n, &want);
+        assert_eq!(Imit::with_key(gost, Meshing::None).update(&vec![0; n]), Err(want));
     }
     // A section of 1024 and no more, however long the message and however it is cut.
     let key = self::key().with_limits(limits);
-    let mut state = CtrAcpkm::new(&key, &[0; 4]).unwrap();
+    let mut state = CtrAcpkm::with_key(&key, &[0; 4]).unwrap();
     for n in [1000, 48, 5000, 1] {
         state.apply(&mut vec![0; n]).unwrap();
     }
     assert_eq!(key.used(), 1024);
-    CtrAcpkm::new(&key, &[1; 4]).unwrap().apply(&mut [0; 9000]).unwrap();
+    CtrAcpkm::with_key(&key, &[1; 4]).unwrap().apply(&mut [0; 9000]).unwrap();
     assert_eq!(key.used(), 2048);
-    refuses(CtrAcpkm::new(&key, &[2; 4]).unwrap(), 1, &want);
-    assert_eq!(refusal(OmacAcpkm::new(&key, 16, 80, 8)), want);
+    refuses(CtrAcpkm::with_key(&key, &[2; 4]).unwrap(), 1, &want);
+    assert_eq!(refusal(OmacAcpkm::with_key(&key, 16, 80, 8)), want);
     let gost = gost().with_limits(limits);
-    let mut state = legacy::Cnt::new(&gost, &[0; 8], Meshing::CryptoPro).unwrap();
-    let mut mac = Imit::new(&gost, Meshing::CryptoPro);
+    let mut state = legacy::Cnt::with_key(&gost, &[0; 8], Meshing::CryptoPro).unwrap();
+    let mut mac = Imit::with_key(&gost, Meshing::CryptoPro);
     for n in [1000, 48, 5000, 1] {
         state.apply(&mut vec![0; n]).unwrap();
         mac.update(&vec![0; n]).unwrap();
     }
     assert_eq!(gost.used(), 2048);
-    assert_eq!(Imit::new(&gost, Meshing::CryptoPro).update(&[0]), Err(want));
+    assert_eq!(Imit::with_key(&gost, Meshing::CryptoPro).update(&[0]), Err(want));
 }
 
 /// OMAC-ACPKM takes key material as sections begin; a key that runs out in the middle spoils the message.
 #[test]
 fn a_master_key_runs_out() {
     let key = self::key().with_limits(Limits::Custom { bytes: 80, section: 8 });
-    let mut mac = OmacAcpkm::new(&key, 8, 400, 8).unwrap();
+    let mut mac = OmacAcpkm::with_key(&key, 8, 400, 8).unwrap();
     mac.update(&[0; 16]).unwrap();
     assert_eq!(mac.update(&[0; 8]), Err(Error::KeyExhausted { limit: 80 }));
     assert!(matches!(mac.update(&[0]), Err(Error::TooLong { .. })));
@@ -351,11 +354,11 @@ fn a_master_key_runs_out() {
 #[test]
 fn limits_can_be_changed_but_not_forgotten() {
     let key = self::key().with_limits(Limits::Custom { bytes: 16, section: 8 });
-    EcbEncryptor::new(&key).apply(&mut [0; 16]).unwrap();
+    EcbEncryptor::with_key(&key).apply(&mut [0; 16]).unwrap();
     let key = key.with_limits(Limits::Custom { bytes: 24, section: 8 });
-    EcbEncryptor::new(&key).apply(&mut [0; 8]).unwrap();
-    assert_eq!(EcbEncryptor::new(&key).apply(&mut [0; 8]), Err(Error::KeyExhausted { limit: 24 }));
+    EcbEncryptor::with_key(&key).apply(&mut [0; 8]).unwrap();
+    assert_eq!(EcbEncryptor::with_key(&key).apply(&mut [0; 8]), Err(Error::KeyExhausted { limit: 24 }));
     assert_eq!(self::key().limits(), Limits::Rfc9227);
     let free = key.with_limits(Limits::Unlimited);
-    EcbEncryptor::new(&free).apply(&mut [0; 8]).unwrap();
+    EcbEncryptor::with_key(&free).apply(&mut [0; 8]).unwrap();
 }

@@ -80,13 +80,13 @@ fn either<K: Keyed + Copy>(
     data: &mut [u8],
 ) -> Result<(), Error> {
     match (mode, way) {
-        (Gost89Mode::Cbc, Direction::Encrypt) => crypt(CbcEncryptor::new(key, iv), data),
-        (Gost89Mode::Cbc, Direction::Decrypt) => crypt(CbcDecryptor::new(key, iv), data),
-        (Gost89Mode::Cfb, Direction::Encrypt) => crypt(CfbEncryptor::new(key, iv), data),
-        (Gost89Mode::Cfb, Direction::Decrypt) => crypt(CfbDecryptor::new(key, iv), data),
-        (Gost89Mode::Ofb, _) => crypt(Ofb::new(key, iv), data),
-        (_, Direction::Encrypt) => crypt(Ok(EcbEncryptor::new(key)), data),
-        (_, Direction::Decrypt) => crypt(Ok(EcbDecryptor::new(key)), data),
+        (Gost89Mode::Cbc, Direction::Encrypt) => crypt(CbcEncryptor::with_key(key, iv), data),
+        (Gost89Mode::Cbc, Direction::Decrypt) => crypt(CbcDecryptor::with_key(key, iv), data),
+        (Gost89Mode::Cfb, Direction::Encrypt) => crypt(CfbEncryptor::with_key(key, iv), data),
+        (Gost89Mode::Cfb, Direction::Decrypt) => crypt(CfbDecryptor::with_key(key, iv), data),
+        (Gost89Mode::Ofb, _) => crypt(Ofb::with_key(key, iv), data),
+        (_, Direction::Encrypt) => crypt(Ok(EcbEncryptor::with_key(key)), data),
+        (_, Direction::Decrypt) => crypt(Ok(EcbDecryptor::with_key(key)), data),
     }
 }
 
@@ -101,8 +101,8 @@ fn ours(
 ) -> Result<(), Error> {
     let magma = &Magma::with(key, engine).with_limits(Limits::Unlimited);
     match mode {
-        CipherMode::MagmaCtr => crypt(Ctr::new(magma, iv), data),
-        CipherMode::MagmaCtrAcpkm => crypt(CtrAcpkm::new(magma, iv), data),
+        CipherMode::MagmaCtr => crypt(Ctr::with_key(magma, iv), data),
+        CipherMode::MagmaCtrAcpkm => crypt(CtrAcpkm::with_key(magma, iv), data),
         CipherMode::MagmaCbc => either(Gost89Mode::Cbc, way, magma, iv, data),
         CipherMode::MagmaCfb => either(Gost89Mode::Cfb, way, magma, iv, data),
         CipherMode::MagmaOfb => either(Gost89Mode::Ofb, way, magma, iv, data),
@@ -111,12 +111,12 @@ fn ours(
             let gost = &Gost28147::with(key, set, engine).with_limits(Limits::Unlimited);
             let mesh = if meshing { Meshing::CryptoPro } else { Meshing::None };
             match (mode, way) {
-                (Gost89Mode::Cnt, _) => crypt(legacy::Cnt::new(gost, iv, mesh), data),
+                (Gost89Mode::Cnt, _) => crypt(legacy::Cnt::with_key(gost, iv, mesh), data),
                 (Gost89Mode::Cfb, Direction::Encrypt) if meshing => {
-                    crypt(legacy::CfbEncryptor::new(gost, iv, mesh), data)
+                    crypt(legacy::CfbEncryptor::with_key(gost, iv, mesh), data)
                 }
                 (Gost89Mode::Cfb, Direction::Decrypt) if meshing => {
-                    crypt(legacy::CfbDecryptor::new(gost, iv, mesh), data)
+                    crypt(legacy::CfbDecryptor::with_key(gost, iv, mesh), data)
                 }
                 _ => either(mode, way, gost, iv, data),
             }
@@ -133,22 +133,22 @@ fn code(engine: Engine, set: &CipherSet, key: &CipherKey, message: &[u8]) -> Res
             let of_ours = sbox(theirs).ok_or(Error::Parameter("an S-box set that is not ours"))?;
             let gost = &Gost28147::with(key, of_ours, engine).with_limits(Limits::Unlimited);
             if mode == Gost89Mode::Imit {
-                let mut mac = Imit::new(gost, if meshing { Meshing::CryptoPro } else { Meshing::None });
+                let mut mac = Imit::with_key(gost, if meshing { Meshing::CryptoPro } else { Meshing::None });
                 mac.update(message)?;
                 mac.finish()
             } else {
-                let mut mac = Omac::new(gost, set.tag)?;
+                let mut mac = Omac::with_key(gost, set.tag)?;
                 mac.update(message)?;
                 mac.finish()
             }
         }
         CipherMode::MagmaOmacAcpkm => {
-            let mut mac = OmacAcpkm::new(magma, 4096, 4000, set.tag)?;
+            let mut mac = OmacAcpkm::with_key(magma, 4096, 4000, set.tag)?;
             mac.update(message)?;
             mac.finish()
         }
         _ => {
-            let mut mac = Omac::new(magma, set.tag)?;
+            let mut mac = Omac::with_key(magma, set.tag)?;
             mac.update(message)?;
             mac.finish()
         }

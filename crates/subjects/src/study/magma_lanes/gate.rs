@@ -103,9 +103,9 @@ fn ours(engine: Engine) -> Row {
         let mut input = vec![0; 8 * blocks];
         fill(&mut input, blocks as u64);
         let mut got = vec![0; input.len()];
-        let ran = EcbEncryptor::new(Magma::with(&KEY, engine)).apply_to(&input, &mut got).is_ok();
+        let ran = EcbEncryptor::with_key(Magma::with(&KEY, engine)).apply_to(&input, &mut got).is_ok();
         row.case(ran && got == expected(&input), || format!("{blocks} blocks differ from the specification"));
-        let ran = Ctr::new(Magma::with(&KEY, engine), &CTR_IV)
+        let ran = Ctr::with_key(Magma::with(&KEY, engine), &CTR_IV)
             .and_then(|mut c| c.apply_to(&input, &mut got))
             .is_ok();
         let want: Vec<u8> = input.iter().zip(gamma(CTR_IV, input.len())).map(|(x, g)| x ^ g).collect();
@@ -122,8 +122,8 @@ fn ours(engine: Engine) -> Row {
     for (i, plain) in plain.iter().enumerate() {
         let mut want = plain.clone();
         let key = Gost28147::with(&many::key(i), Sbox::Z, engine);
-        let alone =
-            CfbEncryptor::new(&key, &many::iv(i), Meshing::CryptoPro).and_then(|mut c| c.apply(&mut want));
+        let alone = CfbEncryptor::with_key(&key, &many::iv(i), Meshing::CryptoPro)
+            .and_then(|mut c| c.apply(&mut want));
         let right = ran.is_ok() && alone.is_ok() && want[..1008] == data[i] && want[1008..] == pieces[i];
         row.case(right, || format!("message {i} of {MESSAGES} differs from the same message alone"));
     }

@@ -63,9 +63,9 @@ impl Many {
     fn mesh(&mut self) -> Result<(), Error> {
         for (key, iv) in self.keys.iter_mut().zip(&mut self.ivs) {
             let mut next = C;
-            EcbDecryptor::new(&*key).apply(&mut next)?;
+            EcbDecryptor::with_key(&*key).apply(&mut next)?;
             *key = under(&next, self.engine);
-            EcbEncryptor::new(&*key).apply(iv)?;
+            EcbEncryptor::with_key(&*key).apply(iv)?;
         }
         self.used = 0;
         Ok(())

@@ -196,18 +196,22 @@ fn want(mode: CipherMode, iv: &[u8], input: &[u8]) -> Option<Vec<u8>> {
             let gamma = super::gate::gamma(iv.try_into().ok()?, input.len());
             out.iter_mut().zip(gamma).for_each(|(x, g)| *x ^= g);
         }
-        CipherMode::Gost89 { mode: Gost89Mode::Ecb, .. } => EcbEncryptor::new(words).apply(&mut out).ok()?,
+        CipherMode::Gost89 { mode: Gost89Mode::Ecb, .. } => {
+            EcbEncryptor::with_key(words).apply(&mut out).ok()?
+        }
         CipherMode::Gost89 { mode: Gost89Mode::Ctr, .. } => {
             // Big-endian over the block's bytes, whatever the cipher's own order.
             let first = u64::from_be_bytes(iv.try_into().ok()?);
             let mut gamma: Vec<u8> = (0..input.len().div_ceil(8) as u64)
                 .flat_map(|i| first.wrapping_add(i).to_be_bytes())
                 .collect();
-            EcbEncryptor::new(words).apply(&mut gamma).ok()?;
+            EcbEncryptor::with_key(words).apply(&mut gamma).ok()?;
             out.iter_mut().zip(gamma).for_each(|(x, g)| *x ^= g);
         }
         CipherMode::Gost89 { mode: Gost89Mode::Cfb, meshing: true, .. } => {
-            CfbEncryptor::new(&words, iv, Meshing::CryptoPro).and_then(|mut c| c.apply(&mut out)).ok()?;
+            CfbEncryptor::with_key(&words, iv, Meshing::CryptoPro)
+                .and_then(|mut c| c.apply(&mut out))
+                .ok()?;
         }
         _ => return None,
     }

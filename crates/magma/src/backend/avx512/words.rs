@@ -1,6 +1,6 @@
 //! Few blocks at once: the least time from a block to its result, for the serial modes and short messages.
 //!
-//! **The round.** A word of each block in each lane, kept rotated as in [`super::vbmi`]; here only the chain of operations counts.
+//! **The round.** A word of each block in each lane, kept rotated as in [`super::permute`]; here only the chain of operations counts.
 //! With VBMI `vpermi2b` looks up 64 entries in two registers of 256 bits; that takes four cycles on Zen 4, or a little less where
 //! only the index is late, and `vpermb` on 512 bits five. Without it each of the eight substitutions is looked up by itself in every byte,
 //! by a byte shuffle of two cycles, a zeroing mask keeps the byte that it is for, and the words are summed in the order in which the
@@ -13,7 +13,7 @@
 //! Leak class: constant time in everything but lengths, S-box set and byte order.
 
 /// Stamps the kernels for one width of register.
-macro_rules! few {
+macro_rules! stamp {
     (
         $(#[$doc:meta])* $name:ident, $features:literal, $v:ty, $half_blocks:tt, $bits:ty,
         places: $places:expr, tables: $tables:expr, substitute: $substitute:expr,
@@ -71,9 +71,9 @@ macro_rules! few {
                         // Without masks, since what a mask wrote or reads cannot be handed on from store to load.
                         let x = _mm_shuffle_epi8(_mm_loadl_epi64(input.cast()), _mm_loadu_si128(swap(s.order).as_ptr().cast()));
                         let (a, b) = rounds(s, $apart(x), $apart(_mm_srli_epi64::<32>(x)));
-                        let (a, b) = (few!(@narrow a, $half_blocks), few!(@narrow b, $half_blocks));
+                        let (a, b) = (stamp!(@narrow a, $half_blocks), stamp!(@narrow b, $half_blocks));
                         let x = _mm_unpacklo_epi32(a, b);
-                        let x = _mm_shuffle_epi8(x, few!(@narrow order, $half_blocks));
+                        let x = _mm_shuffle_epi8(x, stamp!(@narrow order, $half_blocks));
                         _mm_storel_epi64(output.cast(), x);
                         return;
                     }
@@ -81,7 +81,7 @@ macro_rules! few {
                     let x = $shuffle($load_blocks(mask_x as __mmask8, input.cast()), order);
                     let at = input.wrapping_add(8 * HALF).cast();
                     let y = $shuffle($load_blocks(mask_y as __mmask8, at), order);
-                    let (a, b) = few!(@words x, y, $half_blocks);
+                    let (a, b) = stamp!(@words x, y, $half_blocks);
                     let (a, b) = rounds(s, a, b);
                     let (x, y) = ($unpack_low(a, b), $unpack_high(a, b));
                     $store_blocks(output.cast(), mask_x as __mmask8, $shuffle(x, order));
@@ -135,7 +135,7 @@ macro_rules! few {
         kept
     }};
     (@128 $(#[$doc:meta])* $name:ident, $features:literal, tables: $tables:expr, substitute: $substitute:expr) => {
-        few! {
+        stamp! {
             $(#[$doc])* $name, $features, __m128i, 2, __mmask16,
             places: [0, 1, 2, 3], tables: $tables, substitute: $substitute,
             load: _mm_loadu_si128, load128: _mm_loadu_si128, words: _mm_set1_epi32,
@@ -148,7 +148,7 @@ macro_rules! few {
         }
     };
     (@256 $(#[$doc:meta])* $name:ident, $features:literal, tables: $tables:expr, substitute: $substitute:expr) => {
-        few! {
+        stamp! {
             $(#[$doc])* $name, $features, __m256i, 4, __mmask32,
             places: [0, 1, 4, 5, 2, 3, 6, 7], tables: $tables, substitute: $substitute,
             load: _mm256_loadu_si256, load128: (|p| _mm256_broadcastsi128_si256(_mm_loadu_si128(p))),
@@ -171,13 +171,13 @@ macro_rules! few {
             };
             let low: [$v; 4] = core::array::from_fn(|i| table(&tables.low, i));
             let high: [$v; 4] = core::array::from_fn(|i| table(&tables.high, i));
-            let kept: [$bits; 4] = core::array::from_fn(|i| few!(@kept $bits, (0x1111_1111u32 << i) as $bits));
+            let kept: [$bits; 4] = core::array::from_fn(|i| stamp!(@kept $bits, (0x1111_1111u32 << i) as $bits));
             (low, high, kept)
         }
     };
 }
 
-few! { @256
+stamp! { @256
     /// Up to eight blocks, with look-ups in 64 entries.
     vbmi256, "avx512f,avx512bw,avx512vl,avx512vbmi",
     tables: |tables: &Tables| {
@@ -195,10 +195,10 @@ few! { @256
     }
 }
 
-few! { @128
+stamp! { @128
     /// Up to four blocks with byte shuffles.
     bw128, "avx512f,avx512bw,avx512vl",
-    tables: few!(@eight __m128i, __mmask16, _mm_load_si128),
+    tables: stamp!(@eight __m128i, __mmask16, _mm_load_si128),
     substitute: |(low, high, kept): &([__m128i; 4], [__m128i; 4], [__mmask16; 4]), b, x, y| {
         let (x, y) = (_mm_and_si128(x, _mm_set1_epi8(0x0f)), _mm_and_si128(y, _mm_set1_epi8(0x0f)));
         let low = |i: usize| _mm_maskz_shuffle_epi8(kept[i], low[i], x);
@@ -210,10 +210,10 @@ few! { @128
     }
 }
 
-few! { @256
+stamp! { @256
     /// Up to eight blocks with byte shuffles.
     bw256, "avx512f,avx512bw,avx512vl",
-    tables: few!(@eight __m256i, __mmask32, |p| _mm256_broadcastsi128_si256(_mm_load_si128(p))),
+    tables: stamp!(@eight __m256i, __mmask32, |p| _mm256_broadcastsi128_si256(_mm_load_si128(p))),
     substitute: |(low, high, kept): &([__m256i; 4], [__m256i; 4], [__mmask32; 4]), b, x, y| {
         let (x, y) = (_mm256_and_si256(x, _mm256_set1_epi8(0x0f)), _mm256_and_si256(y, _mm256_set1_epi8(0x0f)));
         let low = |i: usize| _mm256_maskz_shuffle_epi8(kept[i], low[i], x);

@@ -22,8 +22,8 @@
 
 use core::arch::x86_64::*;
 
-use super::few::vbmi256;
 use super::tables::{BLOCK_OF_LANE, LANE_OF_BLOCK, TABLES, swap};
+use super::words::vbmi256;
 use crate::backend::{LANES, LaneBlocks};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule};

@@ -22,7 +22,7 @@ use core::arch::x86_64::*;
 
 use lanework_cpu::memory::Block;
 
-use crate::backend::avx512::few::{bw128, bw256};
+use crate::backend::avx512::words::{bw128, bw256};
 use crate::backend::{LANES, LaneBlocks};
 use crate::sbox::{ROWS, Rows, Sbox};
 use crate::schedule::{ByteOrder, Counter, Schedule};
