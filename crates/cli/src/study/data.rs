@@ -2,7 +2,7 @@
 //!
 //! `study.toml` has the question, `[quick]` and `[full]` (seconds for all races, launches that each is spread over), and one `[[race]]`
 //! or more: `subject` is a path or a pattern as `bench` takes it, `baseline` the variants of which the first that is here is taken,
-//! `variants` those that are raced against it (`"*"`: every one). Anything else in the file is the template's, as `asked`.
+//! `variants` those that are raced against it (`"*"`: every one; `"backends"`: ours). Anything else in the file is the template's, as `asked`.
 //!
 //! `study.md` is a template; [`Page`] is what it may name.
 #![forbid(unsafe_code)]
@@ -73,6 +73,9 @@ struct Page {
     remarks: Vec<String>,
 }
 
+/// What stands for every backend of the primitive, among a race's variants.
+const BACKENDS: &str = "backends";
+
 /// Whether this is a study that needs no code of its own.
 pub(super) fn is_one(study: &Study) -> bool {
     study.table.contains_key("race")
@@ -90,7 +93,9 @@ pub(super) fn races(context: &Context, asked: &AskedRace) -> Result<(Vec<Race>, 
             asked.subject
         ));
     }
-    let known = |name: &&String| *name == "*" || subjects.iter().any(|s| s.names().any(|n| n == *name));
+    let known = |name: &&String| {
+        ["*", BACKENDS].contains(&name.as_str()) || subjects.iter().any(|s| s.names().any(|n| n == *name))
+    };
     let strangers = asked.baseline.iter().chain(&asked.variants).filter(|name| !known(name)).cloned();
     let races = subjects.iter().filter_map(|subject| race(subject, &asked.baseline, &asked.variants));
     Ok((races.collect(), strangers.collect()))
@@ -100,7 +105,13 @@ fn race(subject: &Subject, baselines: &[String], variants: &[String]) -> Option<
     let all: Vec<_> = std::iter::once(subject.baseline()).chain(subject.challengers()).collect();
     let here = |name: &String| all.iter().any(|v| v.name() == name && v.prepare().is_ok());
     let baseline = baselines.iter().find(|name| here(name))?.clone();
-    let wanted = |name: &str| variants.iter().any(|v| v == "*" || v == name);
+    let ours: Vec<&str> = lanework_subjects::primitives()
+        .into_iter()
+        .filter(|(primitive, _)| subject.path().split('/').next() == Some(primitive))
+        .flat_map(|(_, names)| names)
+        .collect();
+    let wanted =
+        |name: &str| variants.iter().any(|v| v == "*" || v == name || v == BACKENDS && ours.contains(&name));
     let challengers: Vec<String> =
         all.iter().map(|v| v.name()).filter(|n| *n != baseline && wanted(n)).map(str::to_owned).collect();
     (!challengers.is_empty()).then(|| Race { subject: subject.path().to_owned(), baseline, challengers })

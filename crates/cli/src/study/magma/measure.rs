@@ -4,17 +4,16 @@
 use lanework_lab::clock::Monotonic;
 use lanework_lab::record::{Record, ResultRow};
 use lanework_lab::study::Study;
-use lanework_lab::subject::Subject;
 use lanework_magma::Magma;
-use lanework_magma::backend::BACKENDS;
 use lanework_magma::study::{REPORT_F, VARIANTS};
 use lanework_subjects::Context;
 use lanework_subjects::study::magma_lanes::{KEY, PLAIN, REPORT};
 
+use super::super::data;
 use super::flags::{self, Line};
 use super::original::Plan;
 use crate::args::Effort;
-use crate::bench::{self, Race};
+use crate::bench;
 use crate::outcome::Failure;
 use crate::ui::Session;
 
@@ -90,19 +89,6 @@ impl Measured {
     }
 }
 
-/// What a race of the plan comes to here: nothing if none of its baselines can run.
-fn race(subject: &Subject, baselines: &[String], variants: &[String]) -> Option<Race> {
-    let all: Vec<_> = std::iter::once(subject.baseline()).chain(subject.challengers()).collect();
-    let here = |name: &String| all.iter().any(|v| v.name() == name && v.prepare().is_ok());
-    let baseline = baselines.iter().find(|name| here(name))?.clone();
-    let ours = |name: &str| BACKENDS.iter().any(|row| row.name() == name);
-    let wanted =
-        |name: &str| variants.iter().any(|v| v == "*" || v == name || (v == "backends" && ours(name)));
-    let challengers: Vec<String> =
-        all.iter().map(|v| v.name()).filter(|n| *n != baseline && wanted(n)).map(str::to_owned).collect();
-    (!challengers.is_empty()).then(|| Race { subject: subject.path().to_owned(), baseline, challengers })
-}
-
 /// Everything.
 pub(super) fn measure(
     session: &Session,
@@ -112,12 +98,11 @@ pub(super) fn measure(
 ) -> Result<Measured, Failure> {
     let effort = if full { &plan.full } else { &plan.quick };
     let mut races = Vec::new();
-    for planned in &plan.race {
-        for path in plan.paths(planned) {
-            let subject = lanework_subjects::find(&session.context, &path)
-                .ok_or_else(|| Failure::input(format!("{}/study.toml: no subject '{path}'", study.name)))?;
-            races.extend(race(&subject, &planned.baseline, &planned.variants));
-        }
+    for asked in &plan.race {
+        // Peers that were not asked for are told by the page.
+        let (here, _) = data::races(&session.context, asked)
+            .map_err(|why| Failure::input(format!("{}/study.toml: {why}", study.name)))?;
+        races.extend(here);
     }
     let shared = Effort { seconds: effort.seconds, launches: effort.launches, core: None };
     let mut record = bench::race_all(session, &study.name, &races, &shared)?;

@@ -4,13 +4,15 @@
 use lanework_lab::study::Study;
 use serde::Deserialize;
 
+use super::super::data::AskedRace;
+
 /// `study.toml` behind its question.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Plan {
     pub(super) original: Original,
     pub(super) quick: Effort,
     pub(super) full: Effort,
-    pub(super) race: Vec<Race>,
+    pub(super) race: Vec<AskedRace>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -51,26 +53,11 @@ pub(super) struct Effort {
     pub(super) pairs: usize,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Race {
-    pub(super) subject: String,
-    pub(super) baseline: Vec<String>,
-    pub(super) variants: Vec<String>,
-}
-
 impl Plan {
     pub(super) fn of(study: &Study) -> Result<Plan, String> {
         toml::Value::Table(study.table.clone())
             .try_into()
             .map_err(|e| format!("{}/study.toml: {e}", study.name))
-    }
-
-    /// The paths that a race stands for.
-    pub(super) fn paths(&self, race: &Race) -> Vec<String> {
-        match race.subject.strip_suffix("/N") {
-            Some(stem) => self.original.table.sizes.iter().map(|size| format!("{stem}/{size}")).collect(),
-            None => vec![race.subject.clone()],
-        }
     }
 }
 
@@ -81,6 +68,7 @@ pub(super) fn gbit(ns_per_block: f64) -> f64 {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::super::data::races;
     use super::*;
 
     pub(in super::super) fn plan() -> Plan {
@@ -108,18 +96,11 @@ pub(super) mod tests {
             ["gost-engine", "gost-engine-head", "rustcrypto-native", "rustcrypto-generic", "libgcrypt"];
         let mut count = 0;
         for race in &plan.race {
-            for path in plan.paths(race) {
-                let subject = lanework_subjects::find(&context, &path).expect(&path);
-                for name in race.baseline.iter().chain(&race.variants) {
-                    let known = name == "*"
-                        || name == "backends"
-                        || peers.contains(&name.as_str())
-                        || subject.names().any(|n| n == name);
-                    // Off x86-64 there are no vector variants.
-                    assert!(known || !cfg!(target_arch = "x86_64"), "{path}: {name}");
-                }
-                count += 1;
-            }
+            let (races, strangers) = races(&context, race).expect("its subjects are here");
+            // Off x86-64 there are no vector variants.
+            let known = |name: &String| peers.contains(&name.as_str()) || !cfg!(target_arch = "x86_64");
+            assert!(strangers.iter().all(known), "{}: {strangers:?}", race.subject);
+            count += races.len();
         }
         assert!(count >= 20);
         assert!(plan.quick.pairs >= lanework_lab::stats::least_pairs(0.01));
