@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::field::{pack, unpack};
 use crate::params::{Params, SEED_PK_BYTES};
 use crate::sys::Block;
+use crate::verify::Admitted;
 use crate::workspace::{self, Elements, Holds, Prepared, Public, Secret};
 
 /// Attempts before signing gives up, as the specification sets.
@@ -294,11 +295,10 @@ pub(crate) enum PublicSource<'a> {
     Expanded(&'a [Block]),
 }
 
-/// A signature, of the right length, to verify.
+/// A signature to verify.
 pub(crate) struct VerifyItem<'a> {
     pub(crate) source: PublicSource<'a>,
-    pub(crate) message: Message<'a>,
-    pub(crate) signature: &'a [u8],
+    pub(crate) admitted: Admitted<'a>,
     /// Gets the verdict.
     pub(crate) valid: bool,
 }
@@ -318,10 +318,10 @@ pub(crate) fn verify_group(e: Engine, set: &Params, items: &mut [VerifyItem<'_>]
         let prepared = core::mem::take(&mut secret.prepared);
         let (d, salted) = (set.digest_bytes, set.digest_bytes + set.salt_bytes);
         for (item, p) in items.iter().zip(&mut *prepared) {
-            p.line[d..salted].copy_from_slice(parts(set, item.signature).1);
+            p.line[d..salted].copy_from_slice(parts(set, item.admitted.signature()).1);
         }
         let both = items.iter().zip(&mut *prepared);
-        hash_each(e, both.filter_map(|(item, p)| item.message.to_hash(&mut p.line[..d])));
+        hash_each(e, both.filter_map(|(item, p)| item.admitted.message().to_hash(&mut p.line[..d])));
         hash_each(e, prepared.iter_mut().map(|p| (&p.line[..salted], &mut p.t[..target_bytes(set)])));
         for (item, prepared) in items.iter_mut().zip(prepared) {
             item.valid = verify_prepared(e, set, item, &prepared.t, &mut public, &mut secret);
@@ -340,7 +340,7 @@ fn verify_prepared(
 ) -> bool {
     let kernels = e.set(set);
     let s = &mut secret.elements.s[..set.k * set.n];
-    unpack(parts(set, item.signature).0, s);
+    unpack(parts(set, item.admitted.signature()).0, s);
     expand_lambda(e, set, t, public.lambda);
     match item.source {
         PublicSource::Compact(key) => {
@@ -357,15 +357,9 @@ fn verify_prepared(
     *y == t[..set.m_bytes()]
 }
 
-/// Whether the signature, of the right length, is valid.
-pub(crate) fn verify(
-    e: Engine,
-    set: &Params,
-    source: PublicSource<'_>,
-    message: Message<'_>,
-    signature: &[u8],
-) -> bool {
-    let mut item = [VerifyItem { source, message, signature, valid: false }];
+/// Whether the signature is valid.
+pub(crate) fn verify(e: Engine, set: &Params, source: PublicSource<'_>, admitted: Admitted<'_>) -> bool {
+    let mut item = [VerifyItem { source, admitted, valid: false }];
     verify_group(e, set, &mut item);
     item[0].valid
 }

@@ -14,8 +14,9 @@ use crate::backend::Engine;
 use crate::batch::expect_count;
 use crate::digest::{Message, MessageDigest};
 use crate::error::Error;
-use crate::keys::{PublicKey, SecretKey, Signature, draw_randomizer, expect};
+use crate::keys::{PublicKey, SecretKey, Signature, draw_randomizer};
 use crate::params::Params;
+use crate::verify;
 
 /// Devices that batches are split over, each with a thread of its own, and the CPU beside them.
 ///
@@ -309,7 +310,7 @@ impl Fleet {
     /// [`Fleet::verify`] for messages that were hashed piece by piece.
     ///
     /// # Errors
-    /// As for [`Fleet::verify`]; [`Error::WrongRound`] and [`Error::WrongSet`] if a digest belongs elsewhere.
+    /// As for [`Fleet::verify`].
     pub fn verify_digests(
         &self,
         verifiers: FleetVerifiers<'_>,
@@ -340,8 +341,7 @@ impl Fleet {
         let Some(params) = params.filter(|_| !messages.is_empty()) else {
             return Ok((Vec::new(), vec![Tally::default(); self.gpus.len()]));
         };
-        messages.iter().try_for_each(|message| message.expect(params))?;
-        signatures.iter().try_for_each(|s| expect(params, s.params()))?;
+        let admissions = verify::admit_each(|_| params, messages, signatures);
         self.spread(messages.len(), |gpu, n, range, cpu| {
             let verifiers = match verifiers {
                 FleetVerifiers::Each(keys) => GpuVerifiers::Each(&keys[range.clone()]),
@@ -350,8 +350,8 @@ impl Fleet {
                     GpuVerifiers::Of(&held[n], &which[range.clone()])
                 }
             };
-            let (count, messages, signatures) = (range.len(), &messages[range.clone()], &signatures[range]);
-            let work = Verifying { cpu: gpu.cpu, params, verifiers, messages, signatures };
+            let (count, admissions) = (range.len(), &admissions[range]);
+            let work = Verifying { cpu: gpu.cpu, params, verifiers, admissions };
             gpu.run_part(params, count, cpu, &work)
         })
     }
