@@ -267,8 +267,11 @@ impl Job for Bare {
     }
 }
 
+/// A tier, a function's name, whether it is constant in time, and the function.
+type Timed = (&'static str, &'static str, bool, fn(&[u8]));
+
 /// Functions that timing has to judge, each repeated so that it takes a microsecond or so.
-const TIMED: [(&str, &str, bool, fn(&[u8])); 5] = [
+const TIMED: [Timed; 5] = [
     ("portable", "loop_over_bits", false, |secret| repeat(secret, plants::loop_over_bits)),
     ("portable", "compare_until_different", false, |secret| {
         repeat(secret, |s| {
@@ -286,7 +289,7 @@ fn repeat(secret: &[u8], what: fn(&[u8])) {
     }
 }
 
-fn bare(&(tier, plant, _, run): &(&'static str, &'static str, bool, fn(&[u8]))) -> Subject {
+fn bare(&(tier, plant, _, run): &Timed) -> Subject {
     Subject::new(format!("{}{plant}", Again::PLANTED), tier, 256, move |case| {
         // The fixed secret is made by the same instructions as the others.
         let mut dice = Dice(case as u64);
@@ -311,7 +314,7 @@ pub fn plants(
 ) -> Vec<PlantedRow> {
     let mut dice = Dice(seed);
     let runs = TIMED.iter().filter(|(tier, ..)| plants::runs(tier));
-    let judge = |one: &(&'static str, &'static str, bool, fn(&[u8]))| {
+    let judge = |one: &Timed| {
         let &(tier, plant, sound, _) = one;
         let subject = bare(one);
         let samples = effort.samples.min(200_000);

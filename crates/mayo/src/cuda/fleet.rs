@@ -67,6 +67,9 @@ impl FleetSigningKeys {
     }
 }
 
+/// A batch's results in order, and what each device did of it.
+pub type FleetResult<T> = Result<(Vec<T>, Vec<Tally>), Error>;
+
 /// A device's piece of a batch: where it lies, and how much of its end is the CPU's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Piece {
@@ -170,11 +173,11 @@ impl Fleet {
         &self,
         count: usize,
         part: impl Fn(&Gpu, usize, Range<usize>, usize) -> Result<(Vec<T>, Tally), Error> + Sync,
-    ) -> Result<(Vec<T>, Vec<Tally>), Error> {
+    ) -> FleetResult<T> {
         let mut tallies = vec![Tally::default(); self.gpus.len()];
         let pieces = self.pieces(count);
         let part = &part;
-        let done: Vec<(usize, Result<(Vec<T>, Tally), Error>)> = std::thread::scope(|scope| {
+        let done: Vec<(usize, Result<_, Error>)> = std::thread::scope(|scope| {
             let started: Vec<_> = pieces
                 .into_iter()
                 .filter_map(|p| Some((p.gpu, self.gpus.get(p.gpu)?, p)))
@@ -199,7 +202,7 @@ impl Fleet {
     ///
     /// # Errors
     /// As for [`Gpu::keygen`].
-    pub fn keygen(&self, keys: &[SecretKey]) -> Result<(Vec<PublicKey>, Vec<Tally>), Error> {
+    pub fn keygen(&self, keys: &[SecretKey]) -> FleetResult<PublicKey> {
         let Some(params) = one_set(keys.iter().map(SecretKey::params))? else {
             return Ok((Vec::new(), vec![Tally::default(); self.gpus.len()]));
         };
@@ -237,7 +240,7 @@ impl Fleet {
         messages: &[M],
         release: Release,
         rng: &mut R,
-    ) -> Result<(Vec<Result<Signature, Error>>, Vec<Tally>), Error> {
+    ) -> FleetResult<Result<Signature, Error>> {
         self.sign_each(signers, &Message::whole(messages), release, rng)
     }
 
@@ -251,7 +254,7 @@ impl Fleet {
         digests: &[MessageDigest],
         release: Release,
         rng: &mut R,
-    ) -> Result<(Vec<Result<Signature, Error>>, Vec<Tally>), Error> {
+    ) -> FleetResult<Result<Signature, Error>> {
         self.sign_each(signers, &Message::hashed(digests), release, rng)
     }
 
@@ -261,7 +264,7 @@ impl Fleet {
         messages: &[Message<'_>],
         release: Release,
         rng: &mut R,
-    ) -> Result<(Vec<Result<Signature, Error>>, Vec<Tally>), Error> {
+    ) -> FleetResult<Result<Signature, Error>> {
         let params = match signers {
             FleetSigners::Each(keys) => {
                 expect_count("keys", messages.len(), keys.len())?;
@@ -303,7 +306,7 @@ impl Fleet {
         verifiers: FleetVerifiers<'_>,
         messages: &[M],
         signatures: &[Signature],
-    ) -> Result<(Vec<Result<(), Error>>, Vec<Tally>), Error> {
+    ) -> FleetResult<Result<(), Error>> {
         self.verify_each(verifiers, &Message::whole(messages), signatures)
     }
 
@@ -316,7 +319,7 @@ impl Fleet {
         verifiers: FleetVerifiers<'_>,
         digests: &[MessageDigest],
         signatures: &[Signature],
-    ) -> Result<(Vec<Result<(), Error>>, Vec<Tally>), Error> {
+    ) -> FleetResult<Result<(), Error>> {
         self.verify_each(verifiers, &Message::hashed(digests), signatures)
     }
 
@@ -325,7 +328,7 @@ impl Fleet {
         verifiers: FleetVerifiers<'_>,
         messages: &[Message<'_>],
         signatures: &[Signature],
-    ) -> Result<(Vec<Result<(), Error>>, Vec<Tally>), Error> {
+    ) -> FleetResult<Result<(), Error>> {
         expect_count("signatures", messages.len(), signatures.len())?;
         let params = match verifiers {
             FleetVerifiers::Each(keys) => {
