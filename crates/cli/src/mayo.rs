@@ -316,7 +316,7 @@ fn verify(
     let bar = session.progress(inputs.len() as u64, "verifying");
     for (files_, signatures) in inputs.chunks(group).zip(signatures.chunks(group)) {
         let digests = streams::digests(engine, params, files_, threads)?;
-        let signatures = signatures.iter().map(|path| streams::signature(params, path));
+        let signatures = signatures.iter().map(|path| streams::signature(params, key_path, path));
         let read: Vec<Result<(MessageDigest, Signature), Failure>> = digests
             .into_iter()
             .zip(signatures)

@@ -20,6 +20,29 @@ fn with(files: &[&str]) -> Place {
     place
 }
 
+/// What stands beside a file whose signature is not valid.
+const REFUSED: &str = "SIGNATURE REFUSED: the signature is not valid for this message and key";
+
+#[test]
+fn a_signature_of_another_set_names_both_sets_and_the_key() {
+    let place = with(&["a", "b"]);
+    yes(&place, &["mayo", "sign", "--key", "sk.pem", "a", "b"]);
+    for (set, round) in [("mayo2", "2"), ("mayo3", "3")] {
+        let (secret, public) = (format!("{set}.sk"), format!("{set}.pk"));
+        let keys = ["mayo", "keygen", "--set", set, "--round", round];
+        yes(&place, &[&keys[..], &["--secret-key", &secret, "--public-key", &public]].concat());
+        let name = format!("MAYO-{} round {round}", &set[4..]);
+        let says = format!(
+            "wrong public key: {public} holds {name}, the signature in a.sig has the length of MAYO-2 round 3"
+        );
+        no(&place, &["mayo", "verify", "--key", &public, "--signature", "a.sig", "a"], 2, &says);
+        // Among others it is that file's own verdict.
+        let output = place.run(&["--json", "mayo", "verify", "--key", &public, "a", "b"]);
+        assert_eq!(code(&output), 2);
+        assert_eq!(json(&output.stdout)["results"][0]["why"], says);
+    }
+}
+
 #[test]
 fn every_file_gets_its_verdict_and_the_worst_decides() {
     let files = ["a", "b", "c", "d", "e"];
@@ -32,7 +55,7 @@ fn every_file_gets_its_verdict_and_the_worst_decides() {
     let output = verify(&files);
     assert_eq!(code(&output), 1, "{}", stderr(&output));
     let valid = |name: &str| format!("{name}: signature is valid\n");
-    let refused = [valid("a"), valid("b"), "c: SIGNATURE REFUSED\n".to_owned(), valid("d"), valid("e")];
+    let refused = [valid("a"), valid("b"), format!("c: {REFUSED}\n"), valid("d"), valid("e")];
     assert_eq!(stdout(&output), refused.concat());
     // One that is too short, one that is too long, one whose file is not there: the others are judged all the same.
     place.put("b.sig", &place.get("b.sig")[..238]);
@@ -44,7 +67,7 @@ fn every_file_gets_its_verdict_and_the_worst_decides() {
     assert_eq!(lines.len(), 5, "{lines:?}");
     assert_eq!(lines[0], "a: signature is valid");
     assert!(lines[1].starts_with("b: MALFORMED: b.sig: ") && lines[1].contains("238"), "{lines:?}");
-    assert_eq!(lines[2], "c: SIGNATURE REFUSED");
+    assert_eq!(lines[2], format!("c: {REFUSED}"));
     assert!(lines[3].starts_with("d: MALFORMED: d.sig: ") && lines[3].contains("239 bytes"), "{lines:?}");
     assert!(lines[4].starts_with("e: MALFORMED: e: "), "{lines:?}");
     let output = place.run(&[&["--json", "mayo", "verify", "--key", "pk.pem"], &files[..]].concat());
@@ -53,6 +76,7 @@ fn every_file_gets_its_verdict_and_the_worst_decides() {
     let said: Vec<_> = results.as_array().expect("results").iter().map(|r| r["verdict"].clone()).collect();
     assert_eq!(said, ["valid", "malformed", "refused", "malformed", "malformed"]);
     assert!(results[1]["why"].as_str().is_some_and(|why| why.contains("b.sig")), "{results}");
+    assert_eq!(results[2]["why"], lanework_mayo::Error::Refused.to_string());
     assert_eq!((&results[0]["valid"], &results[1]["valid"]), (&true.into(), &false.into()));
 }
 
@@ -110,7 +134,7 @@ fn messages_and_signatures_of_any_size_take_little_memory() {
     longer.set_len((256 << 20) + 1).expect("a longer file");
     let output = run(&["verify", "--key", "pk.pem", "--threads", "1", "large", "larger", "small"], "small");
     assert_eq!(code(&output), 1, "{}", stderr(&output));
-    let expected = "large: SIGNATURE REFUSED\nlarger: signature is valid\nsmall: signature is valid\n";
+    let expected = format!("large: {REFUSED}\nlarger: signature is valid\nsmall: signature is valid\n");
     assert_eq!(stdout(&output), expected);
     // A signature without an end is read no further than a signature's length.
     let endless = run(&["verify", "--key", "pk.pem", "--signature", "/dev/zero", "small"], "small");
@@ -129,7 +153,7 @@ fn a_name_cannot_write_a_verdict_of_its_own() {
     let output = place.run(&["mayo", "verify", "--key", "pk.pem", sly, "c"]);
     assert_eq!(code(&output), 1);
     let escaped = r"a: signature is valid\nb\u{1b}[2K\r";
-    assert_eq!(stdout(&output), format!("{escaped}: SIGNATURE REFUSED\nc: signature is valid\n"));
+    assert_eq!(stdout(&output), format!("{escaped}: {REFUSED}\nc: signature is valid\n"));
     // In a reason that names it, in other commands too.
     fs::remove_file(place.path(sly)).expect("it was there");
     for args in [

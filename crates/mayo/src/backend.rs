@@ -20,6 +20,7 @@ use lanework_cpu::{Backend, Backends, Features};
 use crate::params::Params;
 use crate::sys::Block;
 use crate::workspace::Workspace;
+use operands::{ExpandPublic, ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip};
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod aesni;
@@ -33,6 +34,7 @@ pub(crate) mod cuda;
 mod expand_tests;
 #[cfg(feature = "study")]
 pub(crate) mod inside;
+pub(crate) mod operands;
 pub(crate) mod portable;
 pub(crate) mod sponge;
 
@@ -97,9 +99,7 @@ impl Expand {
     }
 }
 
-/// The field kernels of one backend for one parameter set.
-///
-/// `scratch` is 64-byte aligned memory of at least `scratch_blocks`, of any content; the caller wipes it.
+/// The field kernels of one backend for one parameter set. What each computes of what stands with its operands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetKernels {
     pub(crate) params: &'static Params,
@@ -110,35 +110,20 @@ pub(crate) struct SetKernels {
     /// The same for `sign` and `solve`, and for `sign_expanded` and `solve`.
     pub(crate) sign_blocks: usize,
     pub(crate) sign_expanded_blocks: usize,
-    /// P3 = Upper(O^T (P1 O + P2)). (p, o elements v x o, p3 out, scratch)
-    pub(crate) keygen: unsafe fn(&[u8], &[u8], &mut [u8], &mut [Block]),
-    /// The vinegar products of one attempt. (p, o, vinegar elements k x v, lambda or empty, m out, u out, scratch).
-    /// m: padded m-vectors, k x o: v_i^T L, and with lambda M_0 += O^T lambda_vinegar + lambda_oil.
-    /// u: padded m-vectors in schedule order: v_i^T P1 v_j + v_j^T P1 v_i (once if i = j), and with lambda, where
-    /// one index is 0, + sum of v_j\[r\] lambda_r for the other index j.
-    pub(crate) sign: unsafe fn(&[u8], &[u8], &[u8], &[u8], &mut [Block], &mut [Block], &mut [Block]),
-    /// The products of verification. (p, p3 with SLACK, s elements k x n, lambda or empty, u out, scratch)
-    pub(crate) verify: unsafe fn(&[u8], &[u8], &[u8], &[u8], &mut [Block], &mut [Block]),
-    /// y = sum of z^l u_l mod f(z). (u padded, y out: one m-vector)
-    pub(crate) whip: unsafe fn(&[Block], &mut [u8]),
-    /// Builds A and y from m, u and t, and solves A x = y with the free variables taken from r.
-    /// (m, u, t one m-vector, r elements k*o, x out elements k*o, scratch) -> whether A has rank m.
-    pub(crate) solve: unsafe fn(&[Block], &[Block], &[u8], &[u8], &mut [u8], &mut [Block]) -> bool,
-    /// s_i = (v_i + O x_i, x_i). (o, vinegar, x, s out elements k x n)
-    pub(crate) finish: unsafe fn(&[u8], &[u8], &[u8], &mut [u8]),
+    pub(crate) keygen: unsafe fn(Keygen<'_>),
+    pub(crate) sign: unsafe fn(Sign<'_, &[u8]>),
+    pub(crate) verify: unsafe fn(Verify<'_, Matrices<'_>>),
+    pub(crate) whip: unsafe fn(Whip<'_>),
+    pub(crate) solve: unsafe fn(Solve<'_>) -> bool,
+    pub(crate) finish: unsafe fn(Finish<'_>),
     /// Blocks of an expanded public key in this backend's own layout.
     pub(crate) public_blocks: usize,
-    /// Lays out an expanded public key. (p, p3 with SLACK, out)
-    pub(crate) expand_public: unsafe fn(&[u8], &[u8], &mut [Block]),
-    /// `verify` on it. (expanded, s, lambda or empty, u out, scratch)
-    pub(crate) verify_expanded: unsafe fn(&[Block], &[u8], &[u8], &mut [Block], &mut [Block]),
+    pub(crate) expand_public: unsafe fn(ExpandPublic<'_>),
+    pub(crate) verify_expanded: unsafe fn(Verify<'_, &[Block]>),
     /// Blocks of an expanded secret key in this backend's own layout.
     pub(crate) secret_blocks: usize,
-    /// Lays out an expanded secret key. (p, o, out, scratch)
-    pub(crate) expand_secret: unsafe fn(&[u8], &[u8], &mut [Block], &mut [Block]),
-    /// `sign` on it. (expanded, o, vinegar, lambda or empty, m out, u out, scratch)
-    pub(crate) sign_expanded:
-        unsafe fn(&[Block], &[u8], &[u8], &[u8], &mut [Block], &mut [Block], &mut [Block]),
+    pub(crate) expand_secret: unsafe fn(ExpandSecret<'_>),
+    pub(crate) sign_expanded: unsafe fn(Sign<'_, &[Block]>),
 }
 
 /// All kernels of one backend.
@@ -269,172 +254,64 @@ impl SetKernels {
         Self::stride(params) / 64 * count
     }
 
-    fn check_p(&self, p: &[u8]) {
-        assert!(p.len() >= self.params.p12_bytes() + SLACK, "P is too short");
-    }
-
-    fn check_p3(&self, p3: &[u8]) {
-        assert!(p3.len() >= self.params.p3_vecs() * self.params.m_bytes() + SLACK, "P3 is too short");
-    }
-
-    fn check_lambda(&self, lambda: &[u8]) {
-        let want = if self.params.linear_term { self.params.n * self.params.m_bytes() + SLACK } else { 0 };
-        assert!(lambda.len() >= want && (want > 0 || lambda.is_empty()), "lambda has the wrong length");
-    }
-
-    fn check_secret(&self, o: &[u8], vinegar: &[u8]) {
-        assert_eq!(o.len(), self.params.v() * self.params.o);
-        assert_eq!(vinegar.len(), self.params.k * self.params.v());
-    }
-
-    fn check_scratch(&self, scratch: &[Block]) {
-        assert!(scratch.len() >= self.scratch_blocks, "scratch is too short");
-    }
-
-    fn check_system(&self, m: &[Block], u: &[Block]) {
-        assert_eq!(m.len(), Self::padded_blocks(self.params, self.params.k * self.params.o));
-        self.check_u(u);
-    }
-
-    fn check_u(&self, u: &[Block]) {
-        assert_eq!(u.len(), Self::padded_blocks(self.params, self.params.pairs()));
-    }
-
-    pub(crate) fn keygen(&self, p: &[u8], o: &[u8], p3: &mut [u8], scratch: &mut [Block]) {
-        self.check_p(p);
-        assert_eq!(o.len(), self.params.v() * self.params.o);
-        assert_eq!(p3.len(), self.params.p3_vecs() * self.params.m_bytes());
-        self.check_scratch(scratch);
+    pub(crate) fn keygen(&self, operands: Keygen<'_>) {
+        operands.check(self);
         // SAFETY: the features were checked by `Backend::get`; the lengths are those of the contract.
-        unsafe { (self.keygen)(p, o, p3, scratch) }
+        unsafe { (self.keygen)(operands) }
     }
 
-    pub(crate) fn sign(
-        &self,
-        p: &[u8],
-        o: &[u8],
-        vinegar: &[u8],
-        lambda: &[u8],
-        m: &mut [Block],
-        u: &mut [Block],
-        scratch: &mut [Block],
-    ) {
-        self.check_p(p);
-        self.check_secret(o, vinegar);
-        self.check_lambda(lambda);
-        self.check_system(m, u);
-        self.check_scratch(scratch);
+    pub(crate) fn sign(&self, operands: Sign<'_, &[u8]>) {
+        operands.check(self);
         // SAFETY: as in `keygen`.
-        unsafe { (self.sign)(p, o, vinegar, lambda, m, u, &mut scratch[..self.sign_blocks]) }
+        unsafe { (self.sign)(operands.within(self.sign_blocks)) }
     }
 
-    pub(crate) fn verify(
-        &self,
-        p: &[u8],
-        p3: &[u8],
-        s: &[u8],
-        lambda: &[u8],
-        u: &mut [Block],
-        scratch: &mut [Block],
-    ) {
-        self.check_p(p);
-        self.check_p3(p3);
-        assert_eq!(s.len(), self.params.k * self.params.n);
-        self.check_lambda(lambda);
-        self.check_u(u);
-        self.check_scratch(scratch);
+    pub(crate) fn verify(&self, operands: Verify<'_, Matrices<'_>>) {
+        operands.check(self);
         // SAFETY: as in `keygen`.
-        unsafe { (self.verify)(p, p3, s, lambda, u, scratch) }
+        unsafe { (self.verify)(operands) }
     }
 
-    pub(crate) fn whip(&self, u: &[Block], y: &mut [u8]) {
-        self.check_u(u);
-        assert_eq!(y.len(), self.params.m_bytes());
+    pub(crate) fn whip(&self, operands: Whip<'_>) {
+        operands.check(self);
         // SAFETY: as in `keygen`.
-        unsafe { (self.whip)(u, y) }
+        unsafe { (self.whip)(operands) }
     }
 
     #[must_use]
-    pub(crate) fn solve(
-        &self,
-        m: &[Block],
-        u: &[Block],
-        t: &[u8],
-        r: &[u8],
-        x: &mut [u8],
-        scratch: &mut [Block],
-    ) -> bool {
-        self.check_system(m, u);
-        assert_eq!(t.len(), self.params.m_bytes());
-        assert_eq!(r.len(), self.params.k * self.params.o);
-        assert_eq!(x.len(), r.len());
-        self.check_scratch(scratch);
-        let scratch = &mut scratch[..self.sign_blocks.min(self.sign_expanded_blocks)];
+    pub(crate) fn solve(&self, operands: Solve<'_>) -> bool {
+        operands.check(self);
         // SAFETY: as in `keygen`.
-        unsafe { (self.solve)(m, u, t, r, x, scratch) }
+        unsafe { (self.solve)(operands.within(self.sign_blocks.min(self.sign_expanded_blocks))) }
     }
 
-    pub(crate) fn finish(&self, o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
-        self.check_secret(o, vinegar);
-        assert_eq!(x.len(), self.params.k * self.params.o);
-        assert_eq!(s.len(), self.params.k * self.params.n);
+    pub(crate) fn finish(&self, operands: Finish<'_>) {
+        operands.check(self);
         // SAFETY: as in `keygen`.
-        unsafe { (self.finish)(o, vinegar, x, s) }
+        unsafe { (self.finish)(operands) }
     }
 
-    pub(crate) fn expand_public(&self, p: &[u8], p3: &[u8], expanded: &mut [Block]) {
-        self.check_p(p);
-        self.check_p3(p3);
-        assert_eq!(expanded.len(), self.public_blocks);
+    pub(crate) fn expand_public(&self, operands: ExpandPublic<'_>) {
+        operands.check(self);
         // SAFETY: as in `keygen`.
-        unsafe { (self.expand_public)(p, p3, expanded) }
+        unsafe { (self.expand_public)(operands) }
     }
 
-    pub(crate) fn verify_expanded(
-        &self,
-        expanded: &[Block],
-        s: &[u8],
-        lambda: &[u8],
-        u: &mut [Block],
-        scratch: &mut [Block],
-    ) {
-        assert_eq!(expanded.len(), self.public_blocks);
-        assert_eq!(s.len(), self.params.k * self.params.n);
-        self.check_lambda(lambda);
-        self.check_u(u);
-        self.check_scratch(scratch);
+    pub(crate) fn verify_expanded(&self, operands: Verify<'_, &[Block]>) {
+        operands.check_expanded(self);
         // SAFETY: as in `keygen`.
-        unsafe { (self.verify_expanded)(expanded, s, lambda, u, scratch) }
+        unsafe { (self.verify_expanded)(operands) }
     }
 
-    pub(crate) fn expand_secret(&self, p: &[u8], o: &[u8], expanded: &mut [Block], scratch: &mut [Block]) {
-        self.check_p(p);
-        assert_eq!(o.len(), self.params.v() * self.params.o);
-        assert_eq!(expanded.len(), self.secret_blocks);
-        self.check_scratch(scratch);
+    pub(crate) fn expand_secret(&self, operands: ExpandSecret<'_>) {
+        operands.check(self);
         // SAFETY: as in `keygen`.
-        unsafe { (self.expand_secret)(p, o, expanded, scratch) }
+        unsafe { (self.expand_secret)(operands) }
     }
 
-    pub(crate) fn sign_expanded(
-        &self,
-        expanded: &[Block],
-        o: &[u8],
-        vinegar: &[u8],
-        lambda: &[u8],
-        m: &mut [Block],
-        u: &mut [Block],
-        scratch: &mut [Block],
-    ) {
-        assert_eq!(expanded.len(), self.secret_blocks);
-        self.check_secret(o, vinegar);
-        self.check_lambda(lambda);
-        self.check_system(m, u);
-        self.check_scratch(scratch);
+    pub(crate) fn sign_expanded(&self, operands: Sign<'_, &[Block]>) {
+        operands.check_expanded(self);
         // SAFETY: as in `keygen`.
-        unsafe {
-            let scratch = &mut scratch[..self.sign_expanded_blocks];
-            (self.sign_expanded)(expanded, o, vinegar, lambda, m, u, scratch)
-        }
+        unsafe { (self.sign_expanded)(operands.within(self.sign_expanded_blocks)) }
     }
 }

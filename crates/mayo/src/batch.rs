@@ -16,9 +16,10 @@ use crate::backend::Engine;
 use crate::digest::{Message, MessageDigest};
 use crate::error::Error;
 use crate::expanded::{SigningKey, VerifyingKey};
-use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer, emit, expect};
+use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer, emit};
 use crate::params::Params;
-use crate::scheme::{self, KeygenItem, PublicSource, SecretSource, SignItem, VerifyItem};
+use crate::scheme::{self, KeygenItem, PublicSource, SecretSource, SignItem};
+use crate::verify::{self, Admission};
 
 #[cfg(test)]
 mod tests;
@@ -99,15 +100,16 @@ impl Signers<'_> {
             .collect();
         scheme::sign_group(engine, params, &mut items);
         let made: Vec<bool> = items.iter().map(|item| item.made).collect();
+        let signatures: Vec<Signature> =
+            signatures.into_iter().map(|bytes| Signature::made(params, bytes)).collect();
         let valid = if options.verify {
             self.hold(engine, params, start, messages, &signatures)
         } else {
             vec![true; made.len()]
         };
         let outcomes = made.into_iter().zip(valid);
-        let finish = |(bytes, (made, valid))| {
-            if made { emit(Signature::made(params, bytes), valid) } else { Err(Error::Exhausted) }
-        };
+        let finish =
+            |(signature, (made, valid))| if made { emit(signature, valid) } else { Err(Error::Exhausted) };
         signatures.into_iter().zip(outcomes).map(finish).collect()
     }
 
@@ -118,7 +120,7 @@ impl Signers<'_> {
         params: &'static Params,
         start: usize,
         messages: &[Message<'_>],
-        signatures: &[Vec<u8>],
+        signatures: &[Signature],
     ) -> Vec<bool> {
         let verifying: Vec<Option<&VerifyingKey>> =
             (start..start + messages.len()).map(|i| self.verifying_key(i)).collect();
@@ -131,17 +133,8 @@ impl Signers<'_> {
             Some(key) => key.source(),
             None => PublicSource::Compact(compact[at].as_bytes()),
         };
-        let inputs = messages.iter().zip(signatures).enumerate();
-        let mut items: Vec<VerifyItem<'_>> = inputs
-            .map(|(at, (&message, signature))| VerifyItem {
-                source: source(at),
-                message,
-                signature,
-                valid: false,
-            })
-            .collect();
-        scheme::verify_group(engine, params, &mut items);
-        items.iter().map(|item| item.valid).collect()
+        let admissions = verify::admit_each(|_| params, messages, signatures);
+        verify::group(engine, params, source, &admissions).iter().map(Result::is_ok).collect()
     }
 }
 
@@ -184,34 +177,9 @@ impl Verifiers<'_> {
     }
 
     /// Verifies neighbouring items, all of one backend and one set, from item `start` on.
-    fn verify(
-        &self,
-        start: usize,
-        messages: &[Message<'_>],
-        signatures: &[Signature],
-    ) -> Vec<Result<(), Error>> {
+    fn verify(&self, start: usize, admissions: &[Admission<'_>]) -> Vec<Result<(), Error>> {
         let (engine, params, _) = self.key(start);
-        let mut verdicts: Vec<Result<(), Error>> =
-            signatures.iter().map(|signature| expect(params, signature.params())).collect();
-        let inputs = messages.iter().zip(signatures).zip(&verdicts).zip(start..);
-        // A signature of another set is refused already, and has not the length that verification relies on.
-        let mut items: Vec<VerifyItem<'_>> = inputs
-            .filter(|((_, verdict), _)| verdict.is_ok())
-            .map(|(((&message, signature), _), i)| VerifyItem {
-                source: self.key(i).2,
-                message,
-                signature: signature.as_bytes(),
-                valid: false,
-            })
-            .collect();
-        scheme::verify_group(engine, params, &mut items);
-        let valid: Vec<bool> = items.iter().map(|item| item.valid).collect();
-        for (verdict, valid) in verdicts.iter_mut().filter(|verdict| verdict.is_ok()).zip(valid) {
-            if !valid {
-                *verdict = Err(Error::Refused);
-            }
-        }
-        verdicts
+        verify::group(engine, params, |at| self.key(start + at).2, admissions)
     }
 }
 
@@ -364,8 +332,8 @@ fn sign_each<R: TryCryptoRng + ?Sized>(
 /// Verifies each signature against the message of the same index.
 ///
 /// # Errors
-/// [`Error::Count`] if the lists differ in length; [`Error::Threads`]. Whether one signature is valid is that item's own
-/// result.
+/// [`Error::Count`] if the lists differ in length; [`Error::Threads`]. Each item's result is its own: that of a signature or a
+/// digest of another set or round is [`Error::WrongSet`] or [`Error::WrongRound`].
 pub fn verify<M: AsRef<[u8]> + Sync>(
     verifiers: Verifiers<'_>,
     messages: &[M],
@@ -378,7 +346,7 @@ pub fn verify<M: AsRef<[u8]> + Sync>(
 /// [`verify`] for messages that were hashed piece by piece.
 ///
 /// # Errors
-/// As for [`verify`]; [`Error::WrongRound`] and [`Error::WrongSet`] if a digest does not belong to its key's set.
+/// As for [`verify`].
 pub fn verify_digests(
     verifiers: Verifiers<'_>,
     digests: &[MessageDigest],
@@ -396,7 +364,6 @@ fn verify_each(
 ) -> Result<Vec<Result<(), Error>>, Error> {
     verifiers.expect_count(messages.len())?;
     expect_count("signatures", messages.len(), signatures.len())?;
-    messages.iter().enumerate().try_for_each(|(i, message)| message.expect(verifiers.key(i).1))?;
     if messages.is_empty() {
         return Ok(Vec::new());
     }
@@ -404,9 +371,9 @@ fn verify_each(
         let ((engine, params, _), (before, neighbour, _)) = (verifiers.key(i), verifiers.key(i - 1));
         engine == before && params.index() == neighbour.index()
     };
+    let admissions = verify::admit_each(|i| verifiers.key(i).1, messages, signatures);
     let lanes = verifiers.key(0).0.expand().lanes();
     collect(threads, messages.len(), lanes, alike, |start, size| {
-        let (signatures, messages) = (&signatures[start..start + size], &messages[start..start + size]);
-        verifiers.verify(start, messages, signatures)
+        verifiers.verify(start, &admissions[start..start + size])
     })
 }

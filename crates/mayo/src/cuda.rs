@@ -50,7 +50,7 @@ use crate::backend::cuda::{CODE, IMAGE};
 use crate::error::Error;
 use crate::params::Params;
 
-pub use fleet::{Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys};
+pub use fleet::{Fleet, FleetResult, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys};
 pub use keys::{GpuSigningKeys, GpuVerifyingKeys};
 pub use threads::{GpuThreads, ThreadError, ThreadLaunch, ThreadMemory, ThreadTimes};
 

@@ -12,10 +12,11 @@ use rand_core::TryCryptoRng;
 use crate::backend::Engine;
 use crate::digest::Message;
 use crate::error::Error;
-use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer, emit, expect, sign_raw};
+use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer, emit, sign_raw};
 use crate::params::Params;
 use crate::scheme::{self, PublicSource, SecretSource};
 use crate::sys::{Block, wipe, wipe_blocks};
+use crate::verify::{self, Admitted};
 
 /// A secret key with O and the backend's layout of P1 and L. Everything secret is wiped when it is dropped.
 pub struct SigningKey {
@@ -111,7 +112,7 @@ impl SigningKey {
         if !options.verify {
             return Ok(signature);
         }
-        let valid = self.verifying_key().holds(message, signature.as_bytes());
+        let valid = self.verifying_key().judge(message, &signature).is_ok();
         emit(signature, valid)
     }
 }
@@ -179,8 +180,7 @@ impl VerifyingKey {
     /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature belongs elsewhere; [`Error::Refused`] if it is not
     /// valid.
     pub fn verify(&self, message: &[u8], signature: &Signature) -> Result<(), Error> {
-        expect(self.params(), signature.params())?;
-        if self.holds(Message::Whole(message), signature.as_bytes()) { Ok(()) } else { Err(Error::Refused) }
+        self.judge(Message::Whole(message), signature)
     }
 
     /// The message in NIST's signed message, if its signature is valid.
@@ -196,8 +196,9 @@ impl VerifyingKey {
         PublicSource::Expanded(&self.0.layout)
     }
 
-    pub(crate) fn holds(&self, message: Message<'_>, signature: &[u8]) -> bool {
-        scheme::verify(self.engine(), self.params(), self.source(), message, signature)
+    fn judge(&self, message: Message<'_>, signature: &Signature) -> Result<(), Error> {
+        let admission = Admitted::new(self.params(), message, signature);
+        verify::one(self.engine(), self.params(), self.source(), &admission)
     }
 }
 

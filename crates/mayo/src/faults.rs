@@ -1,6 +1,7 @@
 //! Backends with planted faults, to show that signing emits nothing when it goes wrong and that the checks see it.
 #![forbid(unsafe_code)]
 
+use crate::backend::operands::{Finish, Keygen, Matrices, Sign, Solve, Verify};
 use crate::backend::{Engine, altered};
 use crate::backend::{Kernels, SetKernels, portable};
 use crate::check::{self, Depth, Row};
@@ -32,14 +33,14 @@ fn engine(name: &'static str, plant: impl FnOnce(&mut SetKernels)) -> Engine {
 }
 
 /// Every system has too small a rank. The x it leaves must not get out either.
-fn singular(_: &[Block], _: &[Block], _: &[u8], r: &[u8], x: &mut [u8], _: &mut [Block]) -> bool {
+fn singular(Solve { r, x, .. }: Solve<'_>) -> bool {
     x.copy_from_slice(r);
     false
 }
 
 /// One flipped bit in the oil part of the signature.
-fn flipped(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
-    sound().finish(o, vinegar, x, s);
+fn flipped(Finish { o, vinegar, x, s }: Finish<'_>) {
+    sound().finish(Finish { o, vinegar, x, s });
     s[params().n - 1] ^= 1;
 }
 
@@ -132,8 +133,8 @@ fn the_sound_backend_passes_every_check() {
 
 #[test]
 fn the_checks_find_a_wrong_public_key() {
-    fn wrong(p: &[u8], o: &[u8], p3: &mut [u8], scratch: &mut [Block]) {
-        sound().keygen(p, o, p3, scratch);
+    fn wrong(Keygen { p, o, p3, scratch }: Keygen<'_>) {
+        sound().keygen(Keygen { p, o, p3, scratch });
         *p3.last_mut().unwrap() ^= 0x80;
     }
     let engine = engine("wrong key", |k| k.keygen = wrong);
@@ -151,15 +152,15 @@ fn the_checks_find_a_wrong_signature() {
 
 #[test]
 fn the_checks_find_a_verifier_that_overlooks_a_bit() {
-    fn blind(p: &[u8], p3: &[u8], s: &[u8], lambda: &[u8], u: &mut [Block], scratch: &mut [Block]) {
+    fn blind(Verify { key: Matrices { p, p3 }, s, lambda, u, scratch }: Verify<'_, Matrices<'_>>) {
         let mut s = s.to_vec();
         s[0] &= 0xe;
-        sound().verify(p, p3, &s, lambda, u, scratch);
+        sound().verify(Verify { key: Matrices { p, p3 }, s: &s, lambda, u, scratch });
     }
-    fn blind_expanded(layout: &[Block], s: &[u8], lambda: &[u8], u: &mut [Block], scratch: &mut [Block]) {
+    fn blind_expanded(Verify { key: layout, s, lambda, u, scratch }: Verify<'_, &[Block]>) {
         let mut s = s.to_vec();
         s[0] &= 0xe;
-        sound().verify_expanded(layout, &s, lambda, u, scratch);
+        sound().verify_expanded(Verify { key: layout, s: &s, lambda, u, scratch });
     }
     let engine = engine("blind", |k| {
         k.verify = blind;
@@ -171,16 +172,8 @@ fn the_checks_find_a_verifier_that_overlooks_a_bit() {
 
 #[test]
 fn the_checks_find_an_expansion_that_disagrees() {
-    fn wrong(
-        layout: &[Block],
-        o: &[u8],
-        vinegar: &[u8],
-        lambda: &[u8],
-        m: &mut [Block],
-        u: &mut [Block],
-        scratch: &mut [Block],
-    ) {
-        sound().sign_expanded(layout, o, vinegar, lambda, m, u, scratch);
+    fn wrong(Sign { key: layout, o, vinegar, lambda, m, u, scratch }: Sign<'_, &[Block]>) {
+        sound().sign_expanded(Sign { key: layout, o, vinegar, lambda, m, u, scratch });
         u[0].0[0] ^= 1;
     }
     let engine = engine("wrong expansion", |k| k.sign_expanded = wrong);

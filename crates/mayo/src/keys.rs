@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::params::Params;
 use crate::scheme::{self, PublicSource, SecretSource};
 use crate::sys::{wipe, wipe_vector_registers};
+use crate::verify::{self, Admission, Admitted};
 
 /// A compact secret key: the seed, and which set of which round it belongs to.
 ///
@@ -243,7 +244,7 @@ impl SecretKey {
         if !options.verify {
             return Ok(signature);
         }
-        let valid = self.public_key(engine).holds(engine, message, &signature.bytes);
+        let valid = self.public_key(engine).judge(engine, message, &signature).is_ok();
         emit(signature, valid)
     }
 }
@@ -329,7 +330,6 @@ impl PublicKey {
         digest: &MessageDigest,
         signature: &Signature,
     ) -> Result<(), Error> {
-        expect(self.params, digest.params())?;
         self.judge(engine, Message::Hashed(digest), signature)
     }
 
@@ -339,8 +339,12 @@ impl PublicKey {
         message: Message<'_>,
         signature: &Signature,
     ) -> Result<(), Error> {
-        expect(self.params, signature.params)?;
-        if self.holds(engine, message, &signature.bytes) { Ok(()) } else { Err(Error::Refused) }
+        self.judge_admission(engine, &Admitted::new(self.params, message, signature))
+    }
+
+    /// The verdict on what was admitted, or not, with this key's set.
+    pub(crate) fn judge_admission(&self, engine: Engine, admission: &Admission<'_>) -> Result<(), Error> {
+        verify::one(engine, self.params, PublicSource::Compact(&self.bytes), admission)
     }
 
     /// The message in NIST's signed message, if its signature is valid.
@@ -350,10 +354,6 @@ impl PublicKey {
     pub fn open<'a>(&self, engine: Engine, signed_message: &'a [u8]) -> Result<&'a [u8], Error> {
         let (signature, message) = Signature::split(self.params, signed_message)?;
         self.verify(engine, message, &signature).map(|()| message)
-    }
-
-    pub(crate) fn holds(&self, engine: Engine, message: Message<'_>, signature: &[u8]) -> bool {
-        scheme::verify(engine, self.params, PublicSource::Compact(&self.bytes), message, signature)
     }
 }
 

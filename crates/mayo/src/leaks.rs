@@ -23,12 +23,12 @@ mod tests;
 #[cfg(test)]
 mod traced;
 
-use lanework_cpu::Cpu;
+use lanework_cpu::{Backend, Cpu, Features};
 use lanework_leakage::evidence::{Finding, Means, Row};
 use lanework_leakage::memcheck::{make_secret, release, secret_bytes};
 use lanework_leakage::valgrind::{self, NotRun};
 
-use crate::backend::Engine;
+use crate::backend::{BACKENDS, Engine, Kernels};
 use crate::expanded::SigningKey;
 use crate::hazmat::{Signer, sign_with_randomizer};
 use crate::keys::{SecretKey, SignOptions};
@@ -38,8 +38,11 @@ use subjects::path;
 
 pub use subjects::subjects;
 
-/// Backends whose every instruction valgrind knows.
-const TIERS: [&str; 2] = ["portable", "avx2"];
+/// Whether valgrind knows every instruction of a backend: those of AVX2 and what CPUs have beside it, none that came later.
+fn valgrind_knows(backend: &str) -> bool {
+    let known = |row: &Backend<Kernels>| Features::AVX2_AES_BMI_PCLMULQDQ.includes(row.needs());
+    BACKENDS.iter().any(|row| row.name() == backend && known(row))
+}
 
 /// What is done with every backend and set, and last, for one set only, [`AFTER_RESTART`].
 const OPERATIONS: [&str; 7] = [
@@ -161,7 +164,7 @@ fn operate(plain: Engine, engine: Engine, params: &'static Params, operations: &
 
 /// What the child does under valgrind: every operation that `wanted` says of its path, on the backends that it has there.
 pub fn under_memcheck(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) {
-    for plain in Engine::all(cpu).filter_map(Result::ok).filter(|engine| TIERS.contains(&engine.name())) {
+    for plain in Engine::all(cpu).filter_map(Result::ok).filter(|engine| valgrind_knows(engine.name())) {
         for params in Params::all() {
             let operations: Vec<&str> =
                 operations(params).iter().copied().filter(|what| wanted(&path(params, what))).collect();
@@ -201,7 +204,7 @@ pub fn memcheck_rows(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool, said: Result<&str
 }
 
 fn finding(engine: Engine, params: &Params, operation: &str, said: Result<&str, &NotRun>) -> Finding {
-    if !TIERS.contains(&engine.name()) {
+    if !valgrind_knows(engine.name()) {
         return Finding::NotApplicable("valgrind does not know its instructions".into());
     }
     valgrind::finding(said, &headline(engine.name(), params, operation), "::backend::")

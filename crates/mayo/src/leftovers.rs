@@ -5,6 +5,7 @@
 use getrandom::SysRng;
 use lanework_cpu::{Cpu, Threads};
 
+use crate::backend::operands::{Keygen, Matrices, Sign, Solve, Verify};
 use crate::backend::{Engine, altered};
 use crate::backend::{Kernels, SetKernels, portable};
 use crate::batch::{self, Signers, Verifiers};
@@ -125,39 +126,32 @@ fn sound() -> &'static SetKernels {
 #[test]
 fn a_write_that_is_left_out_is_found() {
     /// P3 as it was.
-    fn keygen(p: &[u8], o: &[u8], p3: &mut [u8], scratch: &mut [Block]) {
+    fn keygen(Keygen { p, o, p3, scratch }: Keygen<'_>) {
         let left = scratch[0].0[0];
-        sound().keygen(p, o, p3, scratch);
+        sound().keygen(Keygen { p, o, p3, scratch });
         p3[0] ^= left;
     }
     /// The last of the products stays as it was.
-    fn verify(p: &[u8], p3: &[u8], s: &[u8], lambda: &[u8], u: &mut [Block], scratch: &mut [Block]) {
+    fn verify(Verify { key: Matrices { p, p3 }, s, lambda, u, scratch }: Verify<'_, Matrices<'_>>) {
         let left = u[u.len() - 1];
-        sound().verify(p, p3, s, lambda, u, scratch);
+        sound().verify(Verify { key: Matrices { p, p3 }, s, lambda, u, scratch });
         u[u.len() - 1] = left;
     }
     /// The same for signing with an expanded key.
-    fn sign_expanded(
-        layout: &[Block],
-        o: &[u8],
-        vinegar: &[u8],
-        lambda: &[u8],
-        m: &mut [Block],
-        u: &mut [Block],
-        scratch: &mut [Block],
-    ) {
+    fn sign_expanded(Sign { key: layout, o, vinegar, lambda, m, u, scratch }: Sign<'_, &[Block]>) {
         let left = m[0];
-        sound().sign_expanded(layout, o, vinegar, lambda, m, u, scratch);
+        sound().sign_expanded(Sign { key: layout, o, vinegar, lambda, m, u, scratch });
         m[0] = left;
     }
     /// One variable stays as it was.
-    fn solve(m: &[Block], u: &[Block], t: &[u8], r: &[u8], x: &mut [u8], scratch: &mut [Block]) -> bool {
+    fn solve(Solve { m, u, t, r, x, scratch }: Solve<'_>) -> bool {
         let left = x[3];
-        let solved = sound().solve(m, u, t, r, x, scratch);
+        let solved = sound().solve(Solve { m, u, t, r, x, scratch });
         x[3] = left & 0xf;
         solved
     }
-    let plants: [(&str, fn(&mut SetKernels)); 4] = [
+    type Plant = fn(&mut SetKernels);
+    let plants: [(&str, Plant); 4] = [
         ("public key", |k| k.keygen = keygen),
         ("verdict on a valid one", |k| k.verify = verify),
         ("signature, expanded", |k| k.sign_expanded = sign_expanded),

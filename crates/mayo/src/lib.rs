@@ -29,6 +29,7 @@ pub mod study;
 pub mod symmetric_spec;
 mod sys;
 pub mod typed;
+mod verify;
 mod workspace;
 
 pub use backend::Engine;

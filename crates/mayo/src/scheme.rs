@@ -11,12 +11,16 @@
 #[cfg(feature = "cuda")]
 use zeroize::Zeroizing;
 
+use crate::backend::operands::{
+    ExpandPublic, ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip,
+};
 use crate::backend::{Engine, SLACK};
 use crate::digest::Message;
 use crate::error::Error;
 use crate::field::{pack, unpack};
 use crate::params::{Params, SEED_PK_BYTES};
 use crate::sys::Block;
+use crate::verify::Admitted;
 use crate::workspace::{self, Elements, Holds, Prepared, Public, Secret};
 
 /// Attempts before signing gives up, as the specification sets.
@@ -108,7 +112,12 @@ pub(crate) fn keygen_group(e: Engine, set: &Params, items: &mut [KeygenItem<'_>]
             expand_p(e, set, &seed_pk, &mut public);
             let (head, p3) = item.public_key.split_at_mut(SEED_PK_BYTES);
             head.copy_from_slice(&seed_pk);
-            kernels.keygen(public.p, &secret.elements.o[..set.v() * set.o], p3, secret.scratch);
+            kernels.keygen(Keygen {
+                p: public.p,
+                o: &secret.elements.o[..set.v() * set.o],
+                p3,
+                scratch: secret.scratch,
+            });
         }
     });
 }
@@ -230,19 +239,21 @@ fn sign_prepared(
         }
         unpack(r, &mut el.r[..k * oil]);
         let (o, vinegar) = (&el.o[..v * oil], &el.vinegar[..k * v]);
+        let (lambda, m, u, scratch) = (&*public.lambda, &mut *secret.m, &mut *secret.u, &mut *secret.scratch);
         match item.source {
             SecretSource::Compact => {
-                kernels.sign(public.p, o, vinegar, public.lambda, secret.m, secret.u, secret.scratch);
+                kernels.sign(Sign { key: public.p, o, vinegar, lambda, m, u, scratch });
             }
             SecretSource::Expanded { layout, .. } => {
-                kernels.sign_expanded(layout, o, vinegar, public.lambda, secret.m, secret.u, secret.scratch)
+                kernels.sign_expanded(Sign { key: layout, o, vinegar, lambda, m, u, scratch });
             }
         }
-        let (r, x) = (&el.r[..k * oil], &mut el.x[..k * oil]);
+        let (t, r, x) = (&prepared.t[..set.m_bytes()], &el.r[..k * oil], &mut el.x[..k * oil]);
+        let (m, u, scratch) = (&*secret.m, &*secret.u, &mut *secret.scratch);
         // Whether the system had full rank is public: it shows in the time, and the specification releases it.
-        if kernels.solve(secret.m, secret.u, &prepared.t[..set.m_bytes()], r, x, secret.scratch) {
+        if kernels.solve(Solve { m, u, t, r, x, scratch }) {
             let s = &mut el.s[..k * set.n];
-            kernels.finish(o, vinegar, x, s);
+            kernels.finish(Finish { o, vinegar, x, s });
             let encoded = item.signature.len() - set.salt_bytes;
             pack(s, &mut item.signature[..encoded]);
             return true;
@@ -294,11 +305,10 @@ pub(crate) enum PublicSource<'a> {
     Expanded(&'a [Block]),
 }
 
-/// A signature, of the right length, to verify.
+/// A signature to verify.
 pub(crate) struct VerifyItem<'a> {
     pub(crate) source: PublicSource<'a>,
-    pub(crate) message: Message<'a>,
-    pub(crate) signature: &'a [u8],
+    pub(crate) admitted: Admitted<'a>,
     /// Gets the verdict.
     pub(crate) valid: bool,
 }
@@ -318,10 +328,10 @@ pub(crate) fn verify_group(e: Engine, set: &Params, items: &mut [VerifyItem<'_>]
         let prepared = core::mem::take(&mut secret.prepared);
         let (d, salted) = (set.digest_bytes, set.digest_bytes + set.salt_bytes);
         for (item, p) in items.iter().zip(&mut *prepared) {
-            p.line[d..salted].copy_from_slice(parts(set, item.signature).1);
+            p.line[d..salted].copy_from_slice(parts(set, item.admitted.signature()).1);
         }
         let both = items.iter().zip(&mut *prepared);
-        hash_each(e, both.filter_map(|(item, p)| item.message.to_hash(&mut p.line[..d])));
+        hash_each(e, both.filter_map(|(item, p)| item.admitted.message().to_hash(&mut p.line[..d])));
         hash_each(e, prepared.iter_mut().map(|p| (&p.line[..salted], &mut p.t[..target_bytes(set)])));
         for (item, prepared) in items.iter_mut().zip(prepared) {
             item.valid = verify_prepared(e, set, item, &prepared.t, &mut public, &mut secret);
@@ -340,32 +350,28 @@ fn verify_prepared(
 ) -> bool {
     let kernels = e.set(set);
     let s = &mut secret.elements.s[..set.k * set.n];
-    unpack(parts(set, item.signature).0, s);
+    unpack(parts(set, item.admitted.signature()).0, s);
     expand_lambda(e, set, t, public.lambda);
+    if let PublicSource::Compact(key) = item.source {
+        expand_key(e, set, key, public);
+    }
+    let (lambda, u, scratch) = (&*public.lambda, &mut *secret.u, &mut *secret.scratch);
     match item.source {
-        PublicSource::Compact(key) => {
-            expand_key(e, set, key, public);
-            kernels.verify(public.p, public.p3, s, public.lambda, secret.u, secret.scratch);
+        PublicSource::Compact(_) => {
+            let key = Matrices { p: public.p, p3: public.p3 };
+            kernels.verify(Verify { key, s, lambda, u, scratch });
         }
-        PublicSource::Expanded(layout) => {
-            kernels.verify_expanded(layout, s, public.lambda, secret.u, secret.scratch);
-        }
+        PublicSource::Expanded(key) => kernels.verify_expanded(Verify { key, s, lambda, u, scratch }),
     }
     let mut y = [0; 128];
     let y = &mut y[..set.m_bytes()];
-    kernels.whip(secret.u, y);
+    kernels.whip(Whip { u: secret.u, y });
     *y == t[..set.m_bytes()]
 }
 
-/// Whether the signature, of the right length, is valid.
-pub(crate) fn verify(
-    e: Engine,
-    set: &Params,
-    source: PublicSource<'_>,
-    message: Message<'_>,
-    signature: &[u8],
-) -> bool {
-    let mut item = [VerifyItem { source, message, signature, valid: false }];
+/// Whether the signature is valid.
+pub(crate) fn verify(e: Engine, set: &Params, source: PublicSource<'_>, admitted: Admitted<'_>) -> bool {
+    let mut item = [VerifyItem { source, admitted, valid: false }];
     verify_group(e, set, &mut item);
     item[0].valid
 }
@@ -377,7 +383,8 @@ pub(crate) fn expand_public(e: Engine, set: &Params, public_key: &[u8]) -> Vec<B
     workspace::with(kernels, Holds::Public, |w| {
         let (mut public, _) = w.parts(kernels, true, 0);
         expand_key(e, set, public_key, &mut public);
-        kernels.expand_public(public.p, public.p3, &mut layout);
+        let key = Matrices { p: public.p, p3: public.p3 };
+        kernels.expand_public(ExpandPublic { key, layout: &mut layout });
     });
     layout
 }
@@ -393,7 +400,7 @@ pub(crate) fn expand_secret(e: Engine, set: &Params, seed_sk: &[u8], o: &mut [u8
         let seed_pk = take_seed(set, hash, secret.elements);
         expand_p(e, set, &seed_pk, &mut public);
         o.copy_from_slice(&secret.elements.o[..o.len()]);
-        kernels.expand_secret(public.p, o, &mut layout, secret.scratch);
+        kernels.expand_secret(ExpandSecret { p: public.p, o, layout: &mut layout, scratch: secret.scratch });
     });
     layout
 }

@@ -9,6 +9,7 @@ use lanework_mayo::{Engine, MessageDigest, MessageHasher, Params, Signature};
 
 use crate::files::Source;
 use crate::outcome::Failure;
+use crate::ui::shown;
 
 /// Bytes that are read and hashed at a time.
 const PIECE: usize = 256 << 10;
@@ -44,16 +45,29 @@ pub(super) fn digests<P: AsRef<Path> + Sync>(
     Ok(made.into_iter().flatten().collect())
 }
 
-/// The signature in a file, of which no more is read than a signature has.
-pub(super) fn signature(params: &'static Params, path: &Path) -> Result<Signature, Failure> {
+/// The signature in a file, of which no more is read than the longest signature has. `key` is the file of the public key, which is of
+/// `params`.
+pub(super) fn signature(params: &'static Params, key: &Path, path: &Path) -> Result<Signature, Failure> {
     let mut source = Source::open(path)?;
-    let expected = params.signature_bytes();
-    let mut bytes = Vec::with_capacity(expected + 1);
-    let read = source.file().take(expected as u64 + 1).read_to_end(&mut bytes);
+    let longest = Params::all().map(Params::signature_bytes).max().unwrap_or(0);
+    let mut bytes = Vec::with_capacity(longest + 1);
+    let read = source.file().take(longest as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|e| Failure::input(format!("{}: {e}", source.name())))?;
-    if bytes.len() > expected {
-        let why = format!("a {} signature has {expected} bytes, this file has more", params.name());
+    if bytes.len() > longest {
+        let (name, expected) = (params.name(), params.signature_bytes());
+        let why = format!("a {name} signature has {expected} bytes, this file has more");
         return Err(Failure::input(format!("{}: {why}", source.name())));
     }
-    Signature::from_bytes(params, &bytes).map_err(|e| Failure::input(format!("{}: {e}", source.name())))
+    Signature::from_bytes(params, &bytes).map_err(|wrong| {
+        let fits = Params::all().filter(|other| other.signature_bytes() == bytes.len());
+        match fits.map(Params::name).collect::<Vec<_>>().join(" or ") {
+            none if none.is_empty() => Failure::input(format!("{}: {wrong}", source.name())),
+            sets => Failure::input(format!(
+                "wrong public key: {} holds {}, the signature in {} has the length of {sets}",
+                shown(key),
+                params.name(),
+                source.name()
+            )),
+        }
+    })
 }

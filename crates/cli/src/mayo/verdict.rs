@@ -16,7 +16,8 @@ pub(super) type Judge<'a> =
 #[derive(Debug)]
 pub(super) enum Verdict {
     Valid,
-    Refused,
+    /// By the library: why.
+    Refused(Error),
     /// The file or its signature cannot be read, or is not a signature: why.
     Malformed(Failure),
 }
@@ -28,10 +29,12 @@ impl Verdict {
         judged: Vec<Result<(), Error>>,
     ) -> impl Iterator<Item = Verdict> {
         let mut judged = judged.into_iter();
-        read.into_iter().map(move |read| match read {
+        read.into_iter().map(move |read| match read.map(|_| judged.next()) {
             Err(why) => Verdict::Malformed(why),
-            Ok(_) if judged.next() == Some(Ok(())) => Verdict::Valid,
-            Ok(_) => Verdict::Refused,
+            Ok(Some(Ok(()))) => Verdict::Valid,
+            Ok(Some(Err(why))) => Verdict::Refused(why),
+            // The library gives a verdict on each.
+            Ok(None) => Verdict::Refused(Error::Refused),
         })
     }
 
@@ -47,8 +50,8 @@ impl Verdict {
     pub(super) fn json(&self, file: &Path) -> serde_json::Value {
         let (name, why) = match self {
             Verdict::Valid => ("valid", None),
-            Verdict::Refused => ("refused", None),
-            Verdict::Malformed(why) => ("malformed", Some(why.message())),
+            Verdict::Refused(why) => ("refused", Some(why.to_string())),
+            Verdict::Malformed(why) => ("malformed", Some(why.message().to_owned())),
         };
         let valid = matches!(self, Verdict::Valid);
         serde_json::json!({ "file": super::shown(file), "valid": valid, "verdict": name, "why": why })
@@ -59,7 +62,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Valid => f.write_str("signature is valid"),
-            Verdict::Refused => f.write_str("SIGNATURE REFUSED"),
+            Verdict::Refused(why) => write!(f, "SIGNATURE REFUSED: {why}"),
             Verdict::Malformed(why) => write!(f, "MALFORMED: {}", why.message()),
         }
     }

@@ -13,6 +13,7 @@ mod tests;
 mod verify;
 mod whip;
 
+use super::operands::kernel;
 use super::{Expand, Kernels, SetKernels, stamp_sets};
 use lanes::regs;
 
@@ -33,18 +34,18 @@ macro_rules! set {
             keygen_blocks: products::scratch_blocks(P),
             sign_blocks: products::scratch_blocks(P),
             sign_expanded_blocks: products::scratch_blocks(P),
-            keygen: products::keygen::<S, A, B>,
-            sign: products::sign::<S, A, B>,
-            verify: verify::verify::<S, A, B>,
-            whip: whip::whip::<S, NR>,
-            solve: eliminate::solve::<S, NR>,
-            finish: eliminate::finish::<S>,
+            keygen: kernel!(keygen: products::keygen::<S, A, B>),
+            sign: kernel!(sign: products::sign::<S, A, B>),
+            verify: kernel!(verify: verify::verify::<S, A, B>),
+            whip: kernel!(whip: whip::whip::<S, NR>),
+            solve: kernel!(solve: eliminate::solve::<S, NR>),
+            finish: kernel!(finish: eliminate::finish::<S>),
             public_blocks: public::public_blocks(P),
-            expand_public: public::expand_public::<S, A, B>,
-            verify_expanded: public::verify_expanded::<S, A, B>,
+            expand_public: kernel!(expand_public: public::expand_public::<S, A, B>),
+            verify_expanded: kernel!(verify_expanded: public::verify_expanded::<S, A, B>),
             secret_blocks: secret::secret_blocks(P),
-            expand_secret: secret::expand_secret::<S, A, B>,
-            sign_expanded: secret::sign_expanded::<S, A, B>,
+            expand_secret: kernel!(expand_secret: secret::expand_secret::<S, A, B>),
+            sign_expanded: kernel!(sign_expanded: secret::sign_expanded::<S, A, B>),
         }
     }};
 }

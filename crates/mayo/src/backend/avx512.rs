@@ -11,6 +11,7 @@ mod sweep;
 mod tests;
 pub(crate) mod whip;
 
+use super::operands::kernel;
 use super::{Expand, Kernels, SetKernels, stamp_sets};
 
 const fn max(a: usize, b: usize) -> usize {
@@ -33,18 +34,18 @@ macro_rules! set {
             sign_blocks: max(products::sign_blocks(P), eliminate::scratch_blocks(P)),
             sign_expanded_blocks: max(products::sign_expanded_blocks(P), eliminate::scratch_blocks(P)),
             scratch_blocks: max(products::scratch_blocks(P), eliminate::scratch_blocks(P)),
-            keygen: products::keygen::<S, OP, G>,
-            sign: products::sign::<S, KP, OP, G, JS>,
-            verify: products::verify::<S, KP, G, JS>,
-            whip: whip::whip::<S, NR>,
-            solve: eliminate::solve::<S, NR, ZP>,
-            finish: eliminate::finish::<S>,
+            keygen: kernel!(keygen: products::keygen::<S, OP, G>),
+            sign: kernel!(sign: products::sign::<S, KP, OP, G, JS>),
+            verify: kernel!(verify: products::verify::<S, KP, G, JS>),
+            whip: kernel!(whip: whip::whip::<S, NR>),
+            solve: kernel!(solve: eliminate::solve::<S, NR, ZP>),
+            finish: kernel!(finish: eliminate::finish::<S>),
             public_blocks: products::public_blocks(P),
-            expand_public: products::expand_public::<S, G>,
-            verify_expanded: products::verify_expanded::<S, KP, G, JS>,
+            expand_public: kernel!(expand_public: products::expand_public::<S, G>),
+            verify_expanded: kernel!(verify_expanded: products::verify_expanded::<S, KP, G, JS>),
             secret_blocks: products::secret_blocks(P),
-            expand_secret: products::expand_secret::<S, OP, G>,
-            sign_expanded: products::sign_expanded::<S, KP, OP, G, JS>,
+            expand_secret: kernel!(expand_secret: products::expand_secret::<S, OP, G>),
+            sign_expanded: kernel!(sign_expanded: products::sign_expanded::<S, KP, OP, G, JS>),
         }
     }};
 }

@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::portable::words::{MVec, Words, add, blocks_of, load, masks, mul_add, multiples, powers, take};
 use super::{Kernels, SetKernels, stamp_sets};
+use crate::backend::operands::{Keygen, Matrices, Sign, Verify};
 use crate::params::Params;
 use crate::sys::{Block, bytes, bytes_mut};
 
@@ -222,10 +223,7 @@ fn xor(to: &mut [u8], from: &[u8]) {
 fn keygen_on<const NW: usize, I: Isa>(
     set: &Params,
     threads: usize,
-    p: &[u8],
-    o: &[u8],
-    p3: &mut [u8],
-    mut scratch: &mut [Block],
+    Keygen { p, o, p3, mut scratch }: Keygen<'_>,
 ) where
     MVec<NW>: Words,
 {
@@ -301,13 +299,7 @@ fn quadratic<const NW: usize, I: Isa, const PUBLIC: bool>(
 fn sign_on<const NW: usize, I: Isa>(
     set: &Params,
     threads: usize,
-    p: &[u8],
-    o: &[u8],
-    vinegar: &[u8],
-    lambda: &[u8],
-    m: &mut [Block],
-    u: &mut [Block],
-    mut scratch: &mut [Block],
+    Sign { key: p, o, vinegar, lambda, m, u, mut scratch }: Sign<'_, &[u8]>,
 ) where
     MVec<NW>: Words,
 {
@@ -360,12 +352,7 @@ fn sign_on<const NW: usize, I: Isa>(
 fn verify_on<const NW: usize, I: Isa>(
     set: &Params,
     threads: usize,
-    p: &[u8],
-    p3: &[u8],
-    s: &[u8],
-    lambda: &[u8],
-    u: &mut [Block],
-    mut scratch: &mut [Block],
+    Verify { key: Matrices { p, p3 }, s, lambda, u, mut scratch }: Verify<'_, Matrices<'_>>,
 ) where
     MVec<NW>: Words,
 {
@@ -393,44 +380,27 @@ fn verify_on<const NW: usize, I: Isa>(
 }
 
 /// See `SetKernels::keygen`.
-fn keygen<const S: usize, const NW: usize, const T: usize, I: Isa>(
-    p: &[u8],
-    o: &[u8],
-    p3: &mut [u8],
-    scratch: &mut [Block],
-) where
+fn keygen<const S: usize, const NW: usize, const T: usize, I: Isa>(operands: Keygen<'_>)
+where
     MVec<NW>: Words,
 {
-    keygen_on::<NW, I>(const { Params::by_index(S) }, T, p, o, p3, scratch);
+    keygen_on::<NW, I>(const { Params::by_index(S) }, T, operands);
 }
 
 /// See `SetKernels::sign`.
-fn sign<const S: usize, const NW: usize, const T: usize, I: Isa>(
-    p: &[u8],
-    o: &[u8],
-    vinegar: &[u8],
-    lambda: &[u8],
-    m: &mut [Block],
-    u: &mut [Block],
-    scratch: &mut [Block],
-) where
+fn sign<const S: usize, const NW: usize, const T: usize, I: Isa>(operands: Sign<'_, &[u8]>)
+where
     MVec<NW>: Words,
 {
-    sign_on::<NW, I>(const { Params::by_index(S) }, T, p, o, vinegar, lambda, m, u, scratch);
+    sign_on::<NW, I>(const { Params::by_index(S) }, T, operands);
 }
 
 /// See `SetKernels::verify`.
-fn verify<const S: usize, const NW: usize, const T: usize, I: Isa>(
-    p: &[u8],
-    p3: &[u8],
-    s: &[u8],
-    lambda: &[u8],
-    u: &mut [Block],
-    scratch: &mut [Block],
-) where
+fn verify<const S: usize, const NW: usize, const T: usize, I: Isa>(operands: Verify<'_, Matrices<'_>>)
+where
     MVec<NW>: Words,
 {
-    verify_on::<NW, I>(const { Params::by_index(S) }, T, p, p3, s, lambda, u, scratch);
+    verify_on::<NW, I>(const { Params::by_index(S) }, T, operands);
 }
 
 /// `plain` with its products of compact keys split over T threads; all other kernels stay its own.

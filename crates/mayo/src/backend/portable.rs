@@ -6,6 +6,7 @@ pub(crate) mod products;
 pub(crate) mod whip;
 pub(in crate::backend) mod words;
 
+use super::operands::kernel;
 use super::{Expand, Kernels, SetKernels, stamp_sets};
 
 macro_rules! set {
@@ -19,18 +20,18 @@ macro_rules! set {
             keygen_blocks: products::scratch_blocks(P),
             sign_blocks: products::scratch_blocks(P),
             sign_expanded_blocks: products::scratch_blocks(P),
-            keygen: products::keygen::<S, NW>,
-            sign: products::sign::<S, NW>,
-            verify: products::verify::<S, NW>,
-            whip: whip::whip::<S, NW>,
-            solve: eliminate::solve::<S, NW>,
-            finish: eliminate::finish::<S>,
+            keygen: kernel!(keygen: products::keygen::<S, NW>),
+            sign: kernel!(sign: products::sign::<S, NW>),
+            verify: kernel!(verify: products::verify::<S, NW>),
+            whip: kernel!(whip: whip::whip::<S, NW>),
+            solve: kernel!(solve: eliminate::solve::<S, NW>),
+            finish: kernel!(finish: eliminate::finish::<S>),
             public_blocks: products::public_blocks(P),
-            expand_public: products::expand_public::<S>,
-            verify_expanded: products::verify_expanded::<S, NW>,
+            expand_public: kernel!(expand_public: products::expand_public::<S>),
+            verify_expanded: kernel!(verify_expanded: products::verify_expanded::<S, NW>),
             secret_blocks: products::secret_blocks(P),
-            expand_secret: products::expand_secret::<S, NW>,
-            sign_expanded: products::sign_expanded::<S, NW>,
+            expand_secret: kernel!(expand_secret: products::expand_secret::<S, NW>),
+            sign_expanded: kernel!(sign_expanded: products::sign_expanded::<S, NW>),
         }
     }};
 }

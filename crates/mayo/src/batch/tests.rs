@@ -7,10 +7,10 @@ use lanework_cpu::Cpu;
 
 use super::*;
 use crate::backend::altered;
+use crate::backend::operands::{Finish, Solve};
 use crate::backend::{Kernels, SetKernels, portable};
 use crate::known::NistDrbg;
 use crate::params::{Round, Set};
-use crate::sys::Block;
 
 /// A generator that two callers can draw the same from.
 struct Seeded(NistDrbg);
@@ -150,8 +150,8 @@ static RESTARTS: AtomicUsize = AtomicUsize::new(0);
 #[test]
 fn restarts_in_a_group_give_what_single_calls_give() {
     /// Refuses two systems of three, by what the attempt drew.
-    fn choosy(m: &[Block], u: &[Block], t: &[u8], r: &[u8], x: &mut [u8], scratch: &mut [Block]) -> bool {
-        let solved = sound().solve(m, u, t, r, x, scratch) && r[0].is_multiple_of(3);
+    fn choosy(Solve { m, u, t, r, x, scratch }: Solve<'_>) -> bool {
+        let solved = sound().solve(Solve { m, u, t, r, x, scratch }) && r[0].is_multiple_of(3);
         RESTARTS.fetch_add(usize::from(!solved), Ordering::Relaxed);
         solved
     }
@@ -175,12 +175,12 @@ fn restarts_in_a_group_give_what_single_calls_give() {
 #[test]
 fn what_goes_wrong_with_one_goes_wrong_with_no_other() {
     /// No system of some targets can be solved.
-    fn hopeless(m: &[Block], u: &[Block], t: &[u8], r: &[u8], x: &mut [u8], scratch: &mut [Block]) -> bool {
-        sound().solve(m, u, t, r, x, scratch) && !t[0].is_multiple_of(3)
+    fn hopeless(Solve { m, u, t, r, x, scratch }: Solve<'_>) -> bool {
+        sound().solve(Solve { m, u, t, r, x, scratch }) && !t[0].is_multiple_of(3)
     }
     /// Some signatures come out with a wrong bit.
-    fn flipping(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
-        sound().finish(o, vinegar, x, s);
+    fn flipping(Finish { o, vinegar, x, s }: Finish<'_>) {
+        sound().finish(Finish { o, vinegar, x, s });
         s[planted().n - 1] ^= u8::from(x[0].is_multiple_of(3));
     }
     for base in engines() {

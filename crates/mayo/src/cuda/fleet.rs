@@ -14,8 +14,9 @@ use crate::backend::Engine;
 use crate::batch::expect_count;
 use crate::digest::{Message, MessageDigest};
 use crate::error::Error;
-use crate::keys::{PublicKey, SecretKey, Signature, draw_randomizer, expect};
+use crate::keys::{PublicKey, SecretKey, Signature, draw_randomizer};
 use crate::params::Params;
+use crate::verify;
 
 /// Devices that batches are split over, each with a thread of its own, and the CPU beside them.
 ///
@@ -65,6 +66,9 @@ impl FleetSigningKeys {
         self.0.first().map_or(&[], GpuSigningKeys::public_keys)
     }
 }
+
+/// A batch's results in order, and what each device did of it.
+pub type FleetResult<T> = Result<(Vec<T>, Vec<Tally>), Error>;
 
 /// A device's piece of a batch: where it lies, and how much of its end is the CPU's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,11 +173,11 @@ impl Fleet {
         &self,
         count: usize,
         part: impl Fn(&Gpu, usize, Range<usize>, usize) -> Result<(Vec<T>, Tally), Error> + Sync,
-    ) -> Result<(Vec<T>, Vec<Tally>), Error> {
+    ) -> FleetResult<T> {
         let mut tallies = vec![Tally::default(); self.gpus.len()];
         let pieces = self.pieces(count);
         let part = &part;
-        let done: Vec<(usize, Result<(Vec<T>, Tally), Error>)> = std::thread::scope(|scope| {
+        let done: Vec<(usize, Result<_, Error>)> = std::thread::scope(|scope| {
             let started: Vec<_> = pieces
                 .into_iter()
                 .filter_map(|p| Some((p.gpu, self.gpus.get(p.gpu)?, p)))
@@ -198,7 +202,7 @@ impl Fleet {
     ///
     /// # Errors
     /// As for [`Gpu::keygen`].
-    pub fn keygen(&self, keys: &[SecretKey]) -> Result<(Vec<PublicKey>, Vec<Tally>), Error> {
+    pub fn keygen(&self, keys: &[SecretKey]) -> FleetResult<PublicKey> {
         let Some(params) = one_set(keys.iter().map(SecretKey::params))? else {
             return Ok((Vec::new(), vec![Tally::default(); self.gpus.len()]));
         };
@@ -236,7 +240,7 @@ impl Fleet {
         messages: &[M],
         release: Release,
         rng: &mut R,
-    ) -> Result<(Vec<Result<Signature, Error>>, Vec<Tally>), Error> {
+    ) -> FleetResult<Result<Signature, Error>> {
         self.sign_each(signers, &Message::whole(messages), release, rng)
     }
 
@@ -250,7 +254,7 @@ impl Fleet {
         digests: &[MessageDigest],
         release: Release,
         rng: &mut R,
-    ) -> Result<(Vec<Result<Signature, Error>>, Vec<Tally>), Error> {
+    ) -> FleetResult<Result<Signature, Error>> {
         self.sign_each(signers, &Message::hashed(digests), release, rng)
     }
 
@@ -260,7 +264,7 @@ impl Fleet {
         messages: &[Message<'_>],
         release: Release,
         rng: &mut R,
-    ) -> Result<(Vec<Result<Signature, Error>>, Vec<Tally>), Error> {
+    ) -> FleetResult<Result<Signature, Error>> {
         let params = match signers {
             FleetSigners::Each(keys) => {
                 expect_count("keys", messages.len(), keys.len())?;
@@ -302,20 +306,20 @@ impl Fleet {
         verifiers: FleetVerifiers<'_>,
         messages: &[M],
         signatures: &[Signature],
-    ) -> Result<(Vec<Result<(), Error>>, Vec<Tally>), Error> {
+    ) -> FleetResult<Result<(), Error>> {
         self.verify_each(verifiers, &Message::whole(messages), signatures)
     }
 
     /// [`Fleet::verify`] for messages that were hashed piece by piece.
     ///
     /// # Errors
-    /// As for [`Fleet::verify`]; [`Error::WrongRound`] and [`Error::WrongSet`] if a digest belongs elsewhere.
+    /// As for [`Fleet::verify`].
     pub fn verify_digests(
         &self,
         verifiers: FleetVerifiers<'_>,
         digests: &[MessageDigest],
         signatures: &[Signature],
-    ) -> Result<(Vec<Result<(), Error>>, Vec<Tally>), Error> {
+    ) -> FleetResult<Result<(), Error>> {
         self.verify_each(verifiers, &Message::hashed(digests), signatures)
     }
 
@@ -324,7 +328,7 @@ impl Fleet {
         verifiers: FleetVerifiers<'_>,
         messages: &[Message<'_>],
         signatures: &[Signature],
-    ) -> Result<(Vec<Result<(), Error>>, Vec<Tally>), Error> {
+    ) -> FleetResult<Result<(), Error>> {
         expect_count("signatures", messages.len(), signatures.len())?;
         let params = match verifiers {
             FleetVerifiers::Each(keys) => {
@@ -340,8 +344,7 @@ impl Fleet {
         let Some(params) = params.filter(|_| !messages.is_empty()) else {
             return Ok((Vec::new(), vec![Tally::default(); self.gpus.len()]));
         };
-        messages.iter().try_for_each(|message| message.expect(params))?;
-        signatures.iter().try_for_each(|s| expect(params, s.params()))?;
+        let admissions = verify::admit_each(|_| params, messages, signatures);
         self.spread(messages.len(), |gpu, n, range, cpu| {
             let verifiers = match verifiers {
                 FleetVerifiers::Each(keys) => GpuVerifiers::Each(&keys[range.clone()]),
@@ -350,8 +353,8 @@ impl Fleet {
                     GpuVerifiers::Of(&held[n], &which[range.clone()])
                 }
             };
-            let (count, messages, signatures) = (range.len(), &messages[range.clone()], &signatures[range]);
-            let work = Verifying { cpu: gpu.cpu, params, verifiers, messages, signatures };
+            let (count, admissions) = (range.len(), &admissions[range]);
+            let work = Verifying { cpu: gpu.cpu, params, verifiers, admissions };
             gpu.run_part(params, count, cpu, &work)
         })
     }

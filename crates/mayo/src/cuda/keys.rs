@@ -16,6 +16,7 @@ use crate::digest::Message;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions};
 use crate::params::Params;
+use crate::verify;
 
 /// Secret keys with P1, P2, P3 and L on a device, overwritten before they are freed.
 #[derive(Debug)]
@@ -250,8 +251,8 @@ impl Gpu {
         let mut spoilt = signatures[1].clone().into_bytes();
         spoilt[0] ^= 1;
         signatures[1] = crate::keys::Signature::made(params, spoilt);
-        let (messages, signatures) = (&Message::whole(&messages), &signatures);
-        let work = Verifying { cpu, params, verifiers: GpuVerifiers::Each(&public), messages, signatures };
+        let admissions = &verify::admit_each(|_| params, &Message::whole(&messages), &signatures);
+        let work = Verifying { cpu, params, verifiers: GpuVerifiers::Each(&public), admissions };
         if self.alone(kernels, expand, &work)? != [Some(Ok(())), Some(Err(Error::Refused))] {
             return Err(format!("the self-test's verdicts of {} differ from the CPU's", params.name()));
         }

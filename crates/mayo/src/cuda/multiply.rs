@@ -12,6 +12,7 @@ use crate::backend::cuda::lane::Kernels;
 use crate::digest::Message;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
+use crate::verify;
 
 /// How a device computes the products of a verification whose key it holds expanded. It is chosen when keys are expanded, since they
 /// lie otherwise for each; keys that a device holds are used as they were laid.
@@ -76,13 +77,8 @@ impl Gpu {
                 let mut given = signatures.clone();
                 given[spoilt] = Signature::made(params, bytes);
                 let verifiers = GpuVerifiers::Of(&held, &which);
-                let work = Verifying {
-                    cpu,
-                    params,
-                    verifiers,
-                    messages: &Message::whole(&messages),
-                    signatures: &given,
-                };
+                let admissions = &verify::admit_each(|_| params, &Message::whole(&messages), &given);
+                let work = Verifying { cpu, params, verifiers, admissions };
                 let expected = [0, 1].map(|i| Some(if i == spoilt { Err(Error::Refused) } else { Ok(()) }));
                 if self.alone(kernels, Expand::Alone, &work)? != expected {
                     return Err(format!(

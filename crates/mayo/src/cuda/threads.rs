@@ -12,6 +12,7 @@ use lanework_cuda::{Buffer, Device, Error as DeviceError, Limit, Module, Stream}
 use rand_core::TryCryptoRng;
 use zeroize::Zeroizing;
 
+use super::work::digests;
 use super::{Release, one_set};
 use crate::backend::Engine;
 use crate::backend::cuda::THREAD;
@@ -19,9 +20,9 @@ use crate::backend::cuda::threads::{Strings, bytes, run};
 use crate::batch::expect_count;
 use crate::digest::Message;
 use crate::error::Error;
-use crate::keys::{PublicKey, SecretKey, Signature, draw_randomizer, expect};
+use crate::keys::{PublicKey, SecretKey, Signature, draw_randomizer, emit};
 use crate::params::Params;
-use crate::scheme;
+use crate::verify;
 
 /// Where a thread keeps matrices and everything else that it works in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,7 +243,8 @@ impl GpuThreads {
         let b = self.buffers(params, count, params.salt_bytes, size)?;
         self.stream.put(&packed(keys.iter().map(SecretKey::expose_seed)), &b.keys, 0)?;
         self.stream.put(&packed(randomizers.iter().map(|r| r.as_slice())), &b.randomizers, 0)?;
-        self.stream.put(&self.digests(params, messages), &b.digests, 0)?;
+        let messages = Message::whole(messages);
+        self.stream.put(&self.digests(params, count, messages.iter().copied()), &b.digests, 0)?;
         let strings = Strings {
             keys: (&b.keys, params.salt_bytes),
             digests: Some((&b.digests, params.digest_bytes)),
@@ -257,12 +259,10 @@ impl GpuThreads {
             if flags[i] != 1 {
                 return Err(Error::Exhausted);
             }
-            let message = Message::Whole(messages[i].as_ref());
-            let held = || keys[i].public_key(self.cpu).holds(self.cpu, message, bytes);
-            if release == Release::Verified && !held() {
-                return Err(Error::Fault);
-            }
-            Ok(Signature::made(params, bytes.to_vec()))
+            let signature = Signature::made(params, bytes.to_vec());
+            let valid = release == Release::Unverified
+                || keys[i].public_key(self.cpu).judge(self.cpu, messages[i], &signature).is_ok();
+            emit(signature, valid)
         };
         Ok((made.chunks_exact(size).enumerate().map(one).collect(), times))
     }
@@ -270,7 +270,8 @@ impl GpuThreads {
     /// Whether each signature is valid for the message and the key of the same index.
     ///
     /// # Errors
-    /// [`ThreadError`]; whether one is valid is that item's own result.
+    /// [`ThreadError`]. Each item's result is its own: that of a signature of another set or round is [`Error::WrongSet`] or
+    /// [`Error::WrongRound`].
     pub fn verify<M: AsRef<[u8]>>(
         &self,
         launch: ThreadLaunch,
@@ -283,12 +284,14 @@ impl GpuThreads {
         let Some(params) = one_set(keys.iter().map(PublicKey::params))? else {
             return Ok(Default::default());
         };
-        signatures.iter().try_for_each(|s| expect(params, s.params()))?;
+        let (messages, zeros) = (Message::whole(messages), vec![0; params.signature_bytes()]);
+        let admissions = verify::admit_each(|_| params, &messages, signatures);
+        let (messages, placed) = verify::placed(&admissions, &zeros);
         let (count, size, key) = (keys.len(), params.signature_bytes(), params.public_key_bytes());
         let b = self.buffers(params, count, key, size)?;
         self.stream.put(&packed(keys.iter().map(PublicKey::as_bytes)), &b.keys, 0)?;
-        self.stream.put(&packed(signatures.iter().map(Signature::as_bytes)), &b.out, 0)?;
-        self.stream.put(&self.digests(params, messages), &b.digests, 0)?;
+        self.stream.put(&packed(placed), &b.out, 0)?;
+        self.stream.put(&self.digests(params, count, messages), &b.digests, 0)?;
         let strings = Strings {
             keys: (&b.keys, key),
             digests: Some((&b.digests, params.digest_bytes)),
@@ -298,14 +301,19 @@ impl GpuThreads {
             cycles: &b.cycles,
         };
         let (flags, times) = self.run("verify", params, launch, count, &strings)?;
-        Ok((flags.iter().map(|&flag| if flag == 1 { Ok(()) } else { Err(Error::Refused) }).collect(), times))
+        let both = admissions.iter().zip(flags);
+        Ok((both.map(|(admission, flag)| verify::verdict(admission, flag == 1)).collect(), times))
     }
 
-    fn digests<M: AsRef<[u8]>>(&self, params: &Params, messages: &[M]) -> Vec<u8> {
-        let mut digests = vec![0; messages.len() * params.digest_bytes];
-        let to = digests.chunks_exact_mut(params.digest_bytes);
-        scheme::hash_each(self.cpu, messages.iter().map(AsRef::as_ref).zip(to));
-        digests
+    fn digests<'a>(
+        &self,
+        params: &Params,
+        count: usize,
+        messages: impl Iterator<Item = Message<'a>>,
+    ) -> Vec<u8> {
+        let mut to = vec![0; count * params.digest_bytes];
+        digests(self.cpu, params, messages, &mut to);
+        to
     }
 }
 

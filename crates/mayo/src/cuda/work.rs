@@ -15,9 +15,10 @@ use crate::backend::cuda::lane::{Expanded, Job, Lane};
 use crate::batch::expect_count;
 use crate::digest::Message;
 use crate::error::Error;
-use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer, expect};
+use crate::keys::{PublicKey, SecretKey, SignOptions, Signature, draw_randomizer};
 use crate::params::Params;
 use crate::scheme;
+use crate::verify::{self, Admission};
 
 /// Whose signatures a device makes.
 #[derive(Clone, Copy, Debug)]
@@ -47,9 +48,14 @@ fn pack<'a>(to: &mut [u8], each: usize, from: impl Iterator<Item = &'a [u8]>) {
 }
 
 /// Digests, of messages that are not hashed yet; on the CPU.
-fn digests(cpu: Engine, params: &Params, messages: &[Message<'_>], to: &mut [u8]) {
+pub(super) fn digests<'a>(
+    cpu: Engine,
+    params: &Params,
+    messages: impl Iterator<Item = Message<'a>>,
+    to: &mut [u8],
+) {
     let to = to.chunks_exact_mut(params.digest_bytes);
-    scheme::hash_each(cpu, messages.iter().zip(to).filter_map(|(message, to)| message.to_hash(to)));
+    scheme::hash_each(cpu, messages.zip(to).filter_map(|(message, to)| message.to_hash(to)));
 }
 
 pub(super) struct Keygen<'a> {
@@ -132,7 +138,8 @@ impl Work for Signing<'_> {
 
     fn start(&self, lane: &mut Lane, chunk: Range<usize>) -> Result<(), DeviceError> {
         let set = self.params;
-        digests(self.cpu, set, &self.messages[chunk.clone()], lane.host_digests.write()?);
+        let messages = self.messages[chunk.clone()].iter().copied();
+        digests(self.cpu, set, messages, lane.host_digests.write()?);
         let randomizers = self.randomizers[chunk.clone()].iter().map(|r| r.as_slice());
         pack(lane.host_randomizers.write()?, set.salt_bytes, randomizers);
         match self.signers {
@@ -182,8 +189,7 @@ pub(super) struct Verifying<'a> {
     pub(super) cpu: Engine,
     pub(super) params: &'static Params,
     pub(super) verifiers: GpuVerifiers<'a>,
-    pub(super) messages: &'a [Message<'a>],
-    pub(super) signatures: &'a [Signature],
+    pub(super) admissions: &'a [Admission<'a>],
 }
 
 impl Verifying<'_> {
@@ -212,8 +218,9 @@ impl Work for Verifying<'_> {
 
     fn start(&self, lane: &mut Lane, chunk: Range<usize>) -> Result<(), DeviceError> {
         let set = self.params;
-        digests(self.cpu, set, &self.messages[chunk.clone()], lane.host_digests.write()?);
-        let signatures = self.signatures[chunk.clone()].iter().map(Signature::as_bytes);
+        let zeros = vec![0; set.signature_bytes()];
+        let (messages, signatures) = verify::placed(&self.admissions[chunk.clone()], &zeros);
+        digests(self.cpu, set, messages, lane.host_digests.write()?);
         pack(lane.host_signatures.write()?, set.signature_bytes(), signatures);
         match self.verifiers {
             GpuVerifiers::Each(keys) => {
@@ -232,12 +239,12 @@ impl Work for Verifying<'_> {
         chunk: Range<usize>,
         _: &mut Tally,
     ) -> Result<Vec<Option<Result<(), Error>>>, DeviceError> {
-        let verdict = |&flag: &u8| Some(if flag == 1 { Ok(()) } else { Err(Error::Refused) });
-        Ok(lane.host_flags.read()?[..chunk.len()].iter().map(verdict).collect())
+        let both = self.admissions[chunk].iter().zip(lane.host_flags.read()?);
+        Ok(both.map(|(admission, &flag)| Some(verify::verdict(admission, flag == 1))).collect())
     }
 
     fn on_cpu(&self, i: usize) -> Result<(), Error> {
-        self.key(i).judge(self.cpu, self.messages[i], &self.signatures[i])
+        self.key(i).judge_admission(self.cpu, &self.admissions[i])
     }
 }
 
@@ -305,7 +312,8 @@ impl Gpu {
     ///
     /// # Errors
     /// [`Error::Count`] where lists differ in length or a number names no key; [`Error::WrongRound`] and [`Error::WrongSet`]
-    /// for keys or signatures of several sets; [`Error::Threads`]. Whether one signature is valid is that item's own result.
+    /// for keys of several sets; [`Error::Threads`]. Each item's result is its own: that of a signature of another set or round is
+    /// [`Error::WrongSet`] or [`Error::WrongRound`].
     pub fn verify<M: AsRef<[u8]> + Sync>(
         &self,
         verifiers: GpuVerifiers<'_>,
@@ -327,9 +335,9 @@ impl Gpu {
         let Some(params) = params.filter(|_| !messages.is_empty()) else {
             return Ok((Vec::new(), Tally::default()));
         };
-        signatures.iter().try_for_each(|s| expect(params, s.params()))?;
-        let messages = &Message::whole(messages);
-        let work = Verifying { cpu: self.cpu, params, verifiers, messages, signatures };
+        let messages = Message::whole(messages);
+        let admissions = &verify::admit_each(|_| params, &messages, signatures);
+        let work = Verifying { cpu: self.cpu, params, verifiers, admissions };
         self.run(params, messages.len(), &work)
     }
 }

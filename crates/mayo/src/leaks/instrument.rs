@@ -11,6 +11,7 @@ use std::hint::black_box;
 
 use lanework_leakage::memcheck::{release, secret_bytes};
 
+use crate::backend::operands::{ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify};
 use crate::backend::{Engine, altered};
 use crate::backend::{Expand, Kernels, SetKernels};
 use crate::params::{Params, SEED_PK_BYTES};
@@ -126,58 +127,42 @@ fn shake256(parts: &[&[u8]], out: &mut [u8]) {
     }
 }
 
-fn keygen(p: &[u8], o: &[u8], p3: &mut [u8], scratch: &mut [Block]) {
+fn keygen(Keygen { p, o, p3, scratch }: Keygen<'_>) {
     all_secret("O", o);
     public("P", p);
-    set().keygen(p, o, p3, scratch);
+    set().keygen(Keygen { p, o, p3, scratch });
     all_secret("P3", p3);
     release(p3);
 }
 
-fn expand_secret(p: &[u8], o: &[u8], layout: &mut [Block], scratch: &mut [Block]) {
+fn expand_secret(ExpandSecret { p, o, layout, scratch }: ExpandSecret<'_>) {
     all_secret("O", o);
     public("P", p);
-    set().expand_secret(p, o, layout, scratch);
+    set().expand_secret(ExpandSecret { p, o, layout, scratch });
 }
 
-fn sign(
-    p: &[u8],
-    o: &[u8],
-    vinegar: &[u8],
-    lambda: &[u8],
-    m: &mut [Block],
-    u: &mut [Block],
-    scratch: &mut [Block],
-) {
+fn sign(Sign { key: p, o, vinegar, lambda, m, u, scratch }: Sign<'_, &[u8]>) {
     all_secret("O", o);
     all_secret("the vinegar", vinegar);
     public("P", p);
     public("lambda", lambda);
-    set().sign(p, o, vinegar, lambda, m, u, scratch);
+    set().sign(Sign { key: p, o, vinegar, lambda, m, u, scratch });
 }
 
-fn sign_expanded(
-    layout: &[Block],
-    o: &[u8],
-    vinegar: &[u8],
-    lambda: &[u8],
-    m: &mut [Block],
-    u: &mut [Block],
-    scratch: &mut [Block],
-) {
+fn sign_expanded(Sign { key: layout, o, vinegar, lambda, m, u, scratch }: Sign<'_, &[Block]>) {
     all_secret("O", o);
     all_secret("the vinegar", vinegar);
     assert!(secret_bytes(bytes(layout)) > 0, "L: memcheck has lost track of secrets");
     public("lambda", lambda);
-    set().sign_expanded(layout, o, vinegar, lambda, m, u, scratch);
+    set().sign_expanded(Sign { key: layout, o, vinegar, lambda, m, u, scratch });
 }
 
-fn solve(m: &[Block], u: &[Block], t: &[u8], r: &[u8], x: &mut [u8], scratch: &mut [Block]) -> bool {
+fn solve(Solve { m, u, t, r, x, scratch }: Solve<'_>) -> bool {
     holds_secrets("M", m);
     holds_secrets("U", u);
     all_secret("r", r);
     public("t", t);
-    let solvable = black_box([u8::from(set().solve(m, u, t, r, x, scratch))]);
+    let solvable = black_box([u8::from(set().solve(Solve { m, u, t, r, x, scratch }))]);
     assert_eq!(secret_bytes(&solvable), 1, "solvability: memcheck has lost track of secrets");
     all_secret("x", x);
     release(&solvable);
@@ -186,17 +171,17 @@ fn solve(m: &[Block], u: &[Block], t: &[u8], r: &[u8], x: &mut [u8], scratch: &m
     black_box(&solvable)[0] != 0
 }
 
-fn finish(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
-    set().finish(o, vinegar, x, s);
+fn finish(Finish { o, vinegar, x, s }: Finish<'_>) {
+    set().finish(Finish { o, vinegar, x, s });
     all_secret("s", s);
 }
 
-fn verify(p: &[u8], p3: &[u8], s: &[u8], lambda: &[u8], u: &mut [Block], scratch: &mut [Block]) {
+fn verify(Verify { key: Matrices { p, p3 }, s, lambda, u, scratch }: Verify<'_, Matrices<'_>>) {
     release(s);
-    set().verify(p, p3, s, lambda, u, scratch);
+    set().verify(Verify { key: Matrices { p, p3 }, s, lambda, u, scratch });
 }
 
-fn verify_expanded(layout: &[Block], s: &[u8], lambda: &[u8], u: &mut [Block], scratch: &mut [Block]) {
+fn verify_expanded(Verify { key: layout, s, lambda, u, scratch }: Verify<'_, &[Block]>) {
     release(s);
-    set().verify_expanded(layout, s, lambda, u, scratch);
+    set().verify_expanded(Verify { key: layout, s, lambda, u, scratch });
 }

@@ -11,13 +11,13 @@ use lanework_cpu::{Cpu, Select, Unavailable};
 use lanework_leakage::evidence::{Job, Subject};
 
 use super::MESSAGE;
+use crate::backend::operands::Solve;
 use crate::backend::{Engine, altered};
 use crate::backend::{Kernels, SetKernels};
 use crate::expanded::SigningKey;
 use crate::hazmat::sign_with_randomizer;
 use crate::keys::{SecretKey, SignOptions};
 use crate::params::Params;
-use crate::sys::Block;
 
 pub(super) const OPERATIONS: [&str; 4] = ["keygen", "expand", "sign", "sign expanded"];
 
@@ -50,9 +50,9 @@ thread_local! {
     static SOLVING: Cell<Option<&'static SetKernels>> = const { Cell::new(None) };
 }
 
-fn counted(m: &[Block], u: &[Block], t: &[u8], r: &[u8], x: &mut [u8], scratch: &mut [Block]) -> bool {
+fn counted(Solve { m, u, t, r, x, scratch }: Solve<'_>) -> bool {
     ATTEMPTS.set(ATTEMPTS.get() + 1);
-    SOLVING.get().expect("was set").solve(m, u, t, r, x, scratch)
+    SOLVING.get().expect("was set").solve(Solve { m, u, t, r, x, scratch })
 }
 
 /// The first numbers whose secrets sign without a restart, as `engine` finds out.

@@ -15,10 +15,10 @@ fn engines() -> Vec<Engine> {
     let mut engines = Vec::new();
     for engine in Engine::all(&settings.cpu()) {
         match engine {
-            Ok(engine) if TIERS.contains(&engine.name()) => engines.push(engine),
+            Ok(engine) if valgrind_knows(engine.name()) => engines.push(engine),
             Ok(_) => {}
             Err(reason) => assert!(
-                !TIERS.contains(&reason.what.as_str()) || !settings.requires(&reason.what),
+                !valgrind_knows(&reason.what) || !settings.requires(&reason.what),
                 "LANEWORK_REQUIRE names {reason}"
             ),
         }
@@ -71,6 +71,17 @@ pub(super) fn showing(plant: &Plant) -> &'static [&'static str] {
 
 fn planted(plant: &Plant) -> String {
     format!("{} with {} in {}", plant.tier, plant.function, plant.kernel)
+}
+
+#[test]
+fn every_tier_of_plants_is_a_backend() {
+    for tier in plants::TIERS {
+        assert!(
+            BACKENDS.iter().any(|row| row.name() == tier),
+            "leaks are planted in {tier}, which no row is"
+        );
+        assert!(!plants::of(tier).is_empty(), "no leak is planted in {tier}");
+    }
 }
 
 #[test]

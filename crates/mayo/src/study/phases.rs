@@ -2,11 +2,14 @@
 #![forbid(unsafe_code)]
 
 use crate::backend::Engine;
+use crate::backend::operands::{Finish, Keygen, Matrices, Sign, Solve, Verify, Whip};
 use crate::backend::{SLACK, SetKernels};
 use crate::digest::Message;
+use crate::keys::Signature;
 use crate::params::{Params, SEED_PK_BYTES};
 use crate::scheme::{self, PublicSource, SecretSource};
 use crate::sys::{Block, bytes, bytes_mut};
+use crate::verify::{self, Admitted};
 
 /// What a key owner or a verifier does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +162,11 @@ impl Bench {
             }
             Operation::Verify => {
                 let source = PublicSource::Compact(&self.public_key);
-                scheme::verify(e, set, source, Message::Whole(&self.message), &self.signature)
+                let signature = Signature::made(set, std::mem::take(&mut self.signature));
+                let admission = Admitted::new(set, Message::Whole(&self.message), &signature);
+                let verdict = verify::one(e, set, source, &admission);
+                self.signature = signature.into_bytes();
+                verdict.is_ok()
             }
         }
     }
@@ -217,15 +224,29 @@ impl Bench {
         match operation {
             Operation::Keygen => {
                 self.made.resize(set.p3_vecs() * set.m_bytes(), 0);
-                kernels.keygen(p, &self.o, &mut self.made, &mut self.scratch);
+                kernels.keygen(Keygen { p, o: &self.o, p3: &mut self.made, scratch: &mut self.scratch });
             }
             Operation::Sign => {
                 let (m, u) = (&mut self.m, &mut self.u);
-                kernels.sign(p, &self.o, &self.vinegar, lambda, m, u, &mut self.scratch);
+                kernels.sign(Sign {
+                    key: p,
+                    o: &self.o,
+                    vinegar: &self.vinegar,
+                    lambda,
+                    m,
+                    u,
+                    scratch: &mut self.scratch,
+                });
             }
             Operation::Verify => {
                 let (p3, s) = (bytes(&self.p3), &self.public_s);
-                kernels.verify(p, p3, s, lambda, &mut self.u, &mut self.scratch);
+                kernels.verify(Verify {
+                    key: Matrices { p, p3 },
+                    s,
+                    lambda,
+                    u: &mut self.u,
+                    scratch: &mut self.scratch,
+                });
             }
         }
     }
@@ -233,11 +254,18 @@ impl Bench {
     fn solve(&mut self, operation: Operation) {
         let kernels = self.engine.set(self.set);
         if operation == Operation::Verify {
-            kernels.whip(&self.u, &mut self.t);
+            kernels.whip(Whip { u: &self.u, y: &mut self.t });
         } else {
             // A system without full rank takes as long; what it gives is not looked at.
-            let _ = kernels.solve(&self.m, &self.u, &self.t, &self.r, &mut self.x, &mut self.scratch);
-            kernels.finish(&self.o, &self.vinegar, &self.x, &mut self.s);
+            let _ = kernels.solve(Solve {
+                m: &self.m,
+                u: &self.u,
+                t: &self.t,
+                r: &self.r,
+                x: &mut self.x,
+                scratch: &mut self.scratch,
+            });
+            kernels.finish(Finish { o: &self.o, vinegar: &self.vinegar, x: &self.x, s: &mut self.s });
         }
     }
 

@@ -3,6 +3,9 @@
 use lanework_cpu::{Cpu, Select};
 
 use crate::backend::Engine;
+use crate::backend::operands::{
+    ExpandPublic, ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip,
+};
 use crate::backend::{SLACK, SetKernels};
 use crate::field::mul;
 use crate::known::{digests, records, response, sha256_hex};
@@ -75,40 +78,62 @@ fn phases(k: &SetKernels, seed: u64) -> Vec<(&'static str, Vec<u8>)> {
     let mut out = Vec::new();
 
     let mut made = noise.bytes(set.p3_vecs() * mb);
-    k.keygen(&p, &oil, &mut made, &mut scratch);
+    k.keygen(Keygen { p: &p, o: &oil, p3: &mut made, scratch: &mut scratch });
     out.push(("keygen", made));
 
     let mut m = noise.blocks(SetKernels::padded_blocks(set, kk * o));
     let mut u = noise.blocks(SetKernels::padded_blocks(set, set.pairs()));
-    k.sign(&p, &oil, &vin, &lambda, &mut m, &mut u, &mut scratch);
+    k.sign(Sign {
+        key: &p,
+        o: &oil,
+        vinegar: &vin,
+        lambda: &lambda,
+        m: &mut m,
+        u: &mut u,
+        scratch: &mut scratch,
+    });
     out.push(("sign: m", bytes(&m).to_vec()));
     out.push(("sign: u", bytes(&u).to_vec()));
 
     let mut expanded = noise.blocks(k.secret_blocks);
-    k.expand_secret(&p, &oil, &mut expanded, &mut scratch);
+    k.expand_secret(ExpandSecret { p: &p, o: &oil, layout: &mut expanded, scratch: &mut scratch });
     let mut m = noise.blocks(m.len());
     let mut u = noise.blocks(u.len());
-    k.sign_expanded(&expanded, &oil, &vin, &lambda, &mut m, &mut u, &mut scratch);
+    k.sign_expanded(Sign {
+        key: &expanded,
+        o: &oil,
+        vinegar: &vin,
+        lambda: &lambda,
+        m: &mut m,
+        u: &mut u,
+        scratch: &mut scratch,
+    });
     out.push(("sign_expanded: m", bytes(&m).to_vec()));
     out.push(("sign_expanded: u", bytes(&u).to_vec()));
 
     let mut u = noise.blocks(u.len());
-    k.verify(&p, &p3, &s, &lambda, &mut u, &mut scratch);
+    k.verify(Verify {
+        key: Matrices { p: &p, p3: &p3 },
+        s: &s,
+        lambda: &lambda,
+        u: &mut u,
+        scratch: &mut scratch,
+    });
     out.push(("verify", bytes(&u).to_vec()));
     let mut expanded = noise.blocks(k.public_blocks);
-    k.expand_public(&p, &p3, &mut expanded);
+    k.expand_public(ExpandPublic { key: Matrices { p: &p, p3: &p3 }, layout: &mut expanded });
     let mut u = noise.blocks(u.len());
-    k.verify_expanded(&expanded, &s, &lambda, &mut u, &mut scratch);
+    k.verify_expanded(Verify { key: &expanded, s: &s, lambda: &lambda, u: &mut u, scratch: &mut scratch });
     out.push(("verify_expanded", bytes(&u).to_vec()));
 
     let mut y = noise.bytes(mb);
-    k.whip(&u_in, &mut y);
+    k.whip(Whip { u: &u_in, y: &mut y });
     out.push(("whip", y));
     let mut x = noise.elements(kk * o);
-    let full = k.solve(&m_in, &u_in, &t, &r, &mut x, &mut scratch);
+    let full = k.solve(Solve { m: &m_in, u: &u_in, t: &t, r: &r, x: &mut x, scratch: &mut scratch });
     out.push(("solve", x.iter().copied().chain([u8::from(full)]).collect()));
     let mut sig = noise.elements(kk * n);
-    k.finish(&oil, &vin, &x, &mut sig);
+    k.finish(Finish { o: &oil, vinegar: &vin, x: &x, s: &mut sig });
     out.push(("finish", sig));
     out
 }
@@ -163,9 +188,10 @@ fn deficient_systems_agree_with_portable() {
             let u = noise.vectors(set, set.pairs());
             let (t, r) = (noise.bytes(set.m_bytes()), noise.elements(set.k * set.o));
             let (mut x, mut want) = (vec![0xff; r.len()], vec![0xee; r.len()]);
-            let full = theirs.solve(&m, &u, &t, &r, &mut want, &mut scratch);
+            let full =
+                theirs.solve(Solve { m: &m, u: &u, t: &t, r: &r, x: &mut want, scratch: &mut scratch });
             assert_eq!(
-                ours.solve(&m, &u, &t, &r, &mut x, &mut scratch),
+                ours.solve(Solve { m: &m, u: &u, t: &t, r: &r, x: &mut x, scratch: &mut scratch }),
                 full,
                 "{}: rank, case {how}",
                 set.name()
@@ -194,12 +220,12 @@ fn planted_faults_are_seen() {
         let (a, b) = (phases(a, 5), phases(b, 5));
         a.iter().zip(&b).filter(|(a, b)| a != b).map(|(a, _)| a.0).collect()
     }
-    unsafe fn whip(u: &[Block], y: &mut [u8]) {
-        portable().sets[0].whip(u, y);
+    unsafe fn whip(Whip { u, y }: Whip<'_>) {
+        portable().sets[0].whip(Whip { u, y });
         y[7] ^= 0x10;
     }
-    unsafe fn finish(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
-        portable().sets[0].finish(o, vinegar, x, s);
+    unsafe fn finish(Finish { o, vinegar, x, s }: Finish<'_>) {
+        portable().sets[0].finish(Finish { o, vinegar, x, s });
         s[87] ^= 8;
     }
     let theirs = &portable().sets[0];

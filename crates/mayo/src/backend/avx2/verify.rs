@@ -17,8 +17,7 @@ use crate::sys::Block;
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn public_rows<const R: usize>(
     s: &Shape,
-    p1: Triangle,
-    p3: Triangle,
+    [p1, p3]: [Triangle; 2],
     sums: Sums,
     y: *mut Y,
     lambda: Option<*const u8>,
@@ -80,9 +79,9 @@ pub(super) fn verify<const S: usize, const A: usize, const B: usize>(
         let [y0, y1] = halves(s, y, rows, s.k_pairs, A);
         let linear = set.linear_term.then_some(lambda.as_ptr());
         for row in (0..rows).step_by(2) {
-            public_rows::<A>(s, p1, p3, sums, y0, linear, row, 0);
+            public_rows::<A>(s, [p1, p3], sums, y0, linear, row, 0);
             if B > 0 {
-                public_rows::<B>(s, p1, p3, sums, y1, linear, row, 32);
+                public_rows::<B>(s, [p1, p3], sums, y1, linear, row, 32);
             }
         }
         second_symmetric::<A>(sums, y0, rows, s.k, (0, chunk_bytes(set, 0)), acc, &at);

@@ -23,7 +23,8 @@ use super::gf::{first, load_part, store, sum3, table_of_columns, table_of_rows, 
 use super::layout::{pack_rows, pack_transposed, pack_triangle};
 use super::rows::{ALL, FIRST, Row, ZERO, multiply};
 use super::sweep::{
-    Work, contract, contract_plain, row_registers, store_pairs, sweep, sweep_both, vector, vector_registers,
+    Matrix, Work, contract, contract_plain, row_registers, store_pairs, sweep, sweep_both, vector,
+    vector_registers,
 };
 use crate::params::Params;
 use crate::sys::Block;
@@ -199,7 +200,8 @@ unsafe fn oil_rows<const S: usize, const OP: usize, const G: usize>(
         for b in 0..quads(v) {
             let mut work = Work::NONE;
             work.triangle::<G>(cells, p.as_ptr(), v, mb, b, 0);
-            work.start::<G>(p2, p.as_ptr().add(set.p1_vecs() * mb), v, oil, mb, b);
+            let base = p.as_ptr().add(set.p1_vecs() * mb);
+            work.start::<G>(p2, Matrix { base, height: v, width: oil, mb }, b);
             sweep::<OP, G, 1, OP, ALL>(&work, to, p2, x.add(64 * b * OP * G));
         }
     }
@@ -250,7 +252,7 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
                 let mut work = Work::NONE;
                 work.triangle::<G>(cells, p.as_ptr(), v, mb, b, 0);
                 if set.linear_term {
-                    work.start::<G>(linear, lambda.as_ptr(), v, 1, mb, b);
+                    work.start::<G>(linear, Matrix { base: lambda.as_ptr(), height: v, width: 1, mb }, b);
                 }
                 // X is not needed: its place takes (P1 + P1^T) V^T.
                 sweep_both::<KP, JS>(&work, b, tv, us.add(64 * b * KP * G), xs);
@@ -273,12 +275,13 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
                 work.triangle::<G>(cells, p.as_ptr(), v, mb, b, 0);
                 let out = us.add(64 * b * KP * G);
                 if set.linear_term {
-                    work.start::<G>(linear, lambda.as_ptr(), v, 1, mb, b);
+                    work.start::<G>(linear, Matrix { base: lambda.as_ptr(), height: v, width: 1, mb }, b);
                     sweep::<KP, G, JS, 1, FIRST>(&work, tv, linear, out);
                 } else {
                     sweep::<KP, G, JS, 1, ZERO>(&work, tv, core::ptr::null(), out);
                 }
-                work.start::<G>(p2, p.as_ptr().add(set.p1_vecs() * mb), v, oil, mb, b);
+                let base = p.as_ptr().add(set.p1_vecs() * mb);
+                work.start::<G>(p2, Matrix { base, height: v, width: oil, mb }, b);
                 sweep::<OP, G, 1, OP, ALL>(&work, to, p2, xs.add(64 * b * OP * G));
             }
         }
@@ -357,7 +360,7 @@ unsafe fn verify_cells<
         let finish = |work: &mut Work, b: usize, lambda: *const u8, rows: usize, at: usize| {
             let out = ps.add(64 * at * KP * G);
             if set.linear_term {
-                work.start::<G>(linear, lambda, rows, 1, mb, b);
+                work.start::<G>(linear, Matrix { base: lambda, height: rows, width: 1, mb }, b);
                 sweep::<KP, G, JS, 1, FIRST>(work, t, linear, out);
             } else {
                 sweep::<KP, G, JS, 1, ZERO>(work, t, core::ptr::null(), out);
@@ -395,7 +398,8 @@ unsafe fn verify_cells<
                 cells = cells.add(p2_cells(set));
             } else {
                 let rest = work.triangle::<G>(buffer, p, v, mb, b, 0);
-                work.rows::<G>(rest, p.add(set.p1_vecs() * mb), v, oil, mb, b, oil_number);
+                let base = p.add(set.p1_vecs() * mb);
+                work.rows::<G>(rest, Matrix { base, height: v, width: oil, mb }, b, oil_number);
             }
             finish(&mut work, b, lambda.as_ptr(), v, b);
         }

@@ -106,10 +106,7 @@ impl Work {
     pub(super) unsafe fn rows<const G: usize>(
         &mut self,
         buffer: *mut u8,
-        base: *const u8,
-        height: usize,
-        width: usize,
-        mb: usize,
+        Matrix { base, height, width, mb }: Matrix,
         b: usize,
         number: usize,
     ) {
@@ -134,10 +131,7 @@ impl Work {
     pub(super) unsafe fn start<const G: usize>(
         &mut self,
         buffer: *mut u8,
-        base: *const u8,
-        height: usize,
-        width: usize,
-        mb: usize,
+        Matrix { base, height, width, mb }: Matrix,
         b: usize,
     ) {
         if G == 4 {
@@ -147,6 +141,15 @@ impl Work {
             unsafe { pack_rows::<G>(buffer, base, height, width, mb, b, 0..width.div_ceil(2)) };
         }
     }
+}
+
+/// A matrix of m-vectors, row by row.
+pub(super) struct Matrix {
+    pub(super) base: *const u8,
+    pub(super) height: usize,
+    pub(super) width: usize,
+    /// Bytes of an m-vector.
+    pub(super) mb: usize,
 }
 
 /// Where rows 4b to 4b + 3 of a matrix begin, the last one for those beyond.

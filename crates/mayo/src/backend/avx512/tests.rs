@@ -3,6 +3,9 @@
 use lanework_cpu::{Cpu, Select};
 
 use crate::backend::Engine;
+use crate::backend::operands::{
+    ExpandPublic, ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip,
+};
 use crate::backend::{SLACK, SetKernels, portable};
 use crate::known::{digests, records, response, sha256_hex};
 use crate::params::Params;
@@ -91,33 +94,61 @@ fn products_agree_with_portable() {
             let run = |kernels: &SetKernels| {
                 let mut scratch = dirty(kernels.scratch_blocks);
                 let mut p3 = vec![0xee; set.p3_vecs() * set.m_bytes()];
-                kernels.keygen(&case.p, &case.o, &mut p3, &mut scratch);
+                kernels.keygen(Keygen { p: &case.p, o: &case.o, p3: &mut p3, scratch: &mut scratch });
                 let (m_blocks, u_blocks) = (
                     SetKernels::padded_blocks(set, set.k * set.o),
                     SetKernels::padded_blocks(set, set.pairs()),
                 );
                 let (mut m, mut u) = (dirty(m_blocks), dirty(u_blocks));
-                kernels.sign(&case.p, &case.o, &case.vinegar, &case.lambda, &mut m, &mut u, &mut scratch);
+                kernels.sign(Sign {
+                    key: &case.p,
+                    o: &case.o,
+                    vinegar: &case.vinegar,
+                    lambda: &case.lambda,
+                    m: &mut m,
+                    u: &mut u,
+                    scratch: &mut scratch,
+                });
                 let mut verified = dirty(u_blocks);
-                kernels.verify(&case.p, &case.p3, &case.s, &case.lambda, &mut verified, &mut scratch);
+                kernels.verify(Verify {
+                    key: Matrices { p: &case.p, p3: &case.p3 },
+                    s: &case.s,
+                    lambda: &case.lambda,
+                    u: &mut verified,
+                    scratch: &mut scratch,
+                });
                 let mut layout = dirty(kernels.secret_blocks);
-                kernels.expand_secret(&case.p, &case.o, &mut layout, &mut scratch);
+                kernels.expand_secret(ExpandSecret {
+                    p: &case.p,
+                    o: &case.o,
+                    layout: &mut layout,
+                    scratch: &mut scratch,
+                });
                 let (mut m2, mut u2) = (dirty(m_blocks), dirty(u_blocks));
-                kernels.sign_expanded(
-                    &layout,
-                    &case.o,
-                    &case.vinegar,
-                    &case.lambda,
-                    &mut m2,
-                    &mut u2,
-                    &mut scratch,
-                );
+                kernels.sign_expanded(Sign {
+                    key: &layout,
+                    o: &case.o,
+                    vinegar: &case.vinegar,
+                    lambda: &case.lambda,
+                    m: &mut m2,
+                    u: &mut u2,
+                    scratch: &mut scratch,
+                });
                 let mut layout = dirty(kernels.public_blocks);
-                kernels.expand_public(&case.p, &case.p3, &mut layout);
+                kernels.expand_public(ExpandPublic {
+                    key: Matrices { p: &case.p, p3: &case.p3 },
+                    layout: &mut layout,
+                });
                 let mut verified2 = dirty(u_blocks);
-                kernels.verify_expanded(&layout, &case.s, &case.lambda, &mut verified2, &mut scratch);
+                kernels.verify_expanded(Verify {
+                    key: &layout,
+                    s: &case.s,
+                    lambda: &case.lambda,
+                    u: &mut verified2,
+                    scratch: &mut scratch,
+                });
                 let mut y = vec![0xee; set.m_bytes()];
-                kernels.whip(&verified, &mut y);
+                kernels.whip(Whip { u: &verified, y: &mut y });
                 [
                     ("keygen's P3", p3),
                     ("sign's m", bytes(&m).to_vec()),
@@ -142,7 +173,14 @@ fn solve_both(engine: Engine, set: &Params, m: &[Block], u: &[Block], random: &m
     let (t, r) = (random.bytes(set.m_bytes()), random.elements(set.k * set.o));
     let solve = |kernels: &SetKernels| {
         let mut x = vec![0xee; set.k * set.o];
-        let full = kernels.solve(m, u, &t, &r, &mut x, &mut dirty(kernels.scratch_blocks));
+        let full = kernels.solve(Solve {
+            m,
+            u,
+            t: &t,
+            r: &r,
+            x: &mut x,
+            scratch: &mut dirty(kernels.scratch_blocks),
+        });
         (full, x)
     };
     let (got, want) = (solve(ours), solve(plain));
@@ -213,7 +251,7 @@ fn finish_agrees_with_portable() {
             let x = random.elements(set.k * set.o);
             let finish = |kernels: &SetKernels| {
                 let mut s = vec![0xee; set.k * set.n];
-                kernels.finish(&o, &vinegar, &x, &mut s);
+                kernels.finish(Finish { o: &o, vinegar: &vinegar, x: &x, s: &mut s });
                 s
             };
             same("finish", set, &finish(engine.set(set)), &finish(&portable::SETS[set.index()]));

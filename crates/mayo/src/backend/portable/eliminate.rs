@@ -19,6 +19,7 @@ pub(super) const fn scratch_blocks(p: &Params) -> usize {
 }
 
 /// See `SetKernels::solve`.
+#[inline(never)]
 pub(super) fn solve<const S: usize, const NW: usize>(
     m: &[Block],
     u: &[Block],
@@ -121,6 +122,7 @@ fn eliminate<const NW: usize>(set: &Params, columns: &mut [MVec<NW>], pivots: &m
 }
 
 /// See `SetKernels::finish`.
+#[inline(never)]
 pub(super) fn finish<const S: usize>(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
     let set = const { Params::by_index(S) };
     let (v, oil) = (set.v(), set.o);

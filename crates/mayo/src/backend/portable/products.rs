@@ -51,6 +51,7 @@ fn take_masks<'a>(scratch: &mut &'a mut [Block], elements: &[u8]) -> &'a mut [Ma
 }
 
 /// See `SetKernels::keygen`.
+#[inline(never)]
 pub(super) fn keygen<const S: usize, const NW: usize>(
     p: &[u8],
     o: &[u8],
@@ -97,6 +98,7 @@ pub(super) fn keygen<const S: usize, const NW: usize>(
 }
 
 /// See `SetKernels::sign`.
+#[inline(never)]
 pub(super) fn sign<const S: usize, const NW: usize>(
     p: &[u8],
     o: &[u8],
@@ -192,6 +194,7 @@ fn store_pairs<const S: usize, const NW: usize>(sums: &[MVec<NW>], u: &mut [Bloc
 }
 
 /// See `SetKernels::verify`.
+#[inline(never)]
 pub(super) fn verify<const S: usize, const NW: usize>(
     p: &[u8],
     p3: &[u8],
@@ -248,6 +251,7 @@ pub(super) const fn public_blocks(p: &Params) -> usize {
 }
 
 /// See `SetKernels::expand_public`.
+#[inline(never)]
 pub(super) fn expand_public<const S: usize>(p: &[u8], p3: &[u8], expanded: &mut [Block]) {
     let set = const { Params::by_index(S) };
     expanded.fill(Block::ZERO);
@@ -258,6 +262,7 @@ pub(super) fn expand_public<const S: usize>(p: &[u8], p3: &[u8], expanded: &mut 
 }
 
 /// See `SetKernels::verify_expanded`.
+#[inline(never)]
 pub(super) fn verify_expanded<const S: usize, const NW: usize>(
     expanded: &[Block],
     s: &[u8],
@@ -283,6 +288,7 @@ const fn l_offset(p: &Params) -> usize {
 }
 
 /// See `SetKernels::expand_secret`.
+#[inline(never)]
 pub(super) fn expand_secret<const S: usize, const NW: usize>(
     p: &[u8],
     o: &[u8],
@@ -317,6 +323,7 @@ pub(super) fn expand_secret<const S: usize, const NW: usize>(
 }
 
 /// See `SetKernels::sign_expanded`.
+#[inline(never)]
 pub(super) fn sign_expanded<const S: usize, const NW: usize>(
     expanded: &[Block],
     o: &[u8],

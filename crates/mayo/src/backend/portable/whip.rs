@@ -52,6 +52,7 @@ impl Long {
 }
 
 /// See `SetKernels::whip`.
+#[inline(never)]
 pub(super) fn whip<const S: usize, const NW: usize>(u: &[Block], y: &mut [u8]) {
     store(&whip_words::<S, NW>(u), y);
 }

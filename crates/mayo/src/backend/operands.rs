@@ -1,0 +1,317 @@
+//! What each field kernel takes and gives: shapes stated once, and checked by the safe calls in [`super`] before any kernel runs.
+//!
+//! Operands are borrows, so none overlaps another. A kernel fills what it gives whole, whatever stood there. `scratch` is at least
+//! as long as the set's kernels ask for, of any content, and wiped by the caller. An element is a byte, an m-vector `m_bytes`, a
+//! padded one `stride` bytes, in [`Block`]s: see [`super`].
+//!
+//! The table of kernels takes operands by name, the kernels themselves one by one, in the order that [`kernel`] states once for
+//! all backends: the compiler knows of arguments that they do not overlap, of fields it does not, and made half of the portable
+//! kernels otherwise. For the same reason those are never inlined into their entries.
+
+use super::{SLACK, SetKernels};
+use crate::params::Params;
+use crate::sys::Block;
+
+/// P and P3, as verification takes them.
+#[derive(Clone, Copy)]
+pub(crate) struct Matrices<'a> {
+    /// P1 then P2: `p12_bytes`, and [`SLACK`].
+    pub(crate) p: &'a [u8],
+    /// P3: `p3_vecs` m-vectors, and [`SLACK`].
+    pub(crate) p3: &'a [u8],
+}
+
+/// P3 = Upper(O^T (P1 O + P2)).
+pub(crate) struct Keygen<'a> {
+    /// As in [`Matrices`].
+    pub(crate) p: &'a [u8],
+    /// O: v x o elements.
+    pub(crate) o: &'a [u8],
+    /// Gets P3: `p3_vecs` m-vectors.
+    pub(crate) p3: &'a mut [u8],
+    pub(crate) scratch: &'a mut [Block],
+}
+
+/// The vinegar products of one attempt.
+pub(crate) struct Sign<'a, K> {
+    /// P as in [`Matrices`], or the layout that [`ExpandSecret`] made.
+    pub(crate) key: K,
+    /// O: v x o elements.
+    pub(crate) o: &'a [u8],
+    /// The vinegar vectors: k x v elements.
+    pub(crate) vinegar: &'a [u8],
+    /// n m-vectors and [`SLACK`], or nothing where the set has no linear term.
+    pub(crate) lambda: &'a [u8],
+    /// Gets k x o padded m-vectors: v_i^T L, and with lambda M_0 += O^T lambda_vinegar + lambda_oil.
+    pub(crate) m: &'a mut [Block],
+    /// Gets padded m-vectors in schedule order: v_i^T P1 v_j + v_j^T P1 v_i (once if i = j), and with lambda, where one index is 0,
+    /// + sum of v_j\[r\] lambda_r for the other index j.
+    pub(crate) u: &'a mut [Block],
+    pub(crate) scratch: &'a mut [Block],
+}
+
+/// The products of verification.
+pub(crate) struct Verify<'a, K> {
+    /// [`Matrices`], or the layout that [`ExpandPublic`] made.
+    pub(crate) key: K,
+    /// The signature's vectors: k x n elements.
+    pub(crate) s: &'a [u8],
+    /// As in [`Sign`].
+    pub(crate) lambda: &'a [u8],
+    /// Gets padded m-vectors in schedule order.
+    pub(crate) u: &'a mut [Block],
+    pub(crate) scratch: &'a mut [Block],
+}
+
+/// y = sum of z^l u_l mod f(z).
+pub(crate) struct Whip<'a> {
+    /// Padded m-vectors in schedule order.
+    pub(crate) u: &'a [Block],
+    /// Gets one m-vector.
+    pub(crate) y: &'a mut [u8],
+}
+
+/// Builds A and y from m, u and t, and solves A x = y with the free variables taken from r; tells whether A has rank m.
+pub(crate) struct Solve<'a> {
+    /// What [`Sign`] gave.
+    pub(crate) m: &'a [Block],
+    /// What [`Sign`] gave.
+    pub(crate) u: &'a [Block],
+    /// The target: one m-vector.
+    pub(crate) t: &'a [u8],
+    /// k x o elements.
+    pub(crate) r: &'a [u8],
+    /// Gets k x o elements.
+    pub(crate) x: &'a mut [u8],
+    pub(crate) scratch: &'a mut [Block],
+}
+
+/// s_i = (v_i + O x_i, x_i).
+pub(crate) struct Finish<'a> {
+    /// O: v x o elements.
+    pub(crate) o: &'a [u8],
+    /// The vinegar vectors: k x v elements.
+    pub(crate) vinegar: &'a [u8],
+    /// What [`Solve`] gave.
+    pub(crate) x: &'a [u8],
+    /// Gets k x n elements.
+    pub(crate) s: &'a mut [u8],
+}
+
+/// Lays out an expanded public key.
+pub(crate) struct ExpandPublic<'a> {
+    pub(crate) key: Matrices<'a>,
+    /// Gets `public_blocks`, as the backend likes them.
+    pub(crate) layout: &'a mut [Block],
+}
+
+/// Lays out an expanded secret key.
+pub(crate) struct ExpandSecret<'a> {
+    /// As in [`Matrices`].
+    pub(crate) p: &'a [u8],
+    /// O: v x o elements.
+    pub(crate) o: &'a [u8],
+    /// Gets `secret_blocks`, as the backend likes them.
+    pub(crate) layout: &'a mut [Block],
+    pub(crate) scratch: &'a mut [Block],
+}
+
+fn check_p(set: &Params, p: &[u8]) {
+    assert!(p.len() >= set.p12_bytes() + SLACK, "P is too short");
+}
+
+fn check_o(set: &Params, o: &[u8]) {
+    assert_eq!(o.len(), set.v() * set.o);
+}
+
+fn check_vinegar(set: &Params, vinegar: &[u8]) {
+    assert_eq!(vinegar.len(), set.k * set.v());
+}
+
+fn check_lambda(set: &Params, lambda: &[u8]) {
+    let want = if set.linear_term { set.n * set.m_bytes() + SLACK } else { 0 };
+    assert!(lambda.len() >= want && (want > 0 || lambda.is_empty()), "lambda has the wrong length");
+}
+
+fn check_m(set: &Params, m: &[Block]) {
+    assert_eq!(m.len(), SetKernels::padded_blocks(set, set.k * set.o));
+}
+
+fn check_u(set: &Params, u: &[Block]) {
+    assert_eq!(u.len(), SetKernels::padded_blocks(set, set.pairs()));
+}
+
+fn check_scratch(kernels: &SetKernels, scratch: &[Block]) {
+    assert!(scratch.len() >= kernels.scratch_blocks, "scratch is too short");
+}
+
+impl Matrices<'_> {
+    fn check(&self, set: &Params) {
+        check_p(set, self.p);
+        assert!(self.p3.len() >= set.p3_vecs() * set.m_bytes() + SLACK, "P3 is too short");
+    }
+}
+
+impl Keygen<'_> {
+    pub(super) fn check(&self, kernels: &SetKernels) {
+        let set = kernels.params;
+        check_p(set, self.p);
+        check_o(set, self.o);
+        assert_eq!(self.p3.len(), set.p3_vecs() * set.m_bytes());
+        check_scratch(kernels, self.scratch);
+    }
+}
+
+impl<K> Sign<'_, K> {
+    fn check_others(&self, kernels: &SetKernels) {
+        let set = kernels.params;
+        check_o(set, self.o);
+        check_vinegar(set, self.vinegar);
+        check_lambda(set, self.lambda);
+        check_m(set, self.m);
+        check_u(set, self.u);
+        check_scratch(kernels, self.scratch);
+    }
+
+    /// With no more of the scratch than `blocks`.
+    pub(super) fn within(self, blocks: usize) -> Self {
+        Sign { scratch: &mut self.scratch[..blocks], ..self }
+    }
+}
+
+impl Sign<'_, &[u8]> {
+    pub(super) fn check(&self, kernels: &SetKernels) {
+        check_p(kernels.params, self.key);
+        self.check_others(kernels);
+    }
+}
+
+impl Sign<'_, &[Block]> {
+    pub(super) fn check_expanded(&self, kernels: &SetKernels) {
+        assert_eq!(self.key.len(), kernels.secret_blocks);
+        self.check_others(kernels);
+    }
+}
+
+impl<K> Verify<'_, K> {
+    fn check_others(&self, kernels: &SetKernels) {
+        let set = kernels.params;
+        assert_eq!(self.s.len(), set.k * set.n);
+        check_lambda(set, self.lambda);
+        check_u(set, self.u);
+        check_scratch(kernels, self.scratch);
+    }
+}
+
+impl Verify<'_, Matrices<'_>> {
+    pub(super) fn check(&self, kernels: &SetKernels) {
+        self.key.check(kernels.params);
+        self.check_others(kernels);
+    }
+}
+
+impl Verify<'_, &[Block]> {
+    pub(super) fn check_expanded(&self, kernels: &SetKernels) {
+        assert_eq!(self.key.len(), kernels.public_blocks);
+        self.check_others(kernels);
+    }
+}
+
+impl Whip<'_> {
+    pub(super) fn check(&self, kernels: &SetKernels) {
+        check_u(kernels.params, self.u);
+        assert_eq!(self.y.len(), kernels.params.m_bytes());
+    }
+}
+
+impl Solve<'_> {
+    pub(super) fn check(&self, kernels: &SetKernels) {
+        let set = kernels.params;
+        check_m(set, self.m);
+        check_u(set, self.u);
+        assert_eq!(self.t.len(), set.m_bytes());
+        assert_eq!(self.r.len(), set.k * set.o);
+        assert_eq!(self.x.len(), self.r.len());
+        check_scratch(kernels, self.scratch);
+    }
+
+    /// With no more of the scratch than `blocks`.
+    pub(super) fn within(self, blocks: usize) -> Self {
+        Solve { scratch: &mut self.scratch[..blocks], ..self }
+    }
+}
+
+impl Finish<'_> {
+    pub(super) fn check(&self, kernels: &SetKernels) {
+        let set = kernels.params;
+        check_o(set, self.o);
+        check_vinegar(set, self.vinegar);
+        assert_eq!(self.x.len(), set.k * set.o);
+        assert_eq!(self.s.len(), set.k * set.n);
+    }
+}
+
+impl ExpandPublic<'_> {
+    pub(super) fn check(&self, kernels: &SetKernels) {
+        self.key.check(kernels.params);
+        assert_eq!(self.layout.len(), kernels.public_blocks);
+    }
+}
+
+impl ExpandSecret<'_> {
+    pub(super) fn check(&self, kernels: &SetKernels) {
+        check_p(kernels.params, self.p);
+        check_o(kernels.params, self.o);
+        assert_eq!(self.layout.len(), kernels.secret_blocks);
+        check_scratch(kernels, self.scratch);
+    }
+}
+
+/// The entry of the table for a kernel of this name: takes the operands apart.
+macro_rules! kernel {
+    (keygen: $kernel:expr) => {
+        kernel!(@ $kernel, Keygen<'_>, Keygen { p, o, p3, scratch }, (p, o, p3, scratch) -> ())
+    };
+    (sign: $kernel:expr) => {
+        kernel!(@ $kernel, Sign<'_, &[u8]>, Sign { key, o, vinegar, lambda, m, u, scratch },
+            (key, o, vinegar, lambda, m, u, scratch) -> ())
+    };
+    (verify: $kernel:expr) => {
+        kernel!(@ $kernel, Verify<'_, Matrices<'_>>, Verify { key, s, lambda, u, scratch },
+            (key.p, key.p3, s, lambda, u, scratch) -> ())
+    };
+    (whip: $kernel:expr) => { kernel!(@ $kernel, Whip<'_>, Whip { u, y }, (u, y) -> ()) };
+    (solve: $kernel:expr) => {
+        kernel!(@ $kernel, Solve<'_>, Solve { m, u, t, r, x, scratch }, (m, u, t, r, x, scratch) -> bool)
+    };
+    (finish: $kernel:expr) => {
+        kernel!(@ $kernel, Finish<'_>, Finish { o, vinegar, x, s }, (o, vinegar, x, s) -> ())
+    };
+    (expand_public: $kernel:expr) => {
+        kernel!(@ $kernel, ExpandPublic<'_>, ExpandPublic { key, layout }, (key.p, key.p3, layout) -> ())
+    };
+    (verify_expanded: $kernel:expr) => {
+        kernel!(@ $kernel, Verify<'_, &[$crate::sys::Block]>, Verify { key, s, lambda, u, scratch },
+            (key, s, lambda, u, scratch) -> ())
+    };
+    (expand_secret: $kernel:expr) => {
+        kernel!(@ $kernel, ExpandSecret<'_>, ExpandSecret { p, o, layout, scratch }, (p, o, layout, scratch) -> ())
+    };
+    (sign_expanded: $kernel:expr) => {
+        kernel!(@ $kernel, Sign<'_, &[$crate::sys::Block]>, Sign { key, o, vinegar, lambda, m, u, scratch },
+            (key, o, vinegar, lambda, m, u, scratch) -> ())
+    };
+    (@ $kernel:expr, $type:ty, $operands:pat, ($($argument:expr),*) -> $gives:ty) => {{
+        use $crate::backend::operands::*;
+        // Generic, so that kernels stay what other crates may reach, and are optimised as if they stood in the table themselves.
+        // Portable ones are safe to call.
+        #[allow(unused_unsafe)]
+        unsafe fn entry<const SET: usize>($operands: $type) -> $gives {
+            // SAFETY: entries are called by the safe calls of `SetKernels` alone, on a backend whose features were checked and with
+            // operands of the contract's lengths.
+            unsafe { ($kernel)($($argument),*) }
+        }
+        entry::<S>
+    }};
+}
+pub(crate) use kernel;

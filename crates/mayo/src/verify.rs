@@ -1,0 +1,105 @@
+//! The one way into verification: every form of it (single, batch, device, fleet, thread) admits a signature here and words its
+//! verdict here. A new reason to refuse one is a variant of [`Error`], a line in [`Admitted::new`] and a test below.
+#![forbid(unsafe_code)]
+
+use crate::backend::Engine;
+use crate::digest::Message;
+use crate::error::Error;
+use crate::keys::{Signature, expect};
+use crate::params::Params;
+use crate::scheme::{self, PublicSource, VerifyItem};
+
+#[cfg(test)]
+mod tests;
+
+/// A message and its signature, both made for the set and round of the key that is to verify them, so of the lengths that the
+/// computation relies on.
+#[derive(Clone, Copy)]
+pub(crate) struct Admitted<'a> {
+    message: Message<'a>,
+    signature: &'a [u8],
+}
+
+impl<'a> Admitted<'a> {
+    /// Refuses what needs no computation to be refused with a key of `key`.
+    pub(crate) fn new(
+        key: &Params,
+        message: Message<'a>,
+        signature: &'a Signature,
+    ) -> Result<Admitted<'a>, Error> {
+        expect(key, signature.params())?;
+        message.expect(key)?;
+        Ok(Admitted { message, signature: signature.as_bytes() })
+    }
+
+    pub(crate) const fn message(self) -> Message<'a> {
+        self.message
+    }
+
+    pub(crate) const fn signature(self) -> &'a [u8] {
+        self.signature
+    }
+}
+
+/// An item of a batch: admitted, or refused for itself alone.
+pub(crate) type Admission<'a> = Result<Admitted<'a>, Error>;
+
+/// The admission of each signature with the message of the same index; `key` gives the set of the key at an index.
+pub(crate) fn admit_each<'a>(
+    key: impl Fn(usize) -> &'static Params,
+    messages: &[Message<'a>],
+    signatures: &'a [Signature],
+) -> Vec<Admission<'a>> {
+    let both = messages.iter().zip(signatures).enumerate();
+    both.map(|(i, (&message, signature))| Admitted::new(key(i), message, signature)).collect()
+}
+
+/// What is said of an item, given whether the equations hold for it if it was admitted.
+pub(crate) fn verdict(admission: &Admission<'_>, valid: bool) -> Result<(), Error> {
+    match admission {
+        Err(refusal) => Err(refusal.clone()),
+        Ok(_) if valid => Ok(()),
+        Ok(_) => Err(Error::Refused),
+    }
+}
+
+/// The messages and the signatures of a batch that goes to a device whole: where an item was refused, an empty message and zeros,
+/// whose verdict is not looked at.
+pub(crate) fn placed<'a>(
+    admissions: &'a [Admission<'a>],
+    zeros: &'a [u8],
+) -> (impl Iterator<Item = Message<'a>>, impl Iterator<Item = &'a [u8]>) {
+    (
+        admissions.iter().map(|a| a.as_ref().map_or(Message::Whole(&[]), |a| a.message)),
+        admissions.iter().map(move |a| a.as_ref().map_or(zeros, |a| a.signature)),
+    )
+}
+
+/// Verifies one that may have been refused already.
+pub(crate) fn one(
+    engine: Engine,
+    set: &Params,
+    source: PublicSource<'_>,
+    admission: &Admission<'_>,
+) -> Result<(), Error> {
+    let valid = admission.as_ref().is_ok_and(|&item| scheme::verify(engine, set, source, item));
+    verdict(admission, valid)
+}
+
+/// Verifies neighbours, all of one backend and one set, those that were admitted side by side; `source` gives the key's matrices at an
+/// index.
+pub(crate) fn group<'a>(
+    engine: Engine,
+    set: &Params,
+    source: impl Fn(usize) -> PublicSource<'a>,
+    admissions: &[Admission<'a>],
+) -> Vec<Result<(), Error>> {
+    let item = |(i, admission): (usize, &Admission<'a>)| {
+        let admitted = *admission.as_ref().ok()?;
+        Some(VerifyItem { source: source(i), admitted, valid: false })
+    };
+    let mut items: Vec<VerifyItem<'_>> = admissions.iter().enumerate().filter_map(item).collect();
+    scheme::verify_group(engine, set, &mut items);
+    let mut valid = items.iter().map(|item| item.valid);
+    admissions.iter().map(|a| verdict(a, a.is_ok() && valid.next() == Some(true))).collect()
+}
