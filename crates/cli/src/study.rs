@@ -25,6 +25,7 @@ use crate::bench;
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
+type Workload = fn(&Session, &WorkloadArgs) -> Result<Outcome, Failure>;
 type Run = fn(&Session, &Study, &StudyArgs) -> Result<Found, Failure>;
 
 /// A study with code of its own. Its files are also built in, so that the command works outside its repository.
@@ -35,7 +36,7 @@ struct Entry {
     /// Measures all of it. (session, the question as data, what was asked for)
     run: Run,
     /// One process of its workload, where it starts any.
-    workload: Option<fn(&Session, &WorkloadArgs) -> Result<Outcome, Failure>>,
+    workload: Option<Workload>,
 }
 
 /// What a study found.

@@ -141,14 +141,18 @@ impl<const N: usize, const C: usize> FormLimbs<N, C> {
         })
     }
 
-    /// The form, reduced.
+    /// The form, reduced. It must have a negative discriminant, or reduction may not end.
     pub(crate) fn form(&self) -> Form {
-        let mut out = Form {
+        let mut out = self.unreduced();
+        out.reduce();
+        out
+    }
+
+    pub(crate) fn unreduced(&self) -> Form {
+        Form {
             a: Num::from_limbs(false, &self.a),
             b: Num::from_limbs(self.negative, &self.b),
             c: Num::from_limbs(false, &self.c),
-        };
-        out.reduce();
-        out
+        }
     }
 }

@@ -87,6 +87,10 @@ impl Task {
     }
 }
 
+/// Squarings, and what happens to the chain after them.
+#[cfg(test)]
+pub(crate) type Fault = (u64, fn(&mut crate::chain::Chain));
+
 /// How it is computed. The result does not depend on this.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -103,7 +107,7 @@ pub struct Options<'a> {
     pub interval: Duration,
     /// A squaring after which the machine makes a mistake, and the mistake.
     #[cfg(test)]
-    pub(crate) fault: Option<(u64, fn(&mut crate::chain::Chain))>,
+    pub(crate) fault: Option<Fault>,
 }
 
 /// Those of [`Options::new`] on the fastest backend of this CPU.

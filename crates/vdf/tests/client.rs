@@ -106,7 +106,8 @@ fn bad_frames_end_the_conversation() {
     let mut no_form = x.clone();
     no_form[0] = 0;
     let is = |error: FrameError| move |e: &ClientError| matches!(e, ClientError::Frame(e) if *e == error);
-    let cases: Vec<(&str, Vec<u8>, Box<dyn Fn(&ClientError) -> bool>)> = vec![
+    type Expected = Box<dyn Fn(&ClientError) -> bool>;
+    let cases: Vec<(&str, Vec<u8>, Expected)> = vec![
         ("a letter", b"Q".to_vec(), Box::new(is(FrameError::Kind { got: b'Q' }))),
         (
             "a length of letters",

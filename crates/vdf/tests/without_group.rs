@@ -53,7 +53,8 @@ fn a_bad_question_costs_no_search() {
     assert_eq!(ask(&good), Err(DiscriminantError::NoPrime.into()), "a good question needs the search");
     let proof = |e: ProofError| VerifyError::from(e);
     let no_a = ProofError::Form { what: Part::Segment(0), why: DecodeError::NoA };
-    let cases: [(&str, fn(&mut Record), VerifyError); 12] = [
+    type Spoil = fn(&mut Record);
+    let cases: [(&str, Spoil, VerifyError); 12] = [
         ("an empty challenge", |r| r.challenge.clear(), DiscriminantError::EmptySeed.into()),
         ("1,023 bits", |r| r.bits = 1023, DiscriminantError::OddLength { bits: 1023 }.into()),
         ("2,056 bits", |r| r.bits = 2056, DiscriminantError::TooLong { bits: 2056, most: 2048 }.into()),

@@ -116,11 +116,10 @@ mod faults {
         Engine::portable()
     }
 
+    type Product = unsafe fn(&Form1024, &Form1024, usize) -> Option<Form1024>;
+
     /// The plain backend with something else for candidates and for products of forms.
-    fn with(
-        candidates: Option<Candidates>,
-        product: Option<unsafe fn(&Form1024, &Form1024, usize) -> Option<Form1024>>,
-    ) -> Engine {
+    fn with(candidates: Option<Candidates>, product: Option<Product>) -> Engine {
         let right = plain();
         let candidates = candidates.map_or(right.candidates, |candidates| &*Box::leak(Box::new(candidates)));
         let compose1024 = product.unwrap_or(right.compose1024);

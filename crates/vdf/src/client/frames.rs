@@ -24,7 +24,7 @@ use crate::number::{self, NumberError};
 use crate::proof::Proof;
 use crate::serial::{CHIA_BITS, CHIA_BYTES, DecodeError, Mode};
 
-/// The answer to the task.
+/// The answer to the assignment.
 pub const OK: &[u8; 2] = b"OK";
 /// The worker's last word.
 pub const STOP: &[u8; 4] = b"STOP";
@@ -344,7 +344,7 @@ fn discriminant(text: &[u8]) -> Result<Discriminant, FrameError> {
 /// A proof as the worker sends it.
 ///
 /// # Panics
-/// If the discriminant has more than [`CHIA_BITS`] bits or the proof more than 255 segments before the last: no task leads there.
+/// If the discriminant has more than [`CHIA_BITS`] bits or the proof more than 255 segments before the last: no assignment leads there.
 #[must_use]
 pub fn proof(d: &Discriminant, iterations: u64, proof: &Proof) -> Vec<u8> {
     let bytes = proof.to_bytes(d);

@@ -123,7 +123,7 @@ pub(super) enum Happening {
 
 /// Speaks with a timelord until it wants no more, the connection ends, or `over` becomes true.
 ///
-/// `patience` is how long the timelord may take for its task, from the first byte on, and for its last word. Before the task and between
+/// `patience` is how long the timelord may take for its assignment, from the first byte on, and for its last word. Before the assignment and between
 /// the two it may be silent for ever: Chia's timelord parks workers until it has a task for them. The system asks the other end by
 /// keepalives whether it is still there, and a connection without an answer fails after two minutes.
 ///
@@ -169,7 +169,7 @@ fn converse(
     let assignment = match happenings.recv() {
         Ok(Happening::Said(Message::Assignment(assignment))) => assignment,
         Ok(Happening::Unread(e)) => return Err(e),
-        // The decoder gives nothing before the task, and nobody else speaks yet.
+        // The decoder gives nothing before the assignment, and nobody else speaks yet.
         _ => return Err(ClientError::Closed { awaited: Awaited::Kind }),
     };
     observer(Event::Assignment(&assignment));
@@ -189,7 +189,7 @@ fn converse(
     })
 }
 
-/// The conversation after the task.
+/// The conversation after the assignment.
 struct Talk<'a> {
     connection: &'a TcpStream,
     assignment: &'a Assignment,
