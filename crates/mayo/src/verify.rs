@@ -65,6 +65,7 @@ pub(crate) fn verdict(admission: &Admission<'_>, valid: bool) -> Result<(), Erro
 
 /// The messages and the signatures of a batch that goes to a device whole: where an item was refused, an empty message and zeros,
 /// whose verdict is not looked at.
+#[cfg(feature = "cuda")]
 pub(crate) fn placed<'a>(
     admissions: &'a [Admission<'a>],
     zeros: &'a [u8],
