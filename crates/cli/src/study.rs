@@ -68,6 +68,11 @@ fn unknown(name: &str) -> Failure {
     Failure::input(format!("there is no study '{name}'; `lanework study list` shows them"))
 }
 
+/// Why a folder cannot be run.
+fn no_code(study: &Study) -> String {
+    format!("{}: it has no [[race]], and this build has no code for it", study.name)
+}
+
 /// The study of this name: with its code, or from its folder alone.
 fn named(name: &str, root: &Path) -> Result<(Study, String, Run), Failure> {
     if let Some(entry) = STUDIES.iter().find(|entry| entry.name == name) {
@@ -80,10 +85,7 @@ fn named(name: &str, root: &Path) -> Result<(Study, String, Run), Failure> {
     }
     let (study, template) = Study::load(&folder).map_err(Failure::input)?;
     if !data::is_one(&study) {
-        return Err(Failure::input(format!(
-            "{}: it has no [[race]], and this build has no code for it",
-            study.name
-        )));
+        return Err(Failure::input(no_code(&study)));
     }
     Ok((study, template, data::run))
 }
@@ -163,7 +165,7 @@ fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
     studies.retain(|study| {
         let runs = data::is_one(study) || STUDIES.iter().any(|entry| entry.name == study.name);
         if !runs {
-            skipped.push(format!("{}: it has no [[race]], and this build has no code for it", study.name));
+            skipped.push(no_code(study));
         }
         runs
     });

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
+use lanework_subjects::Job;
+use lanework_subjects::vdf::{BITS, Operation};
 use lanework_vdf::number;
 
 use crate::files::{Access, Sink, check_distinct};
-use lanework_subjects::Job;
-use lanework_subjects::vdf::{BITS, Operation};
 
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;

@@ -40,7 +40,7 @@ fn a_folder_is_a_study() {
     assert_eq!(code(&ran), 0, "{}", stderr(&ran));
     assert!(page.starts_with(&format!("# {QUESTION}\na note, 1 launch\n| subject ")), "{page}");
     assert!(page.contains("row magma/ctr/16384 portable ×") && page.contains("| magma/ctr/16 "), "{page}");
-    // A name that no subject has is told, and nothing hangs on it where another baseline is here.
+    // The page names a baseline that no subject has; the next one in the list is taken.
     assert!(page.contains("not here: magma/ctr/*: nobody"), "{page}");
     let saved = place.run(&["--json", "study", "long-messages", "--save=records"]);
     let record = json(&saved.stdout);

@@ -44,7 +44,7 @@ impl Backends for Kernels {
 /// An engine of a test's kernels.
 #[cfg(test)]
 pub(crate) fn altered(name: &'static str, kernels: &'static Kernels) -> Engine {
-    // SAFETY: a test takes kernels from a row that runs here, and replaces some by code without any feature.
+    // SAFETY: tests take the kernels of a row that runs here; what replaces some enables no feature that this row lacks.
     unsafe { Engine::outside(name, kernels) }
 }
 

@@ -172,10 +172,10 @@ impl Kernels {
     }
 }
 
-/// An engine of kernels that a check made out of an engine's, some of them replaced by code without any feature.
+/// An engine of a check's kernels: those of a row that runs here, some of them replaced.
 #[cfg(any(test, feature = "leaks"))]
 pub(crate) fn altered(name: &'static str, kernels: Kernels) -> Engine {
-    // SAFETY: what was replaced needs no feature, and the rest comes from an engine that runs here.
+    // SAFETY: checks take the kernels of a row that runs here; what replaces some enables no feature that this row lacks.
     unsafe { Engine::outside(name, Box::leak(Box::new(kernels))) }
 }
 

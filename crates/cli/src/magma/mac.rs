@@ -8,13 +8,12 @@ use lanework_cpu::Threads;
 use lanework_magma::modes::legacy::Imit;
 use lanework_magma::modes::{Omac, OmacAcpkm, Tag};
 use lanework_magma::{Engine, Error, Magma};
+use lanework_subjects::Job;
+use lanework_subjects::magma::Operation;
 
 use super::args::{Hex, MacArgs, MacName};
 use super::raw::{gost28147, limits, meshing};
 use super::{refused_or_input, secrets, shown};
-use lanework_subjects::Job;
-use lanework_subjects::magma::Operation;
-
 use crate::files::{Source, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;

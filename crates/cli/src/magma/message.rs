@@ -7,14 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use lanework_cpu::Threads;
 use lanework_magma::mgm::{LONGEST, Mgm};
 use lanework_magma::{Engine, Error, Keyed, Magma};
+use lanework_subjects::magma::Operation;
 use zeroize::Zeroizing;
 
 use super::args::{Hex, MessageArgs};
 use super::flow::{self, Layout, Order, Totals};
 use super::raw::limits;
 use super::{no_terminal, report, secrets, streamed, target};
-use lanework_subjects::magma::Operation;
-
 use crate::files::{Access, Sink, Source, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;

@@ -8,13 +8,12 @@ use getrandom::rand_core::TryRng;
 use lanework_magma::container::{
     Decryptor, Encryptor, Error, HEADER, Header, Options, Source as KeySource, TAG,
 };
+use lanework_subjects::Job;
+use lanework_subjects::magma::Operation;
 
 use super::args::{DecryptArgs, EncryptArgs, SecretArgs, StreamArgs};
 use super::flow::{self, JOB, Layout, Order};
 use super::{container_failure, job, no_terminal, report, secrets, streamed, target};
-use lanework_subjects::Job;
-use lanework_subjects::magma::Operation;
-
 use crate::files::{Access, Sink, Source, check_distinct};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;

@@ -5,12 +5,11 @@ use std::path::Path;
 
 use lanework_magma::Error;
 use lanework_magma::kexp15::{Kexp15, OVERHEAD};
-
-use super::args::{Hex, WrapArgs};
-use super::{report, secrets, shown, target};
 use lanework_subjects::Job;
 use lanework_subjects::magma::Operation;
 
+use super::args::{Hex, WrapArgs};
+use super::{report, secrets, shown, target};
 use crate::files::{Access, Sink, check_distinct, read_small};
 use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;

@@ -99,7 +99,7 @@ pub(super) fn measure(
     let effort = if full { &plan.full } else { &plan.quick };
     let mut races = Vec::new();
     for asked in &plan.race {
-        // Peers that were not asked for are told by the page.
+        // The other names are those of peers that were not asked for: a test checks that.
         let (here, _) = data::races(&session.context, asked)
             .map_err(|why| Failure::input(format!("{}/study.toml: {why}", study.name)))?;
         races.extend(here);
