@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Features, Settings};
-use lanework_lab::record::Record;
-use lanework_lab::study::Study;
+use lanework_race::record::Record;
+use lanework_race::study::Study;
 use lanework_respill::text::Text;
 
 /// Three strings, divided by line ends.

@@ -12,8 +12,8 @@ use std::process::{Command, ExitCode};
 use std::time::{Instant, SystemTime};
 
 use clap::Args;
-use lanework_lab::history::{self, Entry};
-use lanework_lab::record::utc;
+use lanework_race::history::{self, Entry};
+use lanework_race::record::utc;
 use serde::{Deserialize, Serialize};
 
 const LOG: &str = ".ci/long.toml";

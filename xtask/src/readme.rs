@@ -14,9 +14,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use lanework_lab::history::{self, Entry};
-use lanework_lab::record::{Record, ResultRow};
-use lanework_lab::table::{amount, ends, times, verdict};
+use lanework_race::history::{self, Entry};
+use lanework_race::record::{Record, ResultRow};
+use lanework_race::table::{amount, ends, times, verdict};
 
 const OPEN: &str = "<!-- figures ";
 const END: &str = " -->";
@@ -253,9 +253,9 @@ mod tests {
     #[test]
     fn a_drifted_file_fails_the_check_and_a_renewed_one_passes() {
         let folder = tempfile::tempdir().expect("a folder");
-        let clock = lanework_lab::clock::Monotonic::new();
+        let clock = lanework_race::clock::Monotonic::new();
         let mut record =
-            Record::new("s", "lanework bench s", lanework_lab::machine::Machine::inspect(&clock, vec![]));
+            Record::new("s", "lanework bench s", lanework_race::machine::Machine::inspect(&clock, vec![]));
         for (variant, ns) in [("avx2", 50.0), ("avx512", 25.0)] {
             record.results.push(planted(variant, ns));
         }

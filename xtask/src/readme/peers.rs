@@ -1,9 +1,9 @@
 //! A record of `lanework bench --peers` as a table: ours beside the fastest of other people's.
 #![forbid(unsafe_code)]
 
-use lanework_lab::record::Record;
-use lanework_lab::table::{amount, times};
-use lanework_lab::verdict::Verdict;
+use lanework_race::record::Record;
+use lanework_race::table::{amount, times};
+use lanework_race::verdict::Verdict;
 
 use super::{fastest, selected, source};
 
@@ -54,8 +54,8 @@ pub(super) fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<St
 
 #[cfg(test)]
 mod tests {
-    use lanework_lab::clock::Monotonic;
-    use lanework_lab::machine::{Machine, PeerBuild};
+    use lanework_race::clock::Monotonic;
+    use lanework_race::machine::{Machine, PeerBuild};
 
     use super::super::planted;
     use super::*;

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanework_lab::history::Entry;
-use lanework_lab::study::Study;
+use lanework_race::history::Entry;
+use lanework_race::study::Study;
 
 use super::{newest, remarks, seen_from};
 
@@ -76,9 +76,9 @@ pub(super) fn renew_all(root: &Path, check: bool) -> Vec<Result<String, String>>
 
 #[cfg(test)]
 mod tests {
-    use lanework_lab::clock::Monotonic;
-    use lanework_lab::machine::Machine;
-    use lanework_lab::record::Record;
+    use lanework_race::clock::Monotonic;
+    use lanework_race::machine::Machine;
+    use lanework_race::record::Record;
 
     use super::*;
 

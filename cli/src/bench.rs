@@ -1,0 +1,341 @@
+//! `lanework bench` and `lanework compare`: races, their tables and their records.
+#![forbid(unsafe_code)]
+
+mod process;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use lanework_race::clock::Monotonic;
+use lanework_race::gate::GateRow;
+use lanework_race::histogram;
+use lanework_race::launch::{self, LaunchError, Worker};
+use lanework_race::machine::Machine;
+use lanework_race::pairing::{Pinning, Plan};
+use lanework_race::record::Record;
+use lanework_race::subject::Subject;
+use lanework_race::table;
+
+use crate::args::{BenchArgs, CompareArgs, Effort, Output, RaceArgs, StyleName};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+/// What a race compares: a subject, its baseline and the challengers that take part.
+pub(crate) struct Race {
+    pub(crate) subject: String,
+    pub(crate) baseline: String,
+    pub(crate) challengers: Vec<String>,
+}
+
+/// One form at a time. The parser sees no conflict where `--json` stands before the verb.
+pub(crate) fn one_form(session: &Session, output: &Output) -> Result<(), Failure> {
+    if session.json && output.csv {
+        return Err(Failure::input("--json and --csv are two forms of one output; choose one"));
+    }
+    Ok(())
+}
+
+/// Refuses before anything is measured what could not be stored afterwards.
+pub(crate) fn may_save(output: &Output) -> Result<(), Failure> {
+    let Some(root) = &output.save else { return Ok(()) };
+    let name = |p: &Path| if p.as_os_str().is_empty() { Path::new(".").to_owned() } else { p.to_owned() };
+    // Folders that are not there yet are made below the first that is.
+    let Some(there) = root.ancestors().map(name).find(|p| p.exists()) else {
+        return Err(Failure::file(root, "no folder above it exists"));
+    };
+    if !there.is_dir() {
+        return Err(Failure::file(&there, "is no folder; records cannot be stored in it"));
+    }
+    tempfile::tempfile_in(&there)
+        .map(|_| ())
+        .map_err(|e| Failure::file(&there, format!("records cannot be stored in it: {e}")))
+}
+
+/// What the exit code says of contestants that are not here: 1 where LANEWORK_REQUIRE names one, 3 where one that was asked for by
+/// name, or every one, did not race. Their reasons stand in the record, which has been shown.
+fn all_raced(session: &Session, record: &Record, asked: &[String], csv: bool) -> Result<Outcome, Failure> {
+    let raced = |name: &str| record.results.iter().any(|r| r.variant == name);
+    if let Some(n) = record.not_here.iter().find(|n| session.context.settings.requires(&n.variant)) {
+        let why = format!("{} {}: required, but {}", n.subject, n.variant, n.why);
+        return Err(Failure::refused(why).beside_data());
+    }
+    let absent = record.not_here.iter().find(|n| asked.contains(&n.variant) && !raced(&n.variant));
+    if let Some(n) = absent {
+        let why = format!("{} was asked for and did not race: {}", n.variant, n.why);
+        return Err(Failure::unavailable(why).beside_data());
+    }
+    match record.not_here.first() {
+        // There are no lines for reasons among the values.
+        Some(n) if record.results.is_empty() && csv => {
+            let why = format!("nothing raced; {} {}: {}", n.subject, n.variant, n.why);
+            Err(Failure::unavailable(why).beside_data())
+        }
+        Some(_) if record.results.is_empty() => Ok(Outcome::Unavailable),
+        _ => Ok(Outcome::Yes),
+    }
+}
+
+pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failure> {
+    one_form(session, &args.output)?;
+    may_save(&args.output)?;
+    // The parser waives this where a subject is named, with which --process cannot stand.
+    if args.same_output && args.process.is_empty() {
+        return Err(Failure::input("--same-output is about two commands: --process 'A' 'B'"));
+    }
+    // The parser sees no conflict where `--json` stands before the verb.
+    if session.json && args.style != StyleName::Table {
+        return Err(Failure::input("--json and --style are two forms of one output; choose one"));
+    }
+    if !args.process.is_empty() {
+        return process::run(session, args);
+    }
+    session.device_there()?;
+    let subjects = chosen(session, &args.what)?;
+    if args.list {
+        return list(session, &subjects);
+    }
+    let races = narrowed(subjects, args.baseline.as_deref(), &args.only)?;
+    // Beside other people's code it is another question, with a history of its own.
+    let peers = if session.context.peers.is_some() { "-peers" } else { "" };
+    let mut name = if args.what.is_empty() { "bench".to_owned() } else { format!("bench-{}", args.what) };
+    // Nor are other contestants comparable. Among peers they are always named, and the tables of the documents go by one name.
+    if peers.is_empty() {
+        if !args.only.is_empty() {
+            name += &format!("-only-{}", args.only.join("-"));
+        }
+        if let Some(baseline) = &args.baseline {
+            name += &format!("-against-{baseline}");
+        }
+    }
+    name += peers;
+    let mut record = race_all(session, &name, &races, &args.effort)?;
+    match args.style {
+        StyleName::Table => show_and_store(session, &mut record, &args.output)?,
+        StyleName::Histogram => save_and_show(session, &mut record, &args.output, |record| {
+            print!("{}", histogram::render(record));
+            Ok(())
+        })?,
+    };
+    all_raced(session, &record, &args.only, args.output.csv)
+}
+
+pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<Outcome, Failure> {
+    one_form(session, &args.output)?;
+    may_save(&args.output)?;
+    if args.a == args.b {
+        return Err(Failure::input("a variant always ties with itself; every race runs that control anyway"));
+    }
+    let only = [args.b.clone()];
+    let races = narrowed(chosen(session, &args.what)?, Some(&args.a), &only)?;
+    let mut name = format!("compare-{}-{}", args.a, args.b);
+    if !args.what.is_empty() {
+        name += &format!("-on-{}", args.what);
+    }
+    let mut record = race_all(session, &name, &races, &args.effort)?;
+    show_and_store(session, &mut record, &args.output)?;
+    all_raced(session, &record, &only, args.output.csv)
+}
+
+fn chosen(session: &Session, what: &str) -> Result<Vec<Subject>, Failure> {
+    let subjects = lanework_suite::matching(&session.context, what);
+    if subjects.is_empty() {
+        return Err(Failure::input(format!(
+            "no subject matches '{what}'; `lanework bench all --list` shows them"
+        )));
+    }
+    Ok(subjects)
+}
+
+/// The races of those subjects that have the baseline and at least one of the variants asked for. Subjects differ in
+/// what they offer (a peer has one round, say), so that only a name which none of them has is an error.
+fn narrowed(subjects: Vec<Subject>, baseline: Option<&str>, only: &[String]) -> Result<Vec<Race>, Failure> {
+    let mut known: Vec<String> = subjects.iter().flat_map(Subject::names).map(str::to_owned).collect();
+    known.sort();
+    known.dedup();
+    if let Some(stranger) =
+        baseline.into_iter().chain(only.iter().map(String::as_str)).find(|n| !known.iter().any(|k| k == n))
+    {
+        return Err(Failure::input(format!(
+            "no subject here has a variant '{stranger}'; there are {}",
+            known.join(", ")
+        )));
+    }
+    let mut races = Vec::new();
+    for mut subject in subjects {
+        if baseline.is_some_and(|b| subject.set_baseline(b).is_err()) {
+            continue;
+        }
+        let has: Vec<&str> =
+            only.iter().map(String::as_str).filter(|n| subject.names().any(|have| have == *n)).collect();
+        if !only.is_empty() {
+            // Only names that the subject has are asked for.
+            subject.keep(&has).map_err(Failure::input)?;
+        }
+        if subject.challengers().next().is_some() {
+            races.push(race_of(&subject));
+        }
+    }
+    if races.is_empty() {
+        return Err(Failure::input("no subject has both the baseline and a variant asked for"));
+    }
+    Ok(races)
+}
+
+/// The race of everything that a subject has.
+pub(crate) fn race_of(subject: &Subject) -> Race {
+    Race {
+        subject: subject.path().to_owned(),
+        baseline: subject.baseline().name().to_owned(),
+        challengers: subject.challengers().map(|v| v.name().to_owned()).collect(),
+    }
+}
+
+fn list(session: &Session, subjects: &[Subject]) -> Result<Outcome, Failure> {
+    if session.json {
+        let rows: Vec<_> = subjects
+            .iter()
+            .map(|s| serde_json::json!({ "subject": s.path(), "variants": s.names().collect::<Vec<_>>() }))
+            .collect();
+        println!("{}", serde_json::json!({ "subjects": rows }));
+    } else {
+        for s in subjects {
+            println!("{}: {}", s.path(), s.names().collect::<Vec<_>>().join(", "));
+        }
+    }
+    Ok(Outcome::Yes)
+}
+
+/// The plan that shares `effort` out over `races` races.
+pub(crate) fn plan(effort: &Effort, races: usize) -> Plan {
+    let budget = (effort.seconds / races.max(1) as f64 * 1e9) as u64;
+    Plan {
+        budget_ns: budget,
+        launches: effort.launches,
+        // Warming every contestant up must not eat the budget of a short race.
+        warm_up_ns: (budget / 40 / u64::from(effort.launches)).clamp(1_000_000, 20_000_000),
+        pinning: effort.core.map_or(Pinning::Auto, Pinning::Core),
+        ..Plan::default()
+    }
+}
+
+/// Runs races one after the other, each spread over several processes, into one record.
+pub(crate) fn race_all(
+    session: &Session,
+    name: &str,
+    races: &[Race],
+    effort: &Effort,
+) -> Result<Record, Failure> {
+    let plan = plan(effort, races.len());
+    let clock = Monotonic::new();
+    let mut record = Record::new(name, &session.command, Machine::inspect(&clock, peer_builds(session)));
+    record.plan = Some(plan.clone());
+    let bar = session.progress((races.len() * plan.launches as usize) as u64, "racing");
+    let mut gates: BTreeMap<&str, Vec<GateRow>> = BTreeMap::new();
+    for race in races {
+        bar.set_message(race.subject.clone());
+        let mut arguments = session.inherited.clone();
+        arguments.extend([
+            "__race".to_owned(),
+            race.subject.clone(),
+            "--baseline".to_owned(),
+            race.baseline.clone(),
+        ]);
+        if !race.challengers.is_empty() {
+            arguments.extend(["--only".to_owned(), race.challengers.join(",")]);
+        }
+        // Operations of one parameter set stand behind one gate; it is passed once.
+        let set = race.subject.rsplit_once('/').map_or(race.subject.as_str(), |(set, _)| set);
+        let known = gates.get(set).cloned().unwrap_or_default();
+        let first = known.is_empty();
+        let worker = Worker::new(arguments).map_err(Failure::unavailable)?.behind(known);
+        let (mut outcome, _) = worker.race(&plan, |_, _| bar.inc(1)).map_err(|e| match e {
+            LaunchError::Refused { .. } => Failure::refused(e),
+            _ => Failure::unavailable(e),
+        })?;
+        if first {
+            gates.insert(set, outcome.gate.clone());
+        } else {
+            outcome.gate.clear();
+        }
+        for row in &mut outcome.results {
+            row.floor = lanework_suite::floor(row, &record.machine);
+        }
+        record.add(outcome);
+    }
+    bar.finish_and_clear();
+    record.machine.finish(&clock);
+    Ok(record)
+}
+
+#[cfg(feature = "peers")]
+pub(crate) fn peer_builds(session: &Session) -> Vec<lanework_race::machine::PeerBuild> {
+    let mut builds =
+        session.context.peers.as_deref().map(lanework_suite::mayo::peers::builds).unwrap_or_default();
+    builds.extend(lanework_suite::magma::peers::builds(&session.context));
+    builds
+        .extend(session.context.peers.as_deref().map(lanework_suite::vdf::peers::builds).unwrap_or_default());
+    builds
+}
+
+#[cfg(not(feature = "peers"))]
+pub(crate) fn peer_builds(_: &Session) -> Vec<lanework_race::machine::PeerBuild> {
+    Vec::new()
+}
+
+/// Prints a record in the form asked for, and stores it if asked to.
+fn show_and_store(session: &Session, record: &mut Record, output: &Output) -> Result<Outcome, Failure> {
+    save_and_show(session, record, output, |record| show(session, record, output))
+}
+
+/// Adds the remark, stores the record if asked to, then shows what there is to show. Stored first: under --json a failure to store must be
+/// the one object that is printed. Else the races have been run, and their figures are shown all the same.
+pub(crate) fn save_and_show(
+    session: &Session,
+    record: &mut Record,
+    output: &Output,
+    show: impl FnOnce(&Record) -> Result<(), Failure>,
+) -> Result<Outcome, Failure> {
+    record.remarks.extend(output.remark.clone());
+    let stored = match &output.save {
+        Some(root) => {
+            let whole = record.clone();
+            let kept = if output.save_samples { whole } else { whole.without_samples() };
+            kept.save(root).map(|path| eprintln!("saved: {}", crate::ui::shown(&path)))
+        }
+        None => Ok(()),
+    };
+    match stored {
+        Err(e) if session.json => return Err(Failure::input(e)),
+        Ok(()) => show(record)?,
+        Err(e) => {
+            show(record)?;
+            return Err(Failure::input(e));
+        }
+    }
+    Ok(Outcome::Yes)
+}
+
+fn show(session: &Session, record: &Record, output: &Output) -> Result<(), Failure> {
+    if session.json {
+        print!("{}", record.to_json().map_err(Failure::input)?);
+    } else if output.csv {
+        print!("{}", table::csv(&record.results));
+    } else {
+        print!("{}", table::render(record, session.style));
+    }
+    Ok(())
+}
+
+/// The inner half of a race: builds the same subject and measures it.
+pub(crate) fn worker(session: &Session, args: &RaceArgs) -> Result<Outcome, Failure> {
+    if !launch::is_worker() {
+        return Err(Failure::input("__race is started by bench, not by hand"));
+    }
+    let mut subject = lanework_suite::find(&session.context, &args.subject)
+        .ok_or_else(|| Failure::input(format!("no subject '{}'", args.subject)))?;
+    subject.set_baseline(&args.baseline).map_err(Failure::input)?;
+    let names: Vec<&str> = args.only.iter().map(String::as_str).collect();
+    subject.keep(&names).map_err(Failure::input)?;
+    launch::serve(&subject, &Monotonic::new(), &mut std::io::stdout()).map_err(Failure::input)?;
+    Ok(Outcome::Yes)
+}

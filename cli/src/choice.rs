@@ -1,0 +1,47 @@
+//! Which backend and how many threads a job uses: as asked for, else as the profile says, else the best and every core.
+#![forbid(unsafe_code)]
+
+use lanework_cpu::{Backends, Engine, Select, Threads};
+use lanework_suite::Job;
+
+use crate::outcome::Failure;
+use crate::profile::Choice;
+use crate::ui::Session;
+
+impl Session {
+    /// What the profile says of a job: of those of its choices that are for the same operation and hold what `wanted` looks for, the
+    /// one whose size is nearest.
+    fn choice<T>(&self, job: Job, wanted: impl Fn(&Choice) -> Option<T>) -> Option<T> {
+        let choices = &self.profile.as_ref().ok()?.as_ref()?.choices;
+        let known = choices.iter().filter_map(|(of, choice)| Some((job.distance(*of)?, wanted(choice)?)));
+        known.min_by(|(x, _), (y, _)| x.total_cmp(y)).map(|(_, found)| found)
+    }
+
+    /// The backend for a job: forced by flag or environment, else the profile's, else the best.
+    pub(crate) fn engine<K: Backends>(&self, job: Job) -> Result<Engine<K>, Failure> {
+        let named = |choice: &Choice| Engine::choose(&self.context.cpu, Select::Named(&choice.backend)).ok();
+        match self.context.settings.select(K::PRIMITIVE) {
+            Select::Best => self.choice(job, named).map_or_else(|| self.usual_engine(), Ok),
+            Select::Named(_) => self.usual_engine(),
+        }
+    }
+
+    /// The backend where no job is named: forced, else the best.
+    pub(crate) fn usual_engine<K: Backends>(&self) -> Result<Engine<K>, Failure> {
+        let forced = self.context.settings.select(K::PRIMITIVE);
+        Engine::choose(&self.context.cpu, forced).map_err(Failure::unavailable)
+    }
+
+    /// Threads for a job: as asked for (0: one for each core), else the profile's, else one for each core.
+    pub(crate) fn threads(&self, asked: Option<usize>, job: Job) -> Threads<'static> {
+        Threads::Own(asked.or_else(|| self.choice(job, |choice| choice.threads)).unwrap_or(0))
+    }
+
+    /// That a device which was asked for is there, for what would go on without.
+    pub(crate) fn device_there(&self) -> Result<(), Failure> {
+        if self.context.device.is_asked() {
+            self.context.device.open().map_err(Failure::unavailable)?;
+        }
+        Ok(())
+    }
+}

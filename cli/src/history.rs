@@ -1,0 +1,226 @@
+//! `lanework history`: past records, and what became of their figures.
+#![forbid(unsafe_code)]
+
+mod check;
+mod plot;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use lanework_race::history::{self, Change, Comparison, Entry, History, HistoryError, Step};
+use lanework_race::table::{percent, time, times};
+use lanework_race::verdict::Verdict;
+use serde_json::json;
+
+use crate::outcome::{Failure, Outcome};
+use crate::ui::{Session, counted};
+
+/// `history`.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// Where records are kept.
+    #[arg(long, global = true, value_name = "DIR", default_value = "records")]
+    records: PathBuf,
+    #[command(subcommand)]
+    job: Job,
+}
+
+#[derive(Debug, Subcommand)]
+enum Job {
+    /// List the records, the oldest first.
+    List,
+    /// What moved between two records. On two machines: which is faster at what, beyond noise.
+    Compare {
+        /// The older record, or one machine's.
+        a: PathBuf,
+        /// The newer, or the other's.
+        b: PathBuf,
+    },
+    /// One figure in every record that has it, as text; with --output also as a chart.
+    Plot {
+        /// The subject's path.
+        subject: String,
+        /// Only this variant.
+        #[arg(long, value_name = "NAME")]
+        variant: Option<String>,
+        /// Write an SVG chart here; `-` for standard output.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Replace a file that exists.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Look for regressions between the two newest records of each study on this machine. What looks like one is raced again,
+    /// in pairs, before it is called one. Exits 1 if one is, 2 if a record could not be read, 3 if a race for it could not be run.
+    Check(check::CheckArgs),
+}
+
+pub(crate) fn run(session: &Session, args: &HistoryArgs) -> Result<Outcome, Failure> {
+    match &args.job {
+        Job::List => list(session, &args.records),
+        Job::Compare { a, b } => compare(session, a, b),
+        Job::Plot { subject, variant, output, force } => {
+            plot::run(session, &args.records, subject, variant.as_deref(), output.as_deref(), *force)
+        }
+        Job::Check(how) => check::run(session, &args.records, how),
+    }
+}
+
+/// The records of a folder, and those files that cannot be used.
+pub(crate) fn load_all(root: &Path) -> Result<History, Failure> {
+    history::load_all(root).map_err(Failure::input)
+}
+
+/// Files that were passed over, as data.
+pub(crate) fn skipped_json(skipped: &[HistoryError]) -> serde_json::Value {
+    skipped.iter().map(|e| json!({ "file": e.path(), "why": e.why() })).collect()
+}
+
+/// Files that were passed over, in words; nothing where there are none.
+pub(crate) fn skipped_told(skipped: &[HistoryError]) -> Option<String> {
+    let files: Vec<String> = skipped.iter().map(ToString::to_string).collect();
+    let number = counted(files.len() as u64, "file was", "files were");
+    (!files.is_empty()).then(|| format!("{number} skipped: {}", files.join("; ")))
+}
+
+/// How a command ends that has done what it could: files that it had to pass over are malformed input.
+pub(crate) fn ended(skipped: &[HistoryError]) -> Result<Outcome, Failure> {
+    match skipped_told(skipped) {
+        Some(why) => Err(Failure::input(why).beside_data()),
+        None => Ok(Outcome::Yes),
+    }
+}
+
+fn commit(entry: &Entry) -> &str {
+    let commit = &entry.record.machine.build.commit;
+    commit.get(..10).unwrap_or(commit)
+}
+
+fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
+    let History { entries, skipped } = load_all(root)?;
+    if session.json {
+        let rows: Vec<_> = entries
+            .iter()
+            .map(|e| {
+                json!({
+                    "file": e.path, "date": e.record.date, "study": e.record.study, "machine": e.record.machine.slug(),
+                    "commit": e.record.machine.build.commit, "tree": e.record.machine.build.tree,
+                    "results": e.record.results.len(), "command": e.record.command,
+                })
+            })
+            .collect();
+        println!("{}", json!({ "records": rows, "skipped": skipped_json(&skipped) }));
+    } else if entries.is_empty() && skipped.is_empty() {
+        println!("{}: no records; `lanework bench --save` makes one", crate::ui::shown(root));
+    } else {
+        for e in &entries {
+            let r = &e.record;
+            let changed = if r.machine.build.tree == "clean" { "" } else { " (changed)" };
+            println!(
+                "{}  {}  {}  {}{changed}  {} results  {}",
+                r.date,
+                r.study,
+                r.machine.slug(),
+                commit(e),
+                r.results.len(),
+                crate::ui::shown(&e.path)
+            );
+        }
+    }
+    ended(&skipped)
+}
+
+/// A change in a line.
+fn line(c: &Change) -> String {
+    format!(
+        "{} {}: {} -> {}, {} ({}); against {} {} -> {}, {} ({})",
+        c.subject,
+        c.variant,
+        time(c.medians[0]),
+        time(c.medians[1]),
+        span(&c.time),
+        c.time.verdict,
+        c.baseline,
+        times(c.ratios[0]),
+        times(c.ratios[1]),
+        span(&c.against_baseline),
+        c.against_baseline.verdict
+    )
+}
+
+/// A factor with its interval.
+fn span(step: &Step) -> String {
+    format!("{} from {} to {}", times(step.factor), times(step.low), times(step.high))
+}
+
+fn compare(session: &Session, a: &Path, b: &Path) -> Result<Outcome, Failure> {
+    let [old, new] = [a, b].map(|path| history::load(path).map_err(Failure::input));
+    let (old, new) = (old?, new?);
+    let found = history::compare(&old.record, &new.record);
+    if session.json {
+        println!("{}", serde_json::to_string(&found).map_err(Failure::input)?);
+        return Ok(Outcome::Yes);
+    }
+    print!("{}", told(&old, &new, &found));
+    Ok(Outcome::Yes)
+}
+
+fn told(old: &Entry, new: &Entry, found: &Comparison) -> String {
+    let mut out = String::new();
+    for (name, e) in [("A", old), ("B", new)] {
+        out += &format!(
+            "{name}: {} {} {}, commit {}\n",
+            e.record.date,
+            e.record.study,
+            e.record.machine.cpu,
+            commit(e)
+        );
+    }
+    let same = found.machines.is_empty();
+    if same {
+        out += &format!(
+            "One machine. Times of two sessions err by up to {} and by their intervals on top, which stand beside them: a word \
+             is said only where both leave no doubt. `history check` races again what looks worse.\n",
+            percent(history::UNPAIRED)
+        );
+    } else {
+        out += &format!(
+            "Two machines ({}). Neither is called faster where noise could have done it: differences below {}, or within the \
+             interval that stands beside them, are not told.\n",
+            found.machines.join("; "),
+            percent(history::UNPAIRED)
+        );
+    }
+    out.push('\n');
+    for c in &found.changes {
+        if same {
+            out += &line(c);
+        } else {
+            let winner = match c.time.verdict {
+                Verdict::Faster => format!("B is faster, {}", times(c.time.factor)),
+                Verdict::Slower => format!("A is faster, {}", times(1.0 / c.time.factor)),
+                _ => format!("cannot tell ({})", span(&c.time)),
+            };
+            out += &format!(
+                "{} {}: A {} ({} against {}), B {} ({}): {winner}",
+                c.subject,
+                c.variant,
+                time(c.medians[0]),
+                times(c.ratios[0]),
+                c.baseline,
+                time(c.medians[1]),
+                times(c.ratios[1]),
+            );
+        }
+        out.push('\n');
+    }
+    for (name, list) in [("A", &found.gone), ("B", &found.new)] {
+        if !list.is_empty() {
+            out += &format!("only in {name}: {}\n", list.join(", "));
+        }
+    }
+    if found.changes.is_empty() {
+        out += "The two have no figure in common.\n";
+    }
+    out
+}

@@ -1,0 +1,281 @@
+//! `lanework history check`: regressions on this machine, called so only after a paired run.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::Args;
+use lanework_race::binaries::{self, Contender};
+use lanework_race::clock::Monotonic;
+use lanework_race::history::{self, Change, Entry, History, Step};
+use lanework_race::machine::Machine;
+use lanework_race::pairing::Plan;
+use lanework_race::record::ResultRow;
+use lanework_race::table::times;
+use lanework_race::verdict::{Rules, Verdict};
+use serde_json::json;
+
+use super::{ended, line, load_all, skipped_json, skipped_told};
+use crate::args::Effort;
+use crate::bench::{Race, race_all};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::{Session, counted};
+
+/// `history check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Only this study (`bench-mayo`), as `history list` names it.
+    #[arg(long, value_name = "NAME")]
+    study: Option<String>,
+    /// The `lanework` of before: what looks worse is raced as this executable against that one, process by process in pairs.
+    /// Without it a race against the baseline is all that can be repeated.
+    #[arg(long, value_name = "FILE")]
+    old: Option<PathBuf>,
+    #[command(flatten)]
+    effort: Effort,
+}
+
+/// How a suspicion was raced again: by two executables.
+const IN_PAIRS: &str = "both executables in pairs";
+
+/// Whether it is slower again. Both executables in pairs are judged by their interval alone; a race against the baseline is another run,
+/// which may be off by what no interval of one run holds, so that it must show half of what was suspected at least.
+fn bears_out(suspected: f64, in_pairs: bool, step: &Step) -> bool {
+    step.verdict == Verdict::Slower && (in_pairs || step.factor.ln() <= suspected.ln() / 2.0)
+}
+
+/// A suspicion and what became of it.
+struct Case {
+    change: Change,
+    /// How it was raced again, and what that gave; or why it was not.
+    again: Result<(&'static str, Step), Unjudged>,
+}
+
+/// Why a suspicion was not raced again.
+enum Unjudged {
+    /// Times alone need the old executable, which was not given.
+    NeedsOld,
+    /// The race could not be run.
+    Failed(String),
+}
+
+impl Unjudged {
+    fn told(&self) -> &str {
+        match self {
+            Unjudged::NeedsOld => {
+                "its time alone looks worse, and times pair with the old executable only: give it with --old"
+            }
+            Unjudged::Failed(why) => why.trim(),
+        }
+    }
+}
+
+impl Case {
+    fn is_regression(&self) -> bool {
+        let suspected = self.change.against_baseline.factor;
+        matches!(&self.again, Ok((how, step)) if bears_out(suspected, *how == IN_PAIRS, step))
+    }
+
+    fn told(&self) -> String {
+        let ending = match &self.again {
+            Ok((how, step)) if self.is_regression() => {
+                format!("REGRESSION: {how}, {} of what it was", times(step.factor))
+            }
+            Ok((how, step)) => format!("not borne out: {how}, {} ({})", times(step.factor), step.verdict),
+            Err(why) => format!("cannot tell: {}", why.told()),
+        };
+        format!("{}\n  {ending}", line(&self.change))
+    }
+}
+
+pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Outcome, Failure> {
+    if !root.is_dir() {
+        return Err(Failure::file(root, "there is no such folder of records; --records names another"));
+    }
+    if let Some(old) = &args.old {
+        is_lanework(old)?;
+    }
+    let here = Machine::inspect(&Monotonic::new(), Vec::new());
+    let History { entries: all, skipped } = load_all(root)?;
+    if let Some(study) = args.study.as_ref().filter(|s| !all.iter().any(|e| e.record.study == **s)) {
+        let mut names: Vec<&str> = all.iter().map(|e| e.record.study.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let also = skipped_told(&skipped).map_or_else(String::new, |why| format!("; {why}"));
+        return Err(Failure::input(format!(
+            "no record is of '{study}'; there are: {}{also}",
+            names.join(", ")
+        )));
+    }
+    let entries: Vec<Entry> = all
+        .into_iter()
+        .filter(|e| args.study.as_ref().is_none_or(|s| *s == e.record.study))
+        .filter(|e| history::differences(&e.record.machine, &here).is_empty())
+        .collect();
+    let pairs = newest_two(&entries);
+    let mut suspects: Vec<(&ResultRow, &ResultRow, Change)> = Vec::new();
+    let mut compared = 0;
+    for (old, new) in &pairs {
+        let found = history::compare(&old.record, &new.record);
+        compared += found.changes.len();
+        for change in found.changes.into_iter().filter(Change::is_suspect) {
+            let find = |e: &'_ Entry| {
+                e.record.results.iter().position(|r| {
+                    r.subject == change.subject
+                        && r.variant == change.variant
+                        && r.baseline == change.baseline
+                })
+            };
+            if let (Some(a), Some(b)) = (find(old), find(new)) {
+                suspects.push((&old.record.results[a], &new.record.results[b], change));
+            }
+        }
+    }
+    // Without an old lanework to race against, what has not lost to its own baseline cannot be judged, and takes no time.
+    let judged = |c: &Change| args.old.is_some() || c.against_baseline.verdict == Verdict::Slower;
+    let raced = suspects.iter().filter(|(_, _, c)| judged(c)).count();
+    let effort = Effort { seconds: args.effort.seconds / raced.max(1) as f64, ..args.effort.clone() };
+    let mut cases = Vec::new();
+    for (old, _, change) in suspects {
+        let again = again(session, args, &effort, old, &change);
+        cases.push(Case { change, again });
+    }
+    let regressions = cases.iter().filter(|c| c.is_regression()).count();
+    let unjudged = cases.iter().filter(|c| c.again.is_err()).count();
+    let failed = cases.iter().any(|c| matches!(c.again, Err(Unjudged::Failed(_))));
+    if session.json {
+        let rows: Vec<_> = cases
+            .iter()
+            .map(|c| {
+                let (again, why) = match &c.again {
+                    Ok((how, step)) => (json!({ "how": how, "step": step }), None),
+                    Err(why) => (json!(null), Some(why.told())),
+                };
+                json!({ "change": c.change, "again": again, "why": why, "regression": c.is_regression() })
+            })
+            .collect();
+        let answer = json!({
+            "studies": pairs.len(), "compared": compared, "suspects": rows, "regressions": regressions,
+            "unjudged": unjudged, "skipped": skipped_json(&skipped),
+        });
+        println!("{answer}");
+    } else {
+        for case in &cases {
+            println!("{}", case.told());
+        }
+        println!(
+            "on this machine {} with two records or more, {} compared, {} looked worse, {} not judged, {}",
+            counted(pairs.len() as u64, "study", "studies"),
+            counted(compared as u64, "figure", "figures"),
+            cases.len(),
+            unjudged,
+            counted(regressions as u64, "regression", "regressions")
+        );
+    }
+    if regressions > 0 {
+        if let Some(why) = skipped_told(&skipped) {
+            eprintln!("lanework: {why}");
+        }
+        return Ok(Outcome::No);
+    }
+    // Neither a record that could not be read nor a suspicion that could not be looked into is a clean bill.
+    ended(&skipped).map(|yes| if failed { Outcome::Unavailable } else { yes })
+}
+
+/// Refuses early what is no `lanework`: every suspicion would fail by it.
+fn is_lanework(path: &Path) -> Result<(), Failure> {
+    let answer = Command::new(path).arg("--version").stdin(Stdio::null()).output();
+    let answer = answer.map_err(|e| Failure::file(path, format!("cannot be run: {e}")))?;
+    if answer.status.success() && answer.stdout.starts_with(b"lanework ") {
+        return Ok(());
+    }
+    Err(Failure::file(path, "is no lanework: it does not answer --version as one does"))
+}
+
+/// For each study with two records, the newest two of it, older first. Entries come from the oldest on.
+fn newest_two(entries: &[Entry]) -> Vec<(&Entry, &Entry)> {
+    let mut names: Vec<&str> = entries.iter().map(|e| e.record.study.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+        .into_iter()
+        .filter_map(|name| {
+            let mut of = entries.iter().filter(|e| e.record.study == name).rev();
+            let (new, old) = (of.next()?, of.next()?);
+            Some((old, new))
+        })
+        .collect()
+}
+
+/// Races again what looks worse.
+fn again(
+    session: &Session,
+    args: &CheckArgs,
+    effort: &Effort,
+    old: &ResultRow,
+    change: &Change,
+) -> Result<(&'static str, Step), Unjudged> {
+    if let Some(program) = &args.old {
+        let step = against_old(session, program, effort, change).map_err(Unjudged::Failed)?;
+        return Ok((IN_PAIRS, step));
+    }
+    if change.against_baseline.verdict != Verdict::Slower {
+        return Err(Unjudged::NeedsOld);
+    }
+    let race = Race {
+        subject: change.subject.clone(),
+        baseline: change.baseline.clone(),
+        challengers: vec![change.variant.clone()],
+    };
+    let row = unless_void(|| {
+        let race = std::slice::from_ref(&race);
+        let record = race_all(session, "history-check", race, effort).map_err(|e| e.message().to_owned())?;
+        let why = || record.not_here.first().map_or("the race gave no result".to_owned(), |n| n.why.clone());
+        record.results.first().cloned().ok_or_else(why)
+    });
+    let row = row.map_err(Unjudged::Failed)?;
+    Ok(("raced again against its baseline", Change::borne_out_by(old, &row, &Rules::default())))
+}
+
+/// A race for a suspicion is run again while it is void, twice at most.
+fn unless_void(mut race: impl FnMut() -> Result<ResultRow, String>) -> Result<ResultRow, String> {
+    for _ in 0..3 {
+        let row = race()?;
+        if row.verdict != Verdict::Void {
+            return Ok(row);
+        }
+    }
+    Err("three races in a row were void: their A/A controls exclude 1; a quieter machine may tell".to_owned())
+}
+
+fn against_old(session: &Session, old: &Path, effort: &Effort, change: &Change) -> Result<Step, String> {
+    let mut arguments = session.inherited.clone();
+    // The variant as its own baseline: a worker times that one whatever else there is.
+    arguments.extend(
+        ["__race", &change.subject, "--baseline", &change.variant, "--only", &change.baseline]
+            .map(str::to_owned),
+    );
+    let new = Contender::current("this executable", arguments.clone()).map_err(|e| e.to_string())?;
+    let old = Contender::new("the old executable", old, arguments);
+    let plan = Plan { budget_ns: (effort.seconds * 1e9) as u64, ..Plan::default() };
+    let row = unless_void(|| binaries::race(&change.subject, &old, &new, &plan).map_err(|e| e.to_string()))?;
+    Ok(Step { factor: row.ratio, low: row.low, high: row.high, noise: row.noise, verdict: row.verdict })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_run_must_show_half_of_what_was_suspected() {
+        let step = |factor: f64, verdict| Step { factor, low: factor, high: factor, noise: 0.001, verdict };
+        let slower = |factor| step(factor, Verdict::Slower);
+        // A percent between two runs bears out no thousandfold loss, but one of two percent.
+        assert!(!bears_out(0.001, false, &slower(0.99)));
+        assert!(bears_out(0.98, false, &slower(0.989)) && bears_out(0.001, false, &slower(0.001)));
+        assert!(!bears_out(0.98, false, &slower(0.991)));
+        // Pairs have no such excuse.
+        assert!(bears_out(0.5, true, &slower(0.99)));
+        assert!(!bears_out(0.5, true, &step(0.4, Verdict::CannotTell)));
+    }
+}

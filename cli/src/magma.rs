@@ -1,0 +1,170 @@
+//! `lanework magma`: the jobs themselves, on files and pipes.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use lanework_magma::container;
+use lanework_suite::Job;
+use lanework_suite::magma::Operation;
+
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+pub(crate) mod args;
+mod flow;
+mod mac;
+mod message;
+mod raw;
+mod sealed;
+mod secrets;
+mod wrap;
+
+use args::{MagmaArgs, MagmaJob, RawArgs, StreamArgs};
+use flow::Totals;
+
+pub(crate) fn run(session: &Session, args: MagmaArgs) -> Result<Outcome, Failure> {
+    // A damaged profile is told before any file is touched, not passed over.
+    session.profile.as_ref().map_err(Clone::clone)?;
+    let piped = args.job.output().is_some_and(|output| output.as_os_str() == "-");
+    // Nothing but the result may come out where the result comes out.
+    dispatch(session, args.job).map_err(|e| if piped { e.beside_data() } else { e })
+}
+
+fn dispatch(session: &Session, job: MagmaJob) -> Result<Outcome, Failure> {
+    match job {
+        MagmaJob::Encrypt(a) if a.raw.mode.is_some() => {
+            raw::run(session, raw::Way::Encrypt, &a.secret, a.raw, &a.stream)
+        }
+        MagmaJob::Decrypt(a) if a.raw.mode.is_some() => {
+            raw::run(session, raw::Way::Decrypt, &a.secret, a.raw, &a.stream)
+        }
+        MagmaJob::Encrypt(a) => only_for_modes(&a.raw).and_then(|()| sealed::encrypt(session, &a)),
+        MagmaJob::Decrypt(a) => only_for_modes(&a.raw).and_then(|()| sealed::decrypt(session, &a)),
+        MagmaJob::Seal(a) => message::seal(session, &a.message),
+        MagmaJob::Open(a) => message::open(session, &a.message),
+        MagmaJob::Mac(a) => mac::run(session, a),
+        MagmaJob::Wrap(a) => wrap::wrap(session, &a),
+        MagmaJob::Unwrap(a) => wrap::unwrap(session, &a),
+    }
+}
+
+impl MagmaJob {
+    /// Where its result goes, of those whose result is bytes.
+    fn output(&self) -> Option<&Path> {
+        let named = match self {
+            MagmaJob::Encrypt(a) => &a.stream.output,
+            MagmaJob::Decrypt(a) => &a.stream.output,
+            MagmaJob::Seal(a) => &a.message.stream.output,
+            MagmaJob::Open(a) => &a.message.stream.output,
+            MagmaJob::Wrap(a) | MagmaJob::Unwrap(a) => &a.output,
+            MagmaJob::Mac(_) => return None,
+        };
+        Some(target(named.as_deref()))
+    }
+}
+
+/// What a container has no use for is refused, not passed over: whoever gave it expects another result.
+fn only_for_modes(raw: &RawArgs) -> Result<(), Failure> {
+    if raw.legacy.sbox.is_some() || raw.legacy.meshing {
+        return Err(Failure::input(
+            "--sbox and --meshing are for a bare mode of GOST 28147-89: add --mode and --cipher gost28147, or leave them out",
+        ));
+    }
+    if raw.limit.key_limit.is_some() {
+        return Err(Failure::input(
+            "--key-limit is for --mode; a container has a key for each chunk, and no limit below its longest",
+        ));
+    }
+    Ok(())
+}
+
+/// Standard output, unless a file is named.
+fn target(output: Option<&Path>) -> &Path {
+    output.unwrap_or(Path::new("-"))
+}
+
+/// Ciphertext on a terminal helps nobody, unless it was asked for by `-o -`.
+fn no_terminal(stream: &StreamArgs) -> Result<(), Failure> {
+    crate::ui::no_terminal(stream.output.as_deref())
+}
+
+/// The JSON line goes to standard output unless that carries the result.
+fn report(session: &Session, output: &Path, object: serde_json::Value) {
+    if session.json {
+        let object = session.with_warnings(object);
+        if output.as_os_str() == "-" { eprintln!("{object}") } else { println!("{object}") }
+    }
+}
+
+/// What every stream's report says.
+fn streamed(
+    stream: &StreamArgs,
+    backend: &str,
+    threads: usize,
+    totals: Totals,
+    what: serde_json::Value,
+) -> serde_json::Value {
+    let mut object = serde_json::json!({
+        "input": shown(&stream.input), "output": shown(target(stream.output.as_deref())),
+        "bytes_read": totals.read, "bytes_written": totals.written, "backend": backend,
+        "threads": threads,
+    });
+    if let (Some(object), serde_json::Value::Object(what)) = (object.as_object_mut(), what) {
+        object.extend(what);
+    }
+    object
+}
+
+/// A job on the bytes of a source; one whose length nobody knows counts as long.
+fn job(operation: Operation, source: &crate::files::Source) -> Job {
+    Job::Magma(
+        operation,
+        source.length().map_or(usize::MAX, |length| usize::try_from(length).unwrap_or(usize::MAX)),
+    )
+}
+
+/// A path for JSON, which has no room for names that are not Unicode.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// An error of the library about an input: refusals are one thing, what cannot be right another.
+fn refused_or_input(name: &str, e: &lanework_magma::Error) -> Failure {
+    use lanework_magma::Error;
+    let text = match e {
+        Error::KeyExhausted { .. } => format!(
+            "{name}: {e}; split the data over several keys, use --mode ctr-acpkm or a container, or raise --key-limit"
+        ),
+        Error::Unaligned(_) => format!("{name}: {e}; --padding 2 fills the last block"),
+        Error::CounterExhausted => format!("{name}: {e}; this mode ends at 32 GiB: use a container"),
+        _ => format!("{name}: {e}"),
+    };
+    match e {
+        Error::Refused | Error::TooManyRefused { .. } => Failure::refused(text),
+        Error::Threads(_) => Failure::unavailable(text),
+        _ => Failure::input(text),
+    }
+}
+
+/// The same for the container.
+fn container_failure(name: &str, e: &container::Error) -> Failure {
+    use container::Error;
+    match e {
+        Error::Damaged { .. }
+        | Error::Torn { .. }
+        | Error::Truncated { .. }
+        | Error::Trailing { .. }
+        | Error::TooManyRefused { .. } => Failure::refused(format!(
+            "{name}: {e}; get it again from where it came, what was given out is not the whole"
+        )),
+        // It begins like a container, so it is one that was cut short: refused, not malformed.
+        Error::HeaderEnds(_) | Error::WrongKey => {
+            Failure::refused(format!("{name}: {e}; nothing was given out"))
+        }
+        Error::NeedsPassphrase => Failure::input(format!("{name}: {e}; use --passphrase")),
+        Error::NeedsKey => Failure::input(format!("{name}: {e}; use --key-file")),
+        Error::TooLong { .. } => Failure::input(format!("{name}: {e}; split it")),
+        Error::Magic => Failure::input(format!("{name}: {e}; the bare bytes of a mode need --mode")),
+        _ => Failure::input(format!("{name}: {e}")),
+    }
+}

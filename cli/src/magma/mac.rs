@@ -1,0 +1,189 @@
+//! `mac`: the MAC of files.
+#![forbid(unsafe_code)]
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use lanework_cpu::Threads;
+use lanework_magma::modes::legacy::Imit;
+use lanework_magma::modes::{Omac, OmacAcpkm, Tag};
+use lanework_magma::{Engine, Error, Magma};
+use lanework_suite::Job;
+use lanework_suite::magma::Operation;
+
+use super::args::{Hex, MacArgs, MacName};
+use super::raw::{gost28147, limits, meshing};
+use super::{refused_or_input, secrets, shown};
+use crate::files::{Source, check_distinct};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+/// Bytes read at a time.
+const PIECE: usize = 256 * 1024;
+
+/// A MAC before its message. Each clone is a message of its own; the key counts them all.
+#[derive(Clone)]
+enum Mac {
+    Omac(Box<Omac<Magma>>),
+    OmacAcpkm(Box<OmacAcpkm>),
+    Imit(Box<Imit>),
+}
+
+impl Mac {
+    fn new(session: &Session, args: &MacArgs, engine: Engine) -> Result<Mac, Failure> {
+        if args.algorithm != MacName::Imit && (args.legacy.sbox.is_some() || args.legacy.meshing) {
+            return Err(Failure::input("--sbox and --meshing are for --algorithm imit"));
+        }
+        if args.algorithm != MacName::OmacAcpkm && (args.section.is_some() || args.frequency.is_some()) {
+            return Err(Failure::input("--section and --frequency are for --algorithm omac-acpkm"));
+        }
+        let wrong = |e: Error| match e {
+            Error::TagLength(_) => Failure::input(format!("--tag-length: {e}; it takes from 4 to 8")),
+            Error::Section(_) => Failure::input(format!("--section: {e}")),
+            Error::Parameter(_) => Failure::input(format!("--frequency: {e}")),
+            _ => Failure::input(e),
+        };
+        let key = secrets::key_file(session, &args.key_file)?;
+        let limits = limits(args.limit.key_limit);
+        let magma = Magma::with(&key, engine).with_limits(limits);
+        let length = args.tag_length.unwrap_or(8);
+        match args.algorithm {
+            MacName::Omac => Omac::with_key(magma, length).map(|mac| Mac::Omac(Box::new(mac))).map_err(wrong),
+            MacName::OmacAcpkm => {
+                let (Some(section), Some(frequency)) = (args.section, args.frequency) else {
+                    return Err(Failure::input(
+                        "OMAC-ACPKM has two parameters of its protocol: name both --section and --frequency",
+                    ));
+                };
+                let mac = OmacAcpkm::with_key(&magma, section, frequency, length).map_err(wrong)?;
+                Ok(Mac::OmacAcpkm(Box::new(mac)))
+            }
+            MacName::Imit if args.tag_length.is_some_and(|n| n != 4) => {
+                Err(Failure::input("--tag-length: IMIT has 4 bytes"))
+            }
+            MacName::Imit => {
+                let key = gost28147(&key, &args.legacy, engine)?.with_limits(limits);
+                Ok(Mac::Imit(Box::new(Imit::with_key(&key, meshing(&args.legacy)))))
+            }
+        }
+    }
+
+    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+        match self {
+            Mac::Omac(mac) => mac.update(data),
+            Mac::OmacAcpkm(mac) => mac.update(data),
+            Mac::Imit(mac) => mac.update(data),
+        }
+    }
+
+    fn finish(self) -> Tag {
+        match self {
+            Mac::Omac(mac) => mac.finish(),
+            Mac::OmacAcpkm(mac) => mac.finish(),
+            Mac::Imit(mac) => mac.finish(),
+        }
+    }
+
+    fn verify(self, tag: &[u8]) -> Result<(), Error> {
+        match self {
+            Mac::Omac(mac) => mac.verify(tag),
+            Mac::OmacAcpkm(mac) => mac.verify(tag),
+            Mac::Imit(mac) => mac.verify(tag),
+        }
+    }
+
+    /// Takes in a whole file.
+    fn read(&mut self, path: &Path, progress: &indicatif::ProgressBar) -> Result<(), Failure> {
+        let mut source = Source::open(path)?;
+        let name = source.name().to_owned();
+        let mut buffer = vec![0; PIECE];
+        let mut empty = true;
+        let failed = |e: Error| match e {
+            Error::KeyExhausted { .. } => Failure::input(format!(
+                "{name}: {e}; use --algorithm omac-acpkm, which changes its key, or raise --key-limit"
+            )),
+            _ => refused_or_input(&name, &e),
+        };
+        loop {
+            match source.file().read(&mut buffer) {
+                Ok(0) if empty && matches!(self, Mac::Imit(_)) => {
+                    return Err(Failure::input(format!(
+                        "{name}: empty; the MAC of GOST 28147-89 is the same for it under every key and proves nothing"
+                    )));
+                }
+                Ok(0) => return Ok(()),
+                Ok(n) => {
+                    empty = false;
+                    self.update(&buffer[..n]).map_err(failed)?;
+                    progress.inc(n as u64);
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Failure::input(format!("{name}: cannot be read: {e}"))),
+            }
+        }
+    }
+}
+
+pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> {
+    check_distinct(args.files.iter().map(PathBuf::as_path).chain([args.key_file.as_path()]), [])?;
+    // The longest decides.
+    let longest =
+        args.files.iter().map(|file| std::fs::metadata(file).map_or(0, |m| m.len())).max().unwrap_or(0);
+    let engine =
+        session.engine(Job::Magma(Operation::Omac, usize::try_from(longest).unwrap_or(usize::MAX)))?;
+    let mac = Mac::new(session, &args, engine)?;
+    let lengths: Option<u64> =
+        args.files.iter().map(|f| std::fs::metadata(f).ok().filter(|m| m.is_file()).map(|m| m.len())).sum();
+    let bar = session.progress_bytes(lengths, "authenticating");
+    if let Some(Hex(tag)) = &args.verify {
+        let [file] = args.files.as_slice() else {
+            return Err(Failure::input("--verify compares the MAC of one file; name only one"));
+        };
+        let mut state = mac;
+        state.read(file, &bar)?;
+        bar.finish_and_clear();
+        let valid = match state.verify(tag) {
+            Ok(()) => true,
+            Err(Error::Refused) => false,
+            Err(e) => {
+                return Err(Failure::input(format!("--verify: {e}; --tag-length says how long tags are")));
+            }
+        };
+        if session.json {
+            println!(
+                "{}",
+                session.with_warnings(
+                    serde_json::json!({ "file": shown(file), "valid": valid, "backend": engine.name() })
+                )
+            );
+        } else {
+            println!("{}: {}", crate::ui::shown(file), if valid { "MAC is valid" } else { "MAC REFUSED" });
+        }
+        return Ok(Outcome::from_bool(valid));
+    }
+    // A MAC is serial within a file, so that threads serve several files.
+    let mut jobs: Vec<(&Path, Result<Option<Tag>, Failure>)> =
+        args.files.iter().map(|f| (f.as_path(), Ok(None))).collect();
+    Threads::Own(args.threads)
+        .for_each(&mut jobs, |_, (path, result)| {
+            let mut state = mac.clone();
+            *result = state.read(path, &bar).map(|()| Some(state.finish()));
+        })
+        .map_err(Failure::unavailable)?;
+    bar.finish_and_clear();
+    let mut results = Vec::with_capacity(jobs.len());
+    for (path, result) in jobs {
+        let Some(tag) = result? else { continue };
+        let text: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        if session.json {
+            results.push(serde_json::json!({ "file": shown(path), "mac": text }));
+        } else {
+            println!("{text}  {}", crate::ui::shown(path));
+        }
+    }
+    if session.json {
+        let object = serde_json::json!({ "backend": engine.name(), "results": results });
+        println!("{}", session.with_warnings(object));
+    }
+    Ok(Outcome::Yes)
+}

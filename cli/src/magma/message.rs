@@ -1,0 +1,166 @@
+//! `seal` and `open`: one MGM message.
+#![forbid(unsafe_code)]
+
+use std::io::{Read, Write};
+use std::sync::{Mutex, PoisonError};
+
+use lanework_cpu::Threads;
+use lanework_magma::mgm::{LONGEST, Mgm};
+use lanework_magma::{Engine, Error, Keyed, Magma};
+use lanework_suite::magma::Operation;
+use zeroize::Zeroizing;
+
+use super::args::{Hex, MessageArgs};
+use super::flow::{self, Layout, Order, Totals};
+use super::raw::limits;
+use super::{no_terminal, report, secrets, streamed, target};
+use crate::files::{Access, Sink, Source, check_distinct};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+/// An error of MGM about a message.
+fn failure(name: &str, e: &Error) -> Failure {
+    match e {
+        Error::NonceLength { .. } | Error::NonceTopBit => Failure::input(format!("--nonce: {e}")),
+        Error::TagLength(_) => Failure::input(format!("--tag-length: {e}; it takes from 4 to 8")),
+        Error::TooLong { .. } => Failure::input(format!(
+            "{name}: {e}, which is all that one MGM message takes; encrypt makes a container of any size"
+        )),
+        Error::EmptyMessage => {
+            Failure::input(format!("{name}: {e}; give --aad, or data that is not empty (RFC 9058, 6)"))
+        }
+        Error::KeyExhausted { .. } => Failure::input(format!(
+            "{name}: {e}; raise --key-limit, or let encrypt make a container, which has a key for each chunk"
+        )),
+        Error::Refused | Error::TooManyRefused { .. } => Failure::refused(format!(
+            "{name}: refused: not what was sealed with this key, nonce, associated data and tag length; nothing was given out"
+        )),
+        Error::Threads(_) => Failure::unavailable(e),
+        _ => Failure::input(format!("{name}: {e}")),
+    }
+}
+
+/// A message that is about to be sealed or opened.
+struct Begun {
+    source: Source,
+    aad: Vec<u8>,
+    mgm: Mgm,
+    engine: Engine,
+    threads: Threads<'static>,
+}
+
+fn begin(session: &Session, args: &MessageArgs, operation: Operation) -> Result<Begun, Failure> {
+    let Hex(nonce) = &args.nonce;
+    let inputs = [Some(args.key_file.as_path()), args.aad_file.as_deref(), Some(&*args.stream.input)];
+    check_distinct(inputs.into_iter().flatten(), [target(args.stream.output.as_deref())])?;
+    let source = Source::open(&args.stream.input)?;
+    let job = super::job(operation, &source);
+    let engine = session.engine(job)?;
+    let threads = session.threads(args.stream.threads, job);
+    let key = secrets::key_file(session, &args.key_file)?;
+    let magma = Magma::with(&key, engine).with_limits(limits(args.limit.key_limit));
+    let mgm = Mgm::with_key(magma, args.tag_length).map_err(|e| failure("", &e))?;
+    // The nonce is looked at before anything is read.
+    mgm.sealer(nonce).map_err(|e| failure("", &e))?;
+    let aad = match (&args.aad, &args.aad_file) {
+        (Some(Hex(bytes)), _) => bytes.clone(),
+        (None, Some(path)) => {
+            let mut source = Source::open(path)?;
+            let name = source.name().to_owned();
+            whole(&mut source, LONGEST)
+                .map_err(|e| e.unwrap_or_else(|| failure(&name, &Error::TooLong { limit: LONGEST })))?
+                .to_vec()
+        }
+        (None, None) => Vec::new(),
+    };
+    Ok(Begun { source, aad, mgm, engine, threads })
+}
+
+/// All that a source gives, if that is at most `limit` bytes; `None` is the error for more.
+fn whole(source: &mut Source, limit: u64) -> Result<Zeroizing<Vec<u8>>, Option<Failure>> {
+    if source.length().is_some_and(|length| length > limit) {
+        return Err(None);
+    }
+    // Where the length is known, the vector never grows and leaves no copy behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(source.length().unwrap_or(0) as usize + 1));
+    let name = source.name().to_owned();
+    source
+        .file()
+        .take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Some(Failure::input(format!("{name}: cannot be read: {e}"))))?;
+    if bytes.len() as u64 > limit { Err(None) } else { Ok(bytes) }
+}
+
+pub(super) fn seal(session: &Session, args: &MessageArgs) -> Result<Outcome, Failure> {
+    let stream = &args.stream;
+    no_terminal(stream)?;
+    let Begun { mut source, aad, mgm, engine, threads } = begin(session, args, Operation::MgmSeal)?;
+    let mut sink = Sink::create(target(stream.output.as_deref()), Access::Public, stream.force)?;
+    let name = source.name().to_owned();
+    let failed = |e: Error| failure(&name, &e);
+    // What is too long is told before any of it is sealed, where that can be known.
+    let all = source.length().map_or(0, |length| length.saturating_add(aad.len() as u64));
+    if all > LONGEST {
+        return Err(failed(Error::TooLong { limit: LONGEST }));
+    }
+    let limit = mgm.cipher().limits().bytes();
+    if all > limit {
+        return Err(failed(Error::KeyExhausted { limit }));
+    }
+    let mut sealer = mgm.sealer(&args.nonce.0).map_err(failed)?;
+    sealer.aad(&aad).map_err(failed)?;
+    let sealer = Mutex::new(sealer);
+    let bar = session.progress_bytes(source.length(), "sealing");
+    // Reading, sealing and writing, side by side.
+    let threads = threads.count().min(3);
+    let mut totals = flow::run(
+        &mut source,
+        &mut sink,
+        Layout::whole(0),
+        (threads, Order::InTurn),
+        &bar,
+        |_, _| Ok(()),
+        |job, ()| {
+            let mut sealer = sealer.lock().unwrap_or_else(PoisonError::into_inner);
+            sealer.data(&mut job.buffer[..job.length]).map_err(failed)?;
+            job.done = job.length;
+            Ok(())
+        },
+    )?;
+    let tag = sealer.into_inner().unwrap_or_else(PoisonError::into_inner).finish().map_err(failed)?;
+    sink.write_all(tag.as_slice()).map_err(|e| sink.failed(&e))?;
+    sink.commit(stream.sync)?;
+    totals.written += tag.as_slice().len() as u64;
+    let what = serde_json::json!({ "format": "mgm", "tag_length": args.tag_length });
+    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), threads, totals, what));
+    Ok(Outcome::Yes)
+}
+
+pub(super) fn open(session: &Session, args: &MessageArgs) -> Result<Outcome, Failure> {
+    let stream = &args.stream;
+    let Begun { mut source, aad, mgm, engine, threads } = begin(session, args, Operation::MgmOpen)?;
+    let mut sink = Sink::create(target(stream.output.as_deref()), Access::Private, stream.force)?;
+    let name = source.name().to_owned();
+    let failed = |e: Error| failure(&name, &e);
+    // All of it is held: nothing may be given out before the tag, which comes last, is found right, and a file that is read
+    // twice need not be the same twice.
+    let mut message = whole(&mut source, LONGEST + args.tag_length as u64)
+        .map_err(|e| e.unwrap_or_else(|| failed(Error::TooLong { limit: LONGEST })))?;
+    let read = message.len() as u64;
+    let Some(length) = message.len().checked_sub(args.tag_length) else {
+        return Err(Failure::refused(format!(
+            "{name}: refused: cut short: {read} bytes cannot hold a tag of {}; nothing was given out",
+            args.tag_length
+        )));
+    };
+    let (data, tag) = message.split_at_mut(length);
+    mgm.open_with(threads, &args.nonce.0, &aad, data, tag).map_err(failed)?;
+    sink.write_all(data).map_err(|e| sink.failed(&e))?;
+    sink.commit(stream.sync)?;
+    let totals = Totals { read, written: length as u64 };
+    let what = serde_json::json!({ "format": "mgm", "tag_length": args.tag_length });
+    let threads = threads.count();
+    report(session, target(stream.output.as_deref()), streamed(stream, engine.name(), threads, totals, what));
+    Ok(Outcome::Yes)
+}

@@ -1,0 +1,149 @@
+//! The per-machine profile: what `tune` found to win here, and what every backend choice then reads.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use lanework_cpu::Threads;
+use lanework_suite::{Context, Job};
+use serde::{Deserialize, Serialize};
+
+use crate::files::{self, Access};
+use crate::outcome::Failure;
+use crate::tune::DeviceChoices;
+
+/// The version of the file's layout.
+pub(crate) const SCHEMA: u64 = 2;
+
+/// What won, by job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Profile {
+    schema: u64,
+    /// The machine that it was measured on.
+    pub(crate) machine: Fingerprint,
+    /// When, in UTC.
+    pub(crate) date: String,
+    /// Backends and threads.
+    pub(crate) choices: BTreeMap<Job, Choice>,
+    /// How devices are used.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) devices: BTreeMap<Job, DeviceChoices>,
+    /// Homes of spilled values, by the function that was measured: its name, `#`, and a number that follows from its instructions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) spills: BTreeMap<String, Spill>,
+}
+
+/// What makes a machine another one, as far as choices go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Fingerprint {
+    cpu: String,
+    features: String,
+    cores: usize,
+}
+
+/// What won for one job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Choice {
+    /// The backend.
+    pub(crate) backend: String,
+    /// Its time in the baseline's: above 1 it is faster.
+    pub(crate) ratio: f64,
+    /// Threads, 0 for one on each core; nothing where none were raced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) threads: Option<usize>,
+}
+
+/// Where a function's spilled values live best.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spill {
+    /// By slot, those that leave the stack; none if all stay.
+    pub(crate) homes: BTreeMap<String, String>,
+    /// The time as it was in the time as it will be.
+    pub(crate) ratio: f64,
+}
+
+impl Spill {
+    /// In words: where which slot lives, or that all are best left on the stack.
+    pub(crate) fn told(&self) -> String {
+        let homes: Vec<String> = self.homes.iter().map(|(slot, home)| format!("{slot} in {home}")).collect();
+        let homes = if homes.is_empty() { "all on the stack".to_owned() } else { homes.join(", ") };
+        format!("{homes} (×{:.3})", self.ratio)
+    }
+}
+
+impl Fingerprint {
+    fn here(context: &Context) -> Fingerprint {
+        Fingerprint {
+            cpu: lanework_race::machine::cpu_identity(),
+            features: context.cpu.features().to_string(),
+            cores: Threads::Own(0).count(),
+        }
+    }
+}
+
+/// Where the profile lies: `LANEWORK_PROFILE`, or the user's configuration directory.
+pub(crate) fn path() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    set("LANEWORK_PROFILE")
+        .or_else(|| Some(set("XDG_CONFIG_HOME")?.join("lanework/profile.json")))
+        .or_else(|| Some(set("HOME")?.join(".config/lanework/profile.json")))
+}
+
+impl Profile {
+    pub(crate) fn new(context: &Context, date: String) -> Profile {
+        Profile {
+            schema: SCHEMA,
+            machine: Fingerprint::here(context),
+            date,
+            choices: BTreeMap::new(),
+            devices: BTreeMap::new(),
+            spills: BTreeMap::new(),
+        }
+    }
+
+    /// The profile of this user, if there is one and it is this machine's. One of another machine (or of this one with
+    /// features masked) is as good as none; a damaged one is an error that names it.
+    pub(crate) fn load(context: &Context) -> Result<Option<Profile>, Failure> {
+        let Some(path) = path().filter(|p| p.exists()) else { return Ok(None) };
+        let text = files::read_text(&path, 1 << 20)?;
+        let profile: Profile = serde_json::from_str(&text).map_err(|e| {
+            Failure::file(
+                &path,
+                format!("not a profile ({e}); `lanework tune` writes a new one, or delete it"),
+            )
+        })?;
+        if profile.schema != SCHEMA {
+            return Err(Failure::file(
+                &path,
+                format!(
+                    "a profile of layout {}, this version reads {SCHEMA}; `lanework tune` writes a new one",
+                    profile.schema
+                ),
+            ));
+        }
+        for (job, choice) in &profile.choices {
+            if let Some(threads) = choice.threads.filter(|&threads| threads > Threads::MOST) {
+                return Err(Failure::file(
+                    &path,
+                    format!(
+                        "{threads} threads for {job}; at most {} are started; `lanework tune` writes a new profile, or delete it",
+                        Threads::MOST
+                    ),
+                ));
+            }
+        }
+        Ok((profile.machine == Fingerprint::here(context)).then_some(profile))
+    }
+
+    pub(crate) fn save(&self) -> Result<PathBuf, Failure> {
+        let path = path().ok_or_else(|| {
+            Failure::input("no place for a profile: set LANEWORK_PROFILE to a file, or HOME to a directory")
+        })?;
+        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(|e| Failure::file(folder, e))?;
+        }
+        let text = serde_json::to_string_pretty(self).map_err(Failure::input)? + "\n";
+        files::write(&path, text.as_bytes(), Access::Public, true)?;
+        Ok(path)
+    }
+}

@@ -1,0 +1,55 @@
+//! `lanework report`: records as one HTML page.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use lanework_race::history::{self, Entry, History};
+use lanework_race::report::{self, Options};
+
+use crate::args::ReportArgs;
+use crate::files::{self, Access, Sink};
+use crate::history::{ended, load_all, skipped_json, skipped_told};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::{Session, counted};
+
+pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failure> {
+    files::check_distinct(args.records.iter().map(PathBuf::as_path), [args.output.as_path()])?;
+    let sink = Sink::create(&args.output, Access::Public, args.force)?;
+    let (entries, skipped): (Vec<Entry>, _) = if args.records.is_empty() {
+        let History { entries, skipped } = load_all(&args.folder)?;
+        (history::newest_of_each(entries), skipped)
+    } else {
+        let named = args.records.iter().map(|path| history::load(path));
+        (named.collect::<Result<_, _>>().map_err(Failure::input)?, Vec::new())
+    };
+    if entries.is_empty() {
+        if let Some(why) = skipped_told(&skipped) {
+            return Err(Failure::file(&args.folder, format!("holds no record that can be read; {why}")));
+        }
+        let why = if args.folder.is_dir() {
+            "holds no records in folders of machines, such as records/MACHINE/DATE-NAME.json; `lanework bench --save` makes one"
+        } else {
+            "there is no such folder of records; `lanework bench --save` makes one"
+        };
+        return Err(Failure::file(&args.folder, why));
+    }
+    let paths: Vec<PathBuf> = entries.iter().map(|e| e.path.clone()).collect();
+    let records: Vec<_> = entries.into_iter().map(|e| e.record).collect();
+    let options = Options { samples: args.samples, floor: Some(&lanework_suite::floor) };
+    let page = report::html(&records, &options).map_err(Failure::input)?;
+    // Those that were found in the folder, too.
+    files::check_distinct(paths.iter().map(PathBuf::as_path), [args.output.as_path()])?;
+    sink.put(page.as_bytes())?;
+    if session.json && args.output.as_os_str() != "-" {
+        println!(
+            "{}",
+            serde_json::json!({
+                "written": args.output, "bytes": page.len(), "records": paths, "skipped": skipped_json(&skipped),
+            })
+        );
+    } else if args.output.as_os_str() != "-" {
+        let records = counted(paths.len() as u64, "record", "records");
+        println!("{}: {} bytes, {records}", crate::ui::shown(&args.output), page.len());
+    }
+    ended(&skipped)
+}

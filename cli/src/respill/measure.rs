@@ -1,0 +1,332 @@
+//! `respill measure`: a function with its values on the stack and in each home, raced in pairs.
+#![forbid(unsafe_code)]
+
+use lanework_cpu::Features;
+use lanework_race::clock::Monotonic;
+use lanework_race::machine::Machine;
+use lanework_race::record::{Record, ResultRow};
+use lanework_race::stats::Interval;
+use lanework_race::table;
+use lanework_race::verdict::{Verdict, fails};
+use lanework_respill::Analysis;
+use lanework_respill::case::Case;
+use lanework_respill::counts::{CountError, Counts, counts};
+use lanework_respill::homes::Bank;
+use lanework_respill::load::{Externals, LoadError, Loaded};
+use lanework_respill::measure::{Job, Role, Variant, unchanged, variants};
+use lanework_respill::plan::{Plan, Wish};
+use lanework_respill::validate;
+use serde::Serialize;
+use serde_json::json;
+
+use super::Source;
+use super::args::SourceArgs;
+use super::args::{Homes, PolicyName, WishArgs};
+use super::checked::{needs, settle};
+use super::race::{comparisons, race};
+use super::timing_args::{CaseArgs, MeasureArgs, SlotsArgs};
+use super::wish::wish;
+use crate::bench;
+use crate::files;
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+/// The text of a case.
+pub(super) fn case_text(args: &CaseArgs) -> Result<String, Failure> {
+    match (&args.case, &args.call) {
+        (Some(path), _) => Ok(files::read_text(path, 1 << 20)?.to_string()),
+        (None, Some(text)) => Ok(text.clone()),
+        (None, None) => Err(Failure::input("what is to be called? --case FILE or --call TEXT says it")),
+    }
+}
+
+/// The case that is meant by it.
+pub(super) fn parsed(args: &CaseArgs, text: &str) -> Result<Case, Failure> {
+    Case::parse(text).map_err(|e| match &args.case {
+        Some(path) => Failure::file(path, e),
+        None => Failure::input(format!("--call: {e}")),
+    })
+}
+
+/// The text, with the measured function and what it calls in view if no function was named.
+pub(super) fn source_of(args: &SourceArgs, case: &Case) -> Result<Source, Failure> {
+    let mut args = args.clone();
+    if args.functions.is_empty() {
+        args.functions.push(case.measured().to_owned());
+    }
+    Source::load(&args)
+}
+
+/// How often each instruction runs in the measured call.
+pub(super) fn counted(source: &Source, case: &Case) -> Result<Counts, Failure> {
+    let loaded = Loaded::new(&source.analysis.program, &Externals::default()).map_err(|e| match e {
+        LoadError::Unavailable(_) | LoadError::Memory(_) => Failure::unavailable(e),
+        _ => Failure::input(format!("{}: {e}", source.analysis.program.file)),
+    })?;
+    counts(&loaded, case, 0).map_err(|e| match e {
+        CountError::Unavailable(_) => Failure::unavailable(e),
+        CountError::Missing(_) => Failure::input(e),
+        _ => Failure::refused(format!("{}: {e}", case.measured())),
+    })
+}
+
+/// What is searched or measured is no matter of what was kept.
+pub(super) fn worked_out(policy: PolicyName) -> Result<(), Failure> {
+    if policy == PolicyName::Auto {
+        return Err(Failure::input(
+            "--policy auto is for rewrite and validate, which take what auto has kept",
+        ));
+    }
+    Ok(())
+}
+
+/// What the options ask for, slots that something else may touch included: whether they can move is for the judge to say.
+pub(super) fn wished(
+    source: &Source,
+    slots: &SlotsArgs,
+    homes: &Homes,
+    counts: &Counts,
+) -> Result<Wish, Failure> {
+    let args = WishArgs {
+        home: homes.clone(),
+        slots: slots.slots.clone(),
+        policy: slots.policy,
+        moves_only: slots.moves_only,
+        naive: true,
+    };
+    let mut wish = wish(source, &args)?;
+    wish.counts = Some(counts.by_op.clone());
+    Ok(wish)
+}
+
+/// The plan that moves what can be moved into these homes and is accepted.
+fn accepted(
+    features: Features,
+    analysis: &Analysis,
+    wish: &Wish,
+    case: &Case,
+    inputs: u64,
+) -> Result<Plan, Failure> {
+    let options = validate::Options { inputs, ..validate::Options::default() };
+    let found = settle(features, analysis, wish, std::slice::from_ref(case), &options)?;
+    found.map(|found| found.plan).ok_or_else(|| {
+        Failure::refused(format!(
+            "{}: no slot can move: `lanework respill validate` says why",
+            analysis.program.file
+        ))
+    })
+}
+
+/// `mm:4,xmm` as one name of a variant.
+pub(super) fn name(homes: &Homes) -> String {
+    let one = |&(bank, most): &(Bank, Option<usize>)| match most {
+        Some(most) => format!("{bank}:{most}"),
+        None => bank.to_string(),
+    };
+    homes.0.iter().map(one).collect::<Vec<_>>().join("/")
+}
+
+pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Failure> {
+    bench::one_form(session, &args.output)?;
+    bench::may_save(&args.output)?;
+    let read = [args.source.file.as_path()].into_iter().chain(args.case.case.as_deref());
+    files::check_distinct(read, [])?;
+    let text = case_text(&args.case)?;
+    let case = parsed(&args.case, &text)?;
+    worked_out(args.slots.policy)?;
+    let source = source_of(&args.source, &case)?;
+    let counts = counted(&source, &case)?;
+    let features = session.context.cpu.features();
+    let all = || Bank::ALL.into_iter().filter(|b| features.includes(needs(*b)));
+    let homes: Vec<Homes> = if args.homes.is_empty() {
+        all().map(|b| Homes(vec![(b, None)])).collect()
+    } else {
+        args.homes.clone()
+    };
+    if let Some((bank, _)) = homes.iter().flat_map(|h| &h.0).find(|(b, _)| !features.includes(needs(*b))) {
+        return Err(Failure::unavailable(format!("this processor has no {bank} homes")));
+    }
+    let mut raced = unchanged(&source.analysis).to_vec();
+    if args.no_controls {
+        raced.truncate(1);
+    }
+    for home in &homes {
+        let wish = wished(&source, &args.slots, home, &counts)?;
+        let plan = accepted(features, &source.analysis, &wish, &case, args.inputs)?;
+        let made = variants(&source.analysis, &name(home), &plan, !args.no_controls);
+        raced.extend(made.map_err(Failure::input)?);
+    }
+    let job = Job {
+        subject: format!("spill/{}", case.measured()),
+        file: source.analysis.program.file.clone(),
+        case: text,
+        input: 0,
+        variants: raced,
+    };
+    let mut record = record(session, &job, args)?;
+    let findings = findings(&job, &record.results);
+    record.findings = Some(json!(findings));
+    bench::save_and_show(session, &mut record, &args.output, |record| {
+        if session.json {
+            print!("{}", record.to_json().map_err(Failure::input)?);
+        } else if args.output.csv {
+            print!("{}", table::csv(&record.results));
+        } else {
+            print!("{}", table::render(record, session.style));
+            println!();
+            print!("{}", shown(&findings));
+        }
+        Ok(())
+    })
+}
+
+fn record(session: &Session, job: &Job, args: &MeasureArgs) -> Result<Record, Failure> {
+    let clock = Monotonic::new();
+    let name = format!("respill-{}", job.subject.rsplit('/').next().unwrap_or("measure"));
+    let mut record = Record::new(&name, &session.command, Machine::inspect(&clock, Vec::new()));
+    record.plan = Some(bench::plan(&args.effort, 1));
+    let jobs = comparisons(job);
+    let bar = session.progress(u64::from(args.effort.launches) * jobs.len() as u64, "racing");
+    let count: usize = jobs.iter().map(|job| job.variants.len() - 1).sum();
+    for job in &jobs {
+        // Every comparison gets the same time.
+        let mut plan = bench::plan(&args.effort, count);
+        plan.budget_ns *= job.variants.len() as u64 - 1;
+        let mut outcome = race(job, args.inputs, &plan, |_, _| bar.inc(1))?;
+        for row in &mut outcome.results {
+            if let Some(v) = job.variants.iter().find(|v| v.name == row.variant) {
+                row.extra.insert("role".into(), json!(v.role));
+                row.extra.insert("code_bytes".into(), json!(v.code_bytes));
+                row.extra.insert("slots".into(), json!(v.slots));
+                row.extra.insert("stack_bytes".into(), json!(v.stack_bytes));
+            }
+        }
+        record.add(outcome);
+    }
+    bar.finish_and_clear();
+    record.machine.finish(&clock);
+    Ok(record)
+}
+
+/// What is said of one home.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Finding {
+    pub(crate) home: String,
+    pub(crate) slots: usize,
+    /// Bytes of stack that no longer hold spilled values.
+    pub(crate) stack_bytes: usize,
+    /// What the code has grown by.
+    pub(crate) code_bytes: i64,
+    /// The rewritten text against the function as it is, in time: above 0 it takes longer.
+    pub(crate) whole: Part,
+    /// The same in one layout: what is the home's own.
+    pub(crate) home_alone: Option<Part>,
+    /// The function as it is in the other layout: what is not the home's.
+    pub(crate) layout_alone: Option<Part>,
+    /// What clearing homes at the end adds.
+    pub(crate) wiping: Option<Part>,
+}
+
+/// A difference in time as a fraction: above 0 it takes longer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Part {
+    pub(crate) more: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) verdict: Verdict,
+}
+
+impl Part {
+    /// From a row's ratio of the baseline's time to the variant's.
+    fn of(row: &ResultRow) -> Part {
+        let more = |ratio: f64| 1.0 / ratio - 1.0;
+        Part { more: more(row.ratio), low: more(row.high), high: more(row.low), verdict: row.verdict }
+    }
+}
+
+/// Whether the copy of the same bytes differs from what it is a copy of. It is an A/A control like any other, so that nothing told of
+/// this function counts.
+fn copy_fails(job: &Job, rows: &[ResultRow]) -> bool {
+    let name = job.variants.iter().find(|v| v.role == Role::Copy).map(|v| &v.name);
+    let copy = rows.iter().find(|row| Some(&row.variant) == name);
+    copy.is_some_and(|row| fails(Interval { estimate: row.ratio, low: row.low, high: row.high }))
+}
+
+/// What the rows of a race say of each home.
+pub(crate) fn findings(job: &Job, rows: &[ResultRow]) -> Vec<Finding> {
+    let Some((stack, _)) = job.variants.split_first() else { return Vec::new() };
+    let void = copy_fails(job, rows);
+    let part = |baseline: &str, variant: &str| {
+        let row = rows.iter().find(|row| row.variant == variant && row.baseline == baseline)?;
+        let part = Part::of(row);
+        Some(if void { Part { verdict: Verdict::Void, ..part } } else { part })
+    };
+    let finding = |v: &Variant| -> Option<Finding> {
+        let with = |suffix: &str| format!("{}{suffix}", v.name);
+        let (placebo, level, unwiped) = (with("+placebo"), with("+level"), with("+unwiped"));
+        Some(Finding {
+            home: v.name.clone(),
+            slots: v.slots,
+            stack_bytes: v.stack_bytes,
+            code_bytes: v.code_bytes as i64 - stack.code_bytes as i64,
+            whole: part(&stack.name, &v.name)?,
+            // Where nothing had to be filled up, the rewritten text has the placebo's layout itself.
+            home_alone: part(&placebo, &level).or_else(|| part(&placebo, &v.name)),
+            layout_alone: part(&stack.name, &placebo),
+            wiping: part(&unwiped, &v.name),
+        })
+    };
+    job.variants.iter().filter(|v| v.role == Role::Home).filter_map(finding).collect()
+}
+
+/// The findings as a table.
+pub(super) fn shown(findings: &[Finding]) -> String {
+    // Where samples are few, an interval may reach beyond all sense.
+    let percent = |x: f64| match 100.0 * x + 0.0 {
+        far if !(-99.0..1000.0).contains(&far) => "?".to_owned(),
+        x => format!("{x:+.2}"),
+    };
+    let cell = |part: Option<Part>| match part {
+        Some(p) => format!("{} {}..{} {}", percent(p.more), percent(p.low), percent(p.high), p.verdict),
+        None => String::new(),
+    };
+    let mut out = format!(
+        "{:<16}{:>6}{:>8}{:>7}  {:<33} {:<33} {:<33} wiping, %\n",
+        "home", "slots", "stack B", "code B", "time against stack, %", "home alone, %", "layout alone, %"
+    );
+    for f in findings {
+        out += &format!(
+            "{:<16}{:>6}{:>8}{:>+7}  {:<33} {:<33} {:<33} {}\n",
+            f.home,
+            f.slots,
+            f.stack_bytes,
+            f.code_bytes,
+            cell(Some(f.whole)),
+            cell(f.home_alone),
+            cell(f.layout_alone),
+            cell(f.wiping)
+        );
+    }
+    let best = findings
+        .iter()
+        .filter(|f| f.whole.verdict == Verdict::Faster)
+        .min_by(|a, b| a.whole.more.total_cmp(&b.whole.more));
+    out += &match best {
+        Some(f) => match f.home_alone {
+            Some(p) if p.verdict != Verdict::Faster => format!(
+                "{} is faster by {} %, but not so that the home rather than the layout can be thanked for it\n",
+                f.home,
+                percent(-f.whole.more)
+            ),
+            _ => format!("{} is faster by {} %\n", f.home, percent(-f.whole.more)),
+        },
+        None if findings.iter().any(|f| f.whole.verdict == Verdict::Void) => {
+            "void: an A/A control differs from itself; measure again\n".to_owned()
+        }
+        None if findings.iter().any(|f| f.whole.verdict == Verdict::CannotTell) => {
+            "no home is faster beyond doubt: leave the values on the stack\n".to_owned()
+        }
+        None => "no home is faster: leave the values on the stack\n".to_owned(),
+    };
+    out
+}

@@ -1,0 +1,231 @@
+//! What every command needs: settings, the terminal, progress.
+#![forbid(unsafe_code)]
+
+use std::io::{IsTerminal, Write as _};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lanework_cpu::Settings;
+use lanework_race::table::Style;
+use lanework_suite::Context;
+use lanework_suite::device::{CUDA, DeviceChoice};
+
+use crate::args::Global;
+use crate::outcome::Failure;
+use crate::profile::Profile;
+
+/// One run of the command.
+pub(crate) struct Session {
+    pub(crate) json: bool,
+    pub(crate) context: Context,
+    /// The profile, if there is one for this machine; a damaged one stops the jobs that read it, and them alone.
+    pub(crate) profile: Result<Option<Profile>, Failure>,
+    pub(crate) style: Style,
+    /// The arguments as given, for "made by" lines.
+    pub(crate) command: String,
+    /// What was warned of so far.
+    pub(crate) warnings: Mutex<Vec<String>>,
+    /// Options that a child process needs to see the same machine and the same variants.
+    pub(crate) inherited: Vec<String>,
+}
+
+impl Session {
+    pub(crate) fn new(global: &Global) -> Result<Session, Failure> {
+        let mut settings = Settings::from_env().map_err(Failure::input)?;
+        let mut inherited = Vec::new();
+        if let Some(forced) = &global.backend {
+            let flag =
+                Settings::parse("", forced, "").map_err(|e| Failure::input(format!("--backend: {e}")))?;
+            for (primitive, backend) in flag.forced() {
+                settings.force(primitive, backend);
+            }
+            inherited.extend(["--backend".to_owned(), forced.clone()]);
+        }
+        let mut context = Context::new(settings);
+        if global.peers {
+            if !cfg!(feature = "peers") {
+                return Err(Failure::unavailable(
+                    "this build races no peers; build with `cargo build --release --features peers`",
+                ));
+            }
+            context.peers = Some(global.peers_dir.clone());
+            // Inherited by child processes as it is.
+            context.gost_engine =
+                std::env::var_os("LANEWORK_GOST_ENGINE").filter(|v| !v.is_empty()).map(Into::into);
+            inherited.extend([
+                "--peers".to_owned(),
+                "--peers-dir".to_owned(),
+                global.peers_dir.display().to_string(),
+            ]);
+        }
+        lanework_suite::known(&context.settings).map_err(Failure::input)?;
+        // A device is an axis of its own; its name among the backends' asks for it all the same.
+        if context.settings.unforce(CUDA) {
+            context.device = DeviceChoice::Cuda(Vec::new());
+        }
+        if let Some(device) = &global.device {
+            context.device = device.clone();
+            inherited.extend(["--device".to_owned(), device.to_string()]);
+        }
+        let profile = Profile::load(&context);
+        let given = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
+        let mut arguments = vec![command_line(std::iter::once("lanework".to_owned()).chain(given))];
+        for variable in ["LANEWORK_BACKEND", "LANEWORK_MASK"] {
+            if let Some(value) = std::env::var(variable).ok().filter(|v| !v.is_empty()) {
+                arguments.insert(0, format!("{variable}={value}"));
+            }
+        }
+        Ok(Session {
+            json: global.json,
+            context,
+            profile,
+            style: Style::for_stdout(std::env::var("NO_COLOR").ok().as_deref()),
+            command: arguments.join(" "),
+            warnings: Mutex::default(),
+            inherited,
+        })
+    }
+
+    /// Prints a line for people; nothing under `--json`.
+    pub(crate) fn say(&self, line: impl std::fmt::Display) {
+        if !self.json {
+            println!("{line}");
+        }
+    }
+
+    /// Warns of something that stops nothing, once: on standard error, or in the report's list under `--json`.
+    pub(crate) fn warn(&self, text: String) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if warnings.contains(&text) {
+            return;
+        }
+        if !self.json {
+            // Where nobody listens, nothing is lost.
+            let _ = writeln!(std::io::stderr(), "lanework: warning: {text}");
+        }
+        warnings.push(text);
+    }
+
+    /// A report with what was warned of: a list called `warnings`, which is there only if there is something in it.
+    pub(crate) fn with_warnings(&self, mut report: serde_json::Value) -> serde_json::Value {
+        let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(object), false) = (report.as_object_mut(), warnings.is_empty()) {
+            object.insert("warnings".to_owned(), warnings.as_slice().into());
+        }
+        report
+    }
+
+    /// Prints a line for people beside what is printed as the result; nothing under `--json`.
+    #[cfg(feature = "study")]
+    pub(crate) fn note(&self, line: impl std::fmt::Display) {
+        if !self.json {
+            // Nobody is helped by failing where nobody listens.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
+
+    /// A progress bar on standard error; none when that is not a terminal.
+    pub(crate) fn progress(&self, length: u64, what: &str) -> ProgressBar {
+        self.bar(Some(length), "{prefix} [{bar:30}] {pos}/{len} {msg}", what)
+    }
+
+    /// The same for a stream of bytes, whose length may be unknown.
+    pub(crate) fn progress_bytes(&self, length: Option<u64>, what: &str) -> ProgressBar {
+        let template = match length {
+            Some(_) => "{prefix} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}",
+            None => "{prefix} {spinner} {bytes} {bytes_per_sec}",
+        };
+        self.bar(length, template, what)
+    }
+
+    /// The same for very many steps, whose speed stands in the message.
+    pub(crate) fn progress_counted(&self, length: u64, what: &str) -> ProgressBar {
+        self.bar(Some(length), "{prefix} [{bar:30}] {human_pos}/{human_len} {msg}", what)
+    }
+
+    fn bar(&self, length: Option<u64>, template: &str, what: &str) -> ProgressBar {
+        let target = if std::io::stderr().is_terminal() && !self.json {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(length, target);
+        // A template without placeholders that indicatif does not know cannot fail.
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_prefix(what.to_owned());
+        bar
+    }
+}
+
+/// A file's name in a line of text, escaped so that it stays on that line.
+pub(crate) fn shown(path: &Path) -> String {
+    crate::echo::whole(&path.to_string_lossy())
+}
+
+/// Refuses to print bytes on a terminal, unless `-o -` asks for it.
+pub(crate) fn no_terminal(output: Option<&Path>) -> Result<(), Failure> {
+    if output.is_none() && std::io::stdout().is_terminal() {
+        return Err(Failure::input(
+            "the result is not text, and standard output is a terminal; name a file with -o FILE, or ask for it with -o -",
+        ));
+    }
+    Ok(())
+}
+
+/// The shell's status of a program that a closed pipe ended.
+pub(crate) const CLOSED_PIPE: i32 = 141;
+
+/// Rust's `println!` panics where standard output cannot be written. A reader that stops early (`head`) is no error of
+/// ours and ends the command quietly, with the shell's usual status; anything else, a full disk say, is an error that
+/// says what it is.
+pub(crate) fn end_without_panic_on_closed_streams() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let text = info.payload().downcast_ref::<String>().map_or("", String::as_str);
+        let Some(why) = text.strip_prefix("failed printing to ") else { return default(info) };
+        // The hook gets the sentence only; the number in it is EPIPE's.
+        if why.contains("(os error 32)") {
+            std::process::exit(CLOSED_PIPE);
+        }
+        let _ =
+            writeln!(std::io::stderr(), "lanework: standard output: {}", why.trim_start_matches("stdout: "));
+        std::process::exit(2);
+    }));
+}
+
+/// The command as a line for a shell: arguments that a shell would read otherwise are quoted.
+fn command_line(arguments: impl Iterator<Item = String>) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_=+,./:@%".contains(c);
+    let quoted = |a: String| {
+        if !a.is_empty() && a.chars().all(plain) { a } else { format!("'{}'", a.replace('\'', "'\\''")) }
+    };
+    arguments.map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// A number with its noun.
+pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_on_its_line() {
+        let shown = |name: &str| shown(Path::new(name));
+        assert_eq!(shown("a b/ü.sig"), "a b/ü.sig");
+        assert_eq!(shown("a: signature is valid\nb"), "a: signature is valid\\nb");
+        assert_eq!(shown("\x1b[2K\r\u{9b}A\u{202e}\u{2028}"), "\\u{1b}[2K\\r\\u{9b}A\\u{202e}\\u{2028}");
+    }
+
+    #[test]
+    fn a_command_line_can_be_pasted() {
+        let line = |a: &[&str]| command_line(a.iter().map(|a| (*a).to_owned()));
+        assert_eq!(line(&["lanework", "bench", "mayo/*/mayo1"]), "lanework bench 'mayo/*/mayo1'");
+        assert_eq!(line(&["a b", "", "it's", "avx512+threads=2"]), "'a b' '' 'it'\\''s' avx512+threads=2");
+    }
+}

@@ -1,0 +1,320 @@
+//! `evaluate` and `prove`.
+#![forbid(unsafe_code)]
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+use lanework_suite::Job;
+use lanework_suite::vdf::{BITS, Operation};
+use lanework_vdf::prover::{CheckpointError, CheckpointFile, Phase, Seconds, chia_segments};
+use lanework_vdf::{Limits, Options, Progress, ProverError, Task};
+use rustix::fs::Access;
+
+use super::args::{ChainArgs, EvaluateArgs, ProveArgs};
+use super::group::{Group, Named, start};
+use super::interrupt::{Interrupt, shell_status};
+use super::meter::{Meter, counted};
+use super::{Output, hex, members};
+use crate::outcome::{Failure, Outcome};
+use crate::ui::Session;
+
+/// The squarings of the shortest and next segments of Chia's lengths, for messages.
+const SHORTEST: u64 = 1 << 16;
+
+pub(super) fn evaluate(session: &Session, args: &EvaluateArgs) -> Result<Outcome, Failure> {
+    let output = Output::new(session, &args.output, args.chain.checkpoint.as_deref())?;
+    let work = Work::new(session, &args.chain, 0, Operation::Square, Some(1))?;
+    let done = work.watched(|options, observer| lanework_vdf::evaluate(&work.task, options, observer))?;
+    let d = &work.task.discriminant;
+    let y = done.y.to_bytes(d);
+    let mut object = work.json();
+    object.extend(members(serde_json::json!({ "y": hex(&y) })));
+    if args.coefficients {
+        let coefficients = [("a", done.y.a()), ("b", done.y.b()), ("c", done.y.c())];
+        for (name, number) in coefficients {
+            object.insert(name.to_owned(), lanework_vdf::number::to_hexadecimal(&number).into());
+        }
+    }
+    let figures = Figures { slow: done.slow, resumed: done.resumed, seconds: done.seconds };
+    object.extend(figures.json(&work));
+    let for_people = output.is_elsewhere();
+    output.write(object, &hex(&y), &y)?;
+    if for_people {
+        session.say(figures.words("squared", &work));
+    }
+    Ok(Outcome::Yes)
+}
+
+pub(super) fn prove(session: &Session, args: &ProveArgs) -> Result<Outcome, Failure> {
+    let output = Output::new(session, &args.output, args.chain.checkpoint.as_deref())?;
+    let work = Work::new(session, &args.chain, args.witness, Operation::Prove, args.threads)?;
+    let done = work.watched(|options, observer| lanework_vdf::prove(&work.task, options, observer))?;
+    let d = &work.task.discriminant;
+    let (proof, compact) = (done.proof.to_bytes(d), done.proof.compact().to_bytes(d));
+    let mut object = work.json();
+    object.extend(members(serde_json::json!({
+        "witness": done.proof.depth(), "proof": hex(&proof), "y": hex(&done.proof.y.to_bytes(d)),
+        "b": hex(&done.b.to_bytes()), "compact": hex(&compact),
+    })));
+    let figures = Figures { slow: done.slow, resumed: done.resumed, seconds: done.seconds };
+    object.extend(figures.json(&work));
+    object.insert("threads".to_owned(), work.options.threads.into());
+    let for_people = output.is_elsewhere();
+    output.write(object, &hex(&proof), &proof)?;
+    if for_people {
+        session.say(figures.words("proved and verified", &work));
+    }
+    Ok(Outcome::Yes)
+}
+
+/// The lengths of the segments before the last.
+fn segments(iterations: u64, witness: u64) -> Result<Vec<u64>, Failure> {
+    let lengths = chia_segments(iterations, witness as usize);
+    if (lengths.len() as u64) < witness {
+        return Err(Failure::input(format!(
+            "--witness: {} have at most {} segments of {SHORTEST} or more before the last; ask for so many, or fewer",
+            counted(iterations, "squarings"),
+            lengths.len()
+        )));
+    }
+    Ok(lengths)
+}
+
+/// The group, and what is to be computed in it. What can be refused without the group is
+/// refused before it is found.
+pub(super) fn begin(
+    args: &ChainArgs,
+    witness: u64,
+    find: impl FnOnce(&Named) -> Result<Group, Failure>,
+) -> Result<(Group, Task), Failure> {
+    let most = Limits::default().iterations;
+    if !(1..=most).contains(&args.iterations) {
+        return Err(Failure::input(format!("--iterations: from 1 to {most}")));
+    }
+    if let Some(path) = &args.checkpoint {
+        may_keep(path)?;
+    }
+    let segments = segments(args.iterations, witness)?;
+    let (group, x) = start(args, find)?;
+    let task = Task { segments, ..Task::new(group.discriminant.clone(), x, args.iterations) };
+    Ok((group, task))
+}
+
+/// Refuses a checkpoint that cannot be one, as far as that shows without reading or making it.
+fn may_keep(path: &Path) -> Result<(), Failure> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(Failure::file(path, "not a file; name another one")),
+        Ok(_) => {
+            OpenOptions::new().read(true).write(true).open(path).map(drop).map_err(|e| Failure::file(path, e))
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|e| {
+                Failure::file(path, format!("{}: {}", crate::ui::shown(folder), io::Error::from(e)))
+            })
+        }
+        Err(e) => Err(Failure::file(path, e)),
+    }
+}
+
+/// What is wrong with a checkpoint, and what to do about it.
+fn checkpoint(why: &CheckpointError) -> String {
+    match why {
+        CheckpointError::Foreign(_) => {
+            format!("{why}; repeat the command that made it, or name another file with --checkpoint")
+        }
+        CheckpointError::Damaged { .. } | CheckpointError::Form { .. } => {
+            format!("{why}; nothing of it can be trusted: begin again with another file")
+        }
+        CheckpointError::NotACheckpoint => format!("{why}, and is left as it is; name another one"),
+        _ => why.to_string(),
+    }
+}
+
+/// What both commands share.
+struct Work<'a> {
+    session: &'a Session,
+    args: &'a ChainArgs,
+    group: Group,
+    task: Task,
+    options: Options<'a>,
+}
+
+impl<'a> Work<'a> {
+    fn new(
+        session: &'a Session,
+        args: &'a ChainArgs,
+        witness: u64,
+        operation: Operation,
+        threads: Option<usize>,
+    ) -> Result<Work<'a>, Failure> {
+        let job = Job::Vdf(operation, BITS);
+        let engine = session.engine(job)?;
+        let threads = session.threads(threads, job).count();
+        let (group, task) = begin(args, witness, |named| named.find(engine))?;
+        let mut options = Options::new(engine).threads(threads).interval(Duration::from_secs_f64(args.every));
+        if let Some(path) = &args.checkpoint {
+            options = options.checkpoint(path);
+        }
+        Ok(Work { session, args, group, task, options })
+    }
+
+    /// Runs the work with progress on the terminal, until it ends or a signal comes.
+    fn watched<T>(
+        &self,
+        work: impl FnOnce(&Options<'_>, &mut dyn FnMut(Progress) -> bool) -> Result<T, ProverError>,
+    ) -> Result<T, Failure> {
+        let interrupt = Interrupt::listen()?;
+        let mut watch = Watch::new(self.session, self.args);
+        let result = work(&self.options, &mut |progress| {
+            watch.see(progress);
+            interrupt.signal().is_none()
+        });
+        watch.bar.finish_and_clear();
+        let kept = watch.checkpoint != CheckpointFile::Lost;
+        result.map_err(|e| self.failure(&e, interrupt.signal(), kept))
+    }
+
+    fn failure(&self, e: &ProverError, signal: Option<i32>, kept: bool) -> Failure {
+        match (e, signal) {
+            (ProverError::Cancelled { after }, Some(signal)) => {
+                let kept = match &self.args.checkpoint {
+                    Some(path) if kept && path.exists() => {
+                        format!("{} keeps them; the same command goes on from there", crate::ui::shown(path))
+                    }
+                    Some(path) => format!("they are lost: {} was replaced", crate::ui::shown(path)),
+                    None => "they are lost; --checkpoint FILE would keep them".to_owned(),
+                };
+                let done = counted(*after, "squarings");
+                Failure::interrupted(shell_status(signal), format!("interrupted after {done}: {kept}"))
+            }
+            (ProverError::Thread(_), _) => Failure::unavailable(e),
+            (ProverError::Checkpoint(why), _) => match &self.args.checkpoint {
+                Some(path) => Failure::file(path, checkpoint(why)),
+                None => Failure::input(e),
+            },
+            // The machine miscalculated: there is no result.
+            (ProverError::Wrong { .. } | ProverError::Chain(_), _) => Failure::refused(e),
+            _ => Failure::input(e),
+        }
+    }
+
+    /// What was asked for.
+    fn json(&self) -> serde_json::Map<String, serde_json::Value> {
+        let Task { discriminant, x, iterations, .. } = &self.task;
+        let mut object = self.group.json();
+        object.insert("input".to_owned(), hex(&x.to_bytes(discriminant)).into());
+        object.insert("iterations".to_owned(), (*iterations).into());
+        object
+    }
+}
+
+/// What a run was like.
+struct Figures {
+    slow: u64,
+    resumed: u64,
+    seconds: Seconds,
+}
+
+impl Figures {
+    /// Squarings of this run for each second of its squaring phase.
+    fn speed(&self, work: &Work<'_>) -> f64 {
+        let squared = work.args.iterations.saturating_sub(self.resumed);
+        if self.seconds.squaring > 0.0 { squared as f64 / self.seconds.squaring } else { 0.0 }
+    }
+
+    fn json(&self, work: &Work<'_>) -> serde_json::Map<String, serde_json::Value> {
+        let round = |x: f64| (x * 1000.0).round() / 1000.0;
+        let Seconds { squaring, proving, verifying } = self.seconds;
+        members(serde_json::json!({
+            "n_slow": self.slow, "resumed": self.resumed, "backend": work.options.engine.name(),
+            "squarings_per_second": self.speed(work).round(),
+            "seconds": {
+                "squaring": round(squaring), "proving": round(proving), "verifying": round(verifying),
+            },
+        }))
+    }
+
+    fn words(&self, what: &str, work: &Work<'_>) -> String {
+        let Seconds { squaring, proving, verifying } = self.seconds;
+        format!(
+            "{} {what} in {:.1} s ({}/s while squaring with {}; n_slow {})",
+            counted(work.args.iterations, "squarings"),
+            squaring + proving + verifying,
+            counted(self.speed(work).round() as u64, "squarings"),
+            work.options.engine.name(),
+            self.slow,
+        )
+    }
+}
+
+/// The progress bar.
+struct Watch<'a> {
+    path: &'a Path,
+    checkpoint: CheckpointFile,
+    bar: ProgressBar,
+    begin: Instant,
+    drawn: Option<Duration>,
+    phase: Phase,
+    meter: Meter,
+}
+
+/// Between two looks at the bar.
+const DRAW: Duration = Duration::from_millis(100);
+
+impl<'a> Watch<'a> {
+    fn new(session: &Session, args: &'a ChainArgs) -> Watch<'a> {
+        Watch {
+            path: args.checkpoint.as_deref().unwrap_or(Path::new("")),
+            checkpoint: CheckpointFile::Kept,
+            bar: session.progress_counted(args.iterations, "squaring"),
+            begin: Instant::now(),
+            drawn: None,
+            phase: Phase::Squaring,
+            meter: Meter::default(),
+        }
+    }
+
+    /// Somebody has removed the checkpoint, or replaced it.
+    fn see_checkpoint(&mut self, checkpoint: CheckpointFile) {
+        if checkpoint == self.checkpoint {
+            return;
+        }
+        self.checkpoint = checkpoint;
+        let told = match checkpoint {
+            CheckpointFile::Kept => "is back",
+            CheckpointFile::Anew(_) => "was removed while it was in use, and has been written anew",
+            CheckpointFile::Lost => {
+                "was replaced, and nothing is kept; remove what is there now, and the checkpoint is written anew"
+            }
+        };
+        // Where nobody listens, the work goes on.
+        self.bar
+            .suspend(|| drop(writeln!(io::stderr(), "lanework: {}: {told}", crate::ui::shown(self.path))));
+    }
+
+    fn see(&mut self, progress: Progress) {
+        self.see_checkpoint(progress.checkpoint);
+        let now = self.begin.elapsed();
+        if progress.phase != self.phase {
+            self.phase = progress.phase;
+            self.meter = Meter::default();
+            self.bar.set_prefix(progress.phase.to_string());
+        } else if self.drawn.is_some_and(|drawn| now.saturating_sub(drawn) < DRAW) {
+            return;
+        }
+        self.drawn = Some(now);
+        self.meter.read(now, progress.done);
+        let unit = match progress.phase {
+            Phase::Squaring => "squarings",
+            Phase::Proving => "products",
+            Phase::Verifying => "segments",
+        };
+        self.bar.set_length(progress.total);
+        self.bar.set_position(progress.done);
+        self.bar.set_message(self.meter.words(progress.total.saturating_sub(progress.done), unit));
+    }
+}

@@ -1,0 +1,291 @@
+//! What the laboratory races: one file per primitive, with its inputs, gates, backends and peers.
+//!
+//! The laboratory knows no cryptography and the primitives know no laboratory; this crate introduces them. A subject's
+//! path is `<primitive>/<parameters>/<operation>`, a variant is `<backend>[+threads=N]` or a peer's name.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use lanework_cpu::{Cpu, Settings};
+use lanework_race::gate::GateRow;
+use lanework_race::machine::Machine;
+use lanework_race::record::ResultRow;
+use lanework_race::subject::Subject;
+
+use device::{CUDA, DeviceChoice};
+pub use job::Job;
+
+pub mod device;
+pub mod integer;
+mod job;
+pub mod lanes;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod leaks;
+pub mod magma;
+pub mod mayo;
+pub mod spill;
+#[cfg(feature = "study")]
+pub mod study;
+pub mod vdf;
+
+/// What every subject is built from: the processor as it may be used, and where the peers are.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The CPU less what is masked.
+    pub cpu: Cpu,
+    /// Forced and required backends.
+    pub settings: Settings,
+    /// The directory of the peers' shared libraries; `None` races no peer.
+    pub peers: Option<PathBuf>,
+    /// A newer gost-engine that somebody built, instead of the one among the peers.
+    pub gost_engine: Option<PathBuf>,
+    /// The devices that may be used.
+    pub device: DeviceChoice,
+}
+
+impl Context {
+    /// A context for these settings, without peers.
+    #[must_use]
+    pub fn new(settings: Settings) -> Context {
+        Context {
+            cpu: settings.cpu(),
+            settings,
+            peers: None,
+            gost_engine: None,
+            device: DeviceChoice::default(),
+        }
+    }
+}
+
+/// How much a check runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// A second or two for each backend: the tour's and the gates'.
+    Quick,
+    /// All records of the known answers and nothing else.
+    KnownAnswers,
+    /// Everything, all known-answer records included.
+    Full,
+}
+
+/// Every primitive with the names of its backends, available here or not; `cuda` among them where it has kernels for devices.
+#[must_use]
+pub fn primitives() -> Vec<(&'static str, Vec<&'static str>)> {
+    let mayo =
+        lanework_mayo::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).chain([CUDA]).collect();
+    vec![
+        ("mayo", mayo),
+        ("magma", lanework_magma::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
+        ("integer", lanework_integer::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
+        ("vdf", lanework_vdf::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
+    ]
+}
+
+/// Whether every forced backend is one that there is, be it available here or not.
+///
+/// # Errors
+/// A sentence naming the primitive or the backend that no machine has, and those that there are.
+pub fn known(settings: &Settings) -> Result<(), String> {
+    let primitives = primitives();
+    for (primitive, backend) in settings.forced() {
+        let mut tables =
+            primitives.iter().filter(|(name, _)| primitive.is_empty() || *name == primitive).peekable();
+        if tables.peek().is_none() {
+            let names: Vec<&str> = primitives.iter().map(|(name, _)| *name).collect();
+            return Err(format!(
+                "'{primitive}={backend}': no primitive '{primitive}'; there are: {}",
+                names.join(", ")
+            ));
+        }
+        // Primitives share names: each is told once.
+        let mut names: Vec<&str> = Vec::new();
+        for name in tables.flat_map(|(_, names)| names.iter().copied()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        if !names.contains(&backend) {
+            return Err(format!(
+                "no backend '{backend}' (--backend, LANEWORK_BACKEND); there are: {}",
+                names.join(", ")
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Every subject there is.
+#[must_use]
+pub fn all(context: &Context) -> Vec<Subject> {
+    let mut subjects = mayo::subjects(context);
+    subjects.extend(magma::subjects(context));
+    subjects.extend(vdf::subjects(context));
+    subjects
+}
+
+/// The subjects that a bare primitive name stands for: its headline operations.
+#[must_use]
+pub fn headline(context: &Context) -> Vec<Subject> {
+    let mut subjects = mayo::headline(context);
+    subjects.extend(magma::headline(context));
+    subjects.extend(vdf::headline(context));
+    subjects
+}
+
+/// The subjects that `pattern` selects: a path's first components, `*` standing for any one of them. A bare primitive's
+/// name, or nothing, selects its headline operations; `all` selects everything.
+#[must_use]
+pub fn matching(context: &Context, pattern: &str) -> Vec<Subject> {
+    match pattern {
+        "" => headline(context),
+        "all" => all(context),
+        _ if !pattern.contains('/') => {
+            headline(context).into_iter().filter(|s| selects(pattern, s.path())).collect()
+        }
+        _ => all(context).into_iter().filter(|s| selects(pattern, s.path())).collect(),
+    }
+}
+
+/// The subject of exactly this path, those that only a study races among them.
+#[must_use]
+pub fn find(context: &Context, path: &str) -> Option<Subject> {
+    let found = all(context).into_iter().find(|s| s.path() == path);
+    #[cfg(feature = "study")]
+    let found = found.or_else(|| study::subjects(context).into_iter().find(|s| s.path() == path));
+    found
+}
+
+/// The least time that the silicon allows for a unit of a result's work, in its unit, where the operations of its backend's
+/// design have been counted and this CPU's ports are known; computed, never measured.
+#[must_use]
+pub fn floor(row: &ResultRow, machine: &Machine) -> Option<f64> {
+    magma::floor(row, machine).or_else(|| mayo::floor(row, machine)).or_else(|| vdf::floor(row, machine))
+}
+
+/// Runs the checks of the primitives that `pattern` names (all of them for ""), telling `progress` of each row.
+pub fn check(
+    context: &Context,
+    pattern: &str,
+    depth: Depth,
+    progress: &mut dyn FnMut(&GateRow),
+) -> Vec<GateRow> {
+    let mut rows = mayo::check(context, pattern, depth, progress);
+    rows.extend(magma::check(context, pattern, depth, progress));
+    rows.extend(integer::check(context, pattern, depth, progress));
+    rows.extend(vdf::check(context, pattern, depth, progress));
+    // A required name that no table has must not pass unseen, be it misspelt or gone. One that only another primitive
+    // has is none of this check's business.
+    let tables = primitives();
+    for name in context.settings.required() {
+        if !rows.is_empty() && !tables.iter().any(|(_, names)| names.contains(&name.as_str())) {
+            let row = GateRow {
+                what: "LANEWORK_REQUIRE".to_owned(),
+                backend: name.clone(),
+                passed: 0,
+                failed: 1,
+                skipped: 0,
+                why: "required, but there is no backend of that name".to_owned(),
+            };
+            progress(&row);
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// A primitive's row as a gate's.
+fn row(r: lanework_cpu::check::Row) -> GateRow {
+    GateRow {
+        what: r.what,
+        backend: r.backend,
+        passed: r.passed as u64,
+        failed: r.failed as u64,
+        skipped: r.skipped as u64,
+        why: r.why,
+    }
+}
+
+/// The row of a backend that cannot run here.
+fn skipped(what: &str, unavailable: &lanework_cpu::Unavailable) -> GateRow {
+    row(lanework_cpu::check::Row::unavailable(what, unavailable))
+}
+
+/// The same, failed if the backend is required.
+fn missing(context: &Context, what: &str, unavailable: &lanework_cpu::Unavailable) -> GateRow {
+    let mut row = skipped(what, unavailable);
+    if context.settings.requires(&unavailable.what) {
+        (row.failed, row.skipped) = (1, 0);
+        row.why = format!("required, but {}", row.why);
+    }
+    row
+}
+
+/// The rows that `each` hands over, named after the primitive and told as they come; none if the pattern means another.
+pub(crate) fn checked(
+    primitive: &str,
+    pattern: &str,
+    progress: &mut dyn FnMut(&GateRow),
+    each: impl FnOnce(&mut dyn FnMut(GateRow)),
+) -> Vec<GateRow> {
+    let mut rows = Vec::new();
+    if pattern.is_empty() || selects(pattern, primitive) {
+        each(&mut |mut row| {
+            row.what = format!("{primitive}: {}", row.what);
+            progress(&row);
+            rows.push(row);
+        });
+    }
+    rows
+}
+
+/// Whether `pattern` stands for `path`: component by component, `*` for any, a shorter pattern for all below it.
+#[must_use]
+pub fn selects(pattern: &str, path: &str) -> bool {
+    let mut parts = path.split('/');
+    pattern.split('/').all(|want| parts.next().is_some_and(|have| want == "*" || want == have))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_select_by_component() {
+        let path = "mayo/round3/mayo1/sign";
+        for yes in ["mayo", "mayo/round3", "mayo/*/mayo1", "mayo/*/*/sign", path] {
+            assert!(selects(yes, path), "{yes}");
+        }
+        for no in ["may", "mayo/round2", "mayo/*/*/verify", "mayo/round3/mayo1/sign/more"] {
+            assert!(!selects(no, path), "{no}");
+        }
+    }
+
+    #[test]
+    fn forced_names_must_exist() {
+        let of = |text| known(&Settings::parse("", text, "").expect("it can be read"));
+        assert_eq!(of(""), Ok(()));
+        assert_eq!(of("portable"), Ok(()));
+        // Known, even where it is not available: that is another error, with another exit code.
+        assert_eq!(of("mayo=avx512"), Ok(()));
+        assert!(of("mayi=avx2").is_err_and(|e| e.contains("'mayi'") && e.contains("mayo")));
+        assert_eq!(of("magma=portable"), Ok(()));
+        assert_eq!(of("integer=portable"), Ok(()));
+        assert!(of("integer=gfni").is_err_and(|e| e.contains("'gfni'") && e.contains("portable")));
+        assert!(of("magma=sse9").is_err_and(|e| e.contains("'sse9'")));
+        assert!(of("mayo=sse9").is_err_and(|e| e.contains("'sse9'") && e.contains("portable")));
+        assert!(of("sse9").is_err());
+        assert_eq!(of("mayo=cuda"), Ok(()));
+        assert!(of("magma=cuda").is_err_and(|e| e.contains("'cuda'")));
+    }
+
+    #[test]
+    fn paths_are_unique() {
+        let context = Context::new(Settings::default());
+        let mut paths: Vec<String> = all(&context).iter().map(|s| s.path().to_owned()).collect();
+        let count = paths.len();
+        assert!(count > 0);
+        paths.sort();
+        paths.dedup();
+        assert_eq!(paths.len(), count);
+    }
+}
