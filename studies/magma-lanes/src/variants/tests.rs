@@ -3,10 +3,10 @@
 use lanework_cpu::memory::{Block, bytes, bytes_mut};
 use lanework_cpu::{Cpu, Settings};
 
+use lanework_magma::Sbox;
+use lanework_magma::backend::BACKENDS;
+
 use super::*;
-use crate::backend::BACKENDS;
-use crate::sbox::Sbox;
-use crate::spec;
 
 const KEY: &str = "ffeeddccbbaa99887766554433221100f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff";
 
@@ -64,7 +64,7 @@ fn f_is_the_reports_and_the_specifications() {
 
 #[test]
 fn blocks_are_the_specifications_at_any_alignment() {
-    let magma = Magma::new(&key());
+    let magma = Schedule::new(&key());
     each(|name, variant| {
         let step = 8 * variant.blocks_at_once();
         let offsets: &[usize] = if variant.wants_aligned() { &[0, 32] } else { &[0, 1, 8, 31] };
@@ -96,7 +96,7 @@ fn blocks_are_the_specifications_at_any_alignment() {
 
 #[test]
 fn the_reports_block_in_its_loop() {
-    let magma = Magma::new(&key());
+    let magma = Schedule::new(&key());
     let plain = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef];
     let cipher = [0x85, 0x65, 0xc8, 0xc0, 0xcd, 0x6f, 0x1a, 0xca];
     assert_eq!(expected(&plain), cipher);
@@ -112,7 +112,7 @@ fn the_reports_block_in_its_loop() {
 
 #[test]
 fn what_is_wrong_is_named() {
-    let magma = Magma::new(&key());
+    let magma = Schedule::new(&key());
     each(|name, variant| {
         let input = [Block::ZERO; 3];
         let mut output = [Block::ZERO; 3];
