@@ -7,7 +7,6 @@ use lanework_study::Entry;
 pub static STUDIES: &[Entry] = &[
     study_codegen_flags::ENTRY,
     study_ifma_vdf::ENTRY,
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     study_leak_evidence::ENTRY,
     study_lab_self_check::ENTRY,
     study_magma_lanes::ENTRY,

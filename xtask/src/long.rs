@@ -59,7 +59,7 @@ struct Run {
 
 type Log = BTreeMap<String, Run>;
 
-/// All steps: the tools of `cargo xtask sound`, ten minutes of fuzzing, and every study in full.
+/// All steps: the tools of `cargo xtask sound`, ten minutes of fuzzing, the removal of every study, and every study in full.
 fn steps(root: &Path) -> Result<Vec<Step>, String> {
     let step = |name: &str, command: &str| Step { name: name.to_owned(), command: command.to_owned() };
     let mut all: Vec<Step> = ["miri", "address", "thread"]
@@ -71,6 +71,7 @@ fn steps(root: &Path) -> Result<Vec<Step>, String> {
         "fuzz",
         "cargo run --package lanework-fuzz --bin replay -- --seconds 25 --runs 1000000000",
     ));
+    all.push(step("removal", "cargo xtask removal"));
     let folder = root.join("studies");
     let listed = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut studies: Vec<String> = listed

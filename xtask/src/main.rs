@@ -6,6 +6,7 @@ mod fuzz;
 mod long;
 mod peers;
 mod readme;
+mod removal;
 mod sound;
 
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ enum Verb {
     Peers(peers::Options),
     /// Renew the README's tables and the studies' results from the committed records; with --check fail if they have drifted.
     Readme(readme::Options),
+    /// Remove a study in a scratch copy: nothing may name it any more, and the command must compile.
+    Removal(removal::Options),
     /// Tests under Miri and the sanitizers, and with mutated sources.
     Sound(sound::Options),
     /// Replay the fuzz targets' corpus and mutate it for a while, with a stable toolchain.
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Verb::Long(options) => long::run(&options),
         Verb::Peers(options) => peers::run(&options),
         Verb::Readme(options) => readme::run(&options),
+        Verb::Removal(options) => removal::run(&options),
         Verb::Sound(options) => sound::run(&options),
         Verb::Fuzz(options) => fuzz::run(&options),
     }

@@ -32,6 +32,7 @@ pub(super) static ENTRY: Entry = Entry {
 /// Its own options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The study spill-homes")]
+#[group(skip)]
 struct Own {
     /// A row's own assembly, such as libjade's, in place of what stands in for it. May be given several times.
     #[arg(long, value_name = "ROW=FILE")]

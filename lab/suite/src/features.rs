@@ -291,9 +291,8 @@ fn read(folder: &Path, module: &str, sources: &mut Sources) {
 }
 
 /// The rows of a table, with the tables of kernels that its source names.
-fn rows<'a, K>(table: &'a [Backend<K>], source: &'a str) -> Vec<Row<'a>> {
-    let row = |row: &'a Backend<K>| {
-        let name = row.name();
+fn rows<'a>(table: &[(&'a str, Features)], source: &'a str) -> Vec<Row<'a>> {
+    let row = |&(name, needs): &(&'a str, Features)| {
         let calls = source
             .split("Backend::new(")
             .filter(|call| call.trim_start().starts_with(&format!("\"{name}\",")));
@@ -301,17 +300,22 @@ fn rows<'a, K>(table: &'a [Backend<K>], source: &'a str) -> Vec<Row<'a>> {
             calls.flat_map(|call| call.split('&').skip(1)).find(|at| at.starts_with(char::is_lowercase));
         let path = kernels.and_then(|at| at.split([',', ')']).next()?.rsplit_once("::"));
         let (module, table) = path.unwrap_or_else(|| panic!("the row {name} names no table of a module"));
-        Row { name, needs: row.needs(), module, table: table.trim() }
+        Row { name, needs, module, table: table.trim() }
     };
     table.iter().map(row).collect()
 }
 
-/// Compares the rows of the table in `src/<module>.rs`, whose kernels are in `src/<module>/`, with their sources.
+/// The rows of a table, for [`check`].
+pub fn needs<K>(table: &'static [Backend<K>]) -> impl Iterator<Item = (&'static str, Features)> {
+    table.iter().map(|row| (row.name(), row.needs()))
+}
+
+/// Compares the rows of the tables in `src/<module>.rs`, whose kernels are in `src/<module>/`, with their sources.
 ///
 /// # Panics
 /// With every feature that a row's kernels enable and the row does not require; and where the check itself is blind: taking the features
 /// off a row must make it find something.
-pub fn check<K>(src: &Path, module: &str, table: &[Backend<K>]) {
+pub fn check(src: &Path, module: &str, table: &[(&str, Features)]) {
     let mut sources = Sources::new();
     sources
         .insert(String::new(), fs::read_to_string(src.join(module).with_extension("rs")).expect("the table"));

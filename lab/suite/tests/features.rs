@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use lanework_suite::features;
+use lanework_suite::features::{self, needs};
 
 #[test]
 fn rows_require_what_their_kernels_enable() {
     let src =
         |krate: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates").join(krate).join("src");
-    features::check(&src("mayo"), "backend", lanework_mayo::backend::BACKENDS);
-    features::check(&src("magma"), "backend", lanework_magma::backend::BACKENDS);
-    features::check(&src("vdf"), "backend", lanework_vdf::backend::BACKENDS);
-    features::check(&src("integer"), "backend", lanework_integer::BACKENDS);
+    features::check(&src("mayo"), "backend", &needs(lanework_mayo::backend::BACKENDS).collect::<Vec<_>>());
+    features::check(&src("magma"), "backend", &needs(lanework_magma::backend::BACKENDS).collect::<Vec<_>>());
+    features::check(&src("vdf"), "backend", &needs(lanework_vdf::backend::BACKENDS).collect::<Vec<_>>());
+    features::check(&src("integer"), "backend", &needs(lanework_integer::BACKENDS).collect::<Vec<_>>());
 }

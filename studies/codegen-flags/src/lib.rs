@@ -25,6 +25,7 @@ pub const ENTRY: Entry = Entry {
 /// Its own options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The study codegen-flags")]
+#[group(skip)]
 struct Own {
     /// The folder that its builds are made in and kept in.
     #[arg(long, value_name = "DIR")]

@@ -21,8 +21,6 @@ pub mod check;
 #[cfg(test)]
 pub(crate) mod faulty;
 pub(crate) mod portable;
-#[cfg(target_arch = "x86_64")]
-pub mod probes;
 
 /// A signed number in a backend's format: V runs of eight words. Widths go by pairs, see [`Arithmetic`].
 #[repr(C, align(64))]

@@ -5,6 +5,8 @@ mod operations;
 mod page;
 #[cfg(target_arch = "x86_64")]
 pub mod phases;
+#[cfg(target_arch = "x86_64")]
+pub mod probes;
 mod question;
 mod races;
 mod sentences;

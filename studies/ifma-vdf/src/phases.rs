@@ -8,7 +8,7 @@ mod account;
 
 use std::hint::black_box;
 
-use crate::arithmetic::probes::PROBES;
+use crate::probes::PROBES;
 use lanework_cpu::Cpu;
 use lanework_race::clock::{Clock, Monotonic};
 use lanework_race::stats::median;

@@ -11,8 +11,8 @@
 use std::fmt::{self, Write};
 use std::hint::black_box;
 
-use crate::arithmetic::probes::{PROBES, PRODUCTS, Probes};
 use crate::arithmetic::{Arithmetic, BACKENDS, Kernels, Number};
+use crate::probes::{PROBES, PRODUCTS, Probes};
 use lanework_cpu::{Backend, Cpu};
 use lanework_integer::check::Numbers;
 use lanework_integer::{Int, Uint};

@@ -39,23 +39,13 @@ pub(crate) struct Variant {
 
 /// A row without vectors.
 const fn scalar<const CALLS: bool>() -> Variant {
-    Variant {
-        at_once: 1,
-        aligned: false,
-        blocks: table::blocks::<CALLS>,
-        f: table::f::<CALLS>,
-    }
+    Variant { at_once: 1, aligned: false, blocks: table::blocks::<CALLS>, f: table::f::<CALLS> }
 }
 
 /// A row of the report's design.
 #[cfg(target_arch = "x86_64")]
 const fn eight<const CALLS: bool, const ALIGNED: bool>() -> Variant {
-    Variant {
-        at_once: 8,
-        aligned: ALIGNED,
-        blocks: vector::blocks::<CALLS, ALIGNED>,
-        f: vector::f::<CALLS>,
-    }
+    Variant { at_once: 8, aligned: ALIGNED, blocks: vector::blocks::<CALLS, ALIGNED>, f: vector::f::<CALLS> }
 }
 
 static SCALAR: [Variant; 2] = [scalar::<false>(), scalar::<true>()];

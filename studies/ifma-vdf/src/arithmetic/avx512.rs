@@ -12,7 +12,6 @@ pub(crate) mod carry;
 pub(crate) mod convert;
 pub(crate) mod exact;
 pub(crate) mod linear;
-pub(crate) mod probes;
 pub(crate) mod product;
 
 /// A vector of eight limbs or sums of such.

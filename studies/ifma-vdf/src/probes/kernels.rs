@@ -7,8 +7,11 @@ use core::arch::asm;
 use core::arch::x86_64::*;
 use core::hint::black_box;
 
-use super::carry::{carry, last_bits, negate_if};
-use super::{Number, Z, product};
+use crate::arithmetic::Number;
+use crate::arithmetic::avx512::carry::{carry, last_bits, negate_if};
+use crate::arithmetic::avx512::{Z, product};
+
+use super::Product;
 
 /// Lanes of a product, in a loop of eight classes: one class's code, with rotations by an index that is computed.
 #[inline(always)]
@@ -260,3 +263,58 @@ pub(crate) fn cycles(count: u64) {
         }
     }
 }
+
+pub(super) static UNROLLED: Product = Product {
+    mul512: unrolled_512,
+    mul1024: unrolled_1024,
+    bytes: [bytes::unrolled_512, bytes::unrolled_1024],
+};
+pub(super) static LOOPED: Product =
+    Product { mul512: looped_512, mul1024: looped_1024, bytes: [bytes::looped_512, bytes::looped_1024] };
+pub(super) static BUSY: Product =
+    Product { mul512: busy_512, mul1024: busy_1024, bytes: [bytes::busy_512, bytes::busy_1024] };
+
+/// Sums in two's complement, and what the core is asked beside.
+#[derive(Debug)]
+pub struct Probes(());
+
+impl Probes {
+    /// From sign and magnitude to two's complement.
+    #[inline]
+    pub fn to_twos<const V: usize>(&self, x: &Number<V>, out: &mut Number<V>) {
+        // SAFETY: this value is reachable only through a backend whose features were checked.
+        unsafe { to_twos(x, out) }
+    }
+
+    /// From two's complement to sign and magnitude.
+    #[inline]
+    pub fn from_twos<const V: usize>(&self, x: &Number<V>, out: &mut Number<V>) {
+        // SAFETY: as above.
+        unsafe { from_twos(x, out) }
+    }
+
+    /// out = x + y, all in two's complement.
+    #[inline]
+    pub fn add_twos<const V: usize>(&self, x: &Number<V>, y: &Number<V>, out: &mut Number<V>) {
+        // SAFETY: as above.
+        unsafe { add_twos(x, y, out) }
+    }
+
+    /// `count` times eight independent multiply-adds of 512 bits, or of 256.
+    pub fn multiply_adds(&self, wide: bool, count: u64) {
+        // SAFETY: as above.
+        unsafe { multiply_adds(wide, count) }
+    }
+
+    /// Runs through 48 KiB of code that does nothing.
+    pub fn other_code(&self) {
+        other_code();
+    }
+
+    /// `count` times 64 additions that wait for each other: as many cycles.
+    pub fn cycles(&self, count: u64) {
+        cycles(count);
+    }
+}
+
+pub(super) static PROBES: Probes = Probes(());

@@ -5,7 +5,10 @@
 
 use lanework_cpu::{Backend, Features};
 
-use super::avx512::probes as kernels;
+mod kernels;
+
+pub use kernels::Probes;
+
 use crate::arithmetic::{Number512, Number1024, Number2112};
 
 /// A form of the product of two 512-bit and of two 1,024-bit numbers.
@@ -38,22 +41,6 @@ impl Product {
     }
 }
 
-static UNROLLED: Product = Product {
-    mul512: kernels::unrolled_512,
-    mul1024: kernels::unrolled_1024,
-    bytes: [kernels::bytes::unrolled_512, kernels::bytes::unrolled_1024],
-};
-static LOOPED: Product = Product {
-    mul512: kernels::looped_512,
-    mul1024: kernels::looped_1024,
-    bytes: [kernels::bytes::looped_512, kernels::bytes::looped_1024],
-};
-static BUSY: Product = Product {
-    mul512: kernels::busy_512,
-    mul1024: kernels::busy_1024,
-    bytes: [kernels::bytes::busy_512, kernels::bytes::busy_1024],
-};
-
 /// All forms.
 pub static PRODUCTS: &[Backend<Product>] =
     // SAFETY: a row's list has every feature that its kernels enable.
@@ -63,73 +50,22 @@ pub static PRODUCTS: &[Backend<Product>] =
                 "unrolled",
                 "the shipped product: every row written out",
                 Features::AVX512,
-                &UNROLLED,
+                &kernels::UNROLLED,
             ),
-            Backend::new("looped", "one loop over the eight classes of rows", Features::AVX512, &LOOPED),
+            Backend::new(
+                "looped",
+                "one loop over the eight classes of rows",
+                Features::AVX512,
+                &kernels::LOOPED,
+            ),
             Backend::new(
                 "busy",
                 "the shipped product, with as many multiply-adds again that nobody needs: half the ports",
                 Features::AVX512,
-                &BUSY,
+                &kernels::BUSY,
             ),
         ]
     };
-
-/// Sums in two's complement, and what the core is asked beside.
-#[derive(Debug)]
-pub struct Probes(());
-
-impl Probes {
-    /// From sign and magnitude to two's complement.
-    #[inline]
-    pub fn to_twos<const V: usize>(
-        &self,
-        x: &crate::arithmetic::Number<V>,
-        out: &mut crate::arithmetic::Number<V>,
-    ) {
-        // SAFETY: this value is reachable only through a backend whose features were checked.
-        unsafe { kernels::to_twos(x, out) }
-    }
-
-    /// From two's complement to sign and magnitude.
-    #[inline]
-    pub fn from_twos<const V: usize>(
-        &self,
-        x: &crate::arithmetic::Number<V>,
-        out: &mut crate::arithmetic::Number<V>,
-    ) {
-        // SAFETY: as above.
-        unsafe { kernels::from_twos(x, out) }
-    }
-
-    /// out = x + y, all in two's complement.
-    #[inline]
-    pub fn add_twos<const V: usize>(
-        &self,
-        x: &crate::arithmetic::Number<V>,
-        y: &crate::arithmetic::Number<V>,
-        out: &mut crate::arithmetic::Number<V>,
-    ) {
-        // SAFETY: as above.
-        unsafe { kernels::add_twos(x, y, out) }
-    }
-
-    /// `count` times eight independent multiply-adds of 512 bits, or of 256.
-    pub fn multiply_adds(&self, wide: bool, count: u64) {
-        // SAFETY: as above.
-        unsafe { kernels::multiply_adds(wide, count) }
-    }
-
-    /// Runs through 48 KiB of code that does nothing.
-    pub fn other_code(&self) {
-        kernels::other_code();
-    }
-
-    /// `count` times 64 additions that wait for each other: as many cycles.
-    pub fn cycles(&self, count: u64) {
-        kernels::cycles(count);
-    }
-}
 
 /// The probes' only row.
 pub static PROBES: Backend<Probes> =
@@ -139,7 +75,7 @@ pub static PROBES: Backend<Probes> =
             "avx512",
             "sums in two's complement and loops of the core",
             Features::AVX512,
-            &Probes(()),
+            &kernels::PROBES,
         )
     };
 
