@@ -1,18 +1,18 @@
-//! Many messages at once, each under a key of its own or all under one: for modes that are serial within a message, and for
-//! messages too short to fill a CPU by themselves.
+//! Many messages at once, each under a key of its own or all under one: for modes that are serial within a message, and
+//! for messages too short to fill a CPU by themselves.
 //!
-//! Every job is checked before the first byte of any job is written; a bad one is reported and left as it was, and the others
-//! are done. Results come in the order of the jobs.
+//! Every job is checked before the first byte of any job is written; a bad one is reported and left as it was, and the
+//! others are done. Results come in the order of the jobs.
 //!
-//! How it works: each message (each chain of it, where the IV is longer than a block) takes one of [`LANES`] lanes, which
-//! hold different keys, and all lanes step from block to block together. Jobs are sorted by length, the longest first, and
-//! go through in groups: the messages of a group are then about as long as each other, and as they end one after the other,
-//! the lanes that still run are the first ones. Refilling a lane as soon as it is free would save little over that (a group's
-//! cost is its sorted lengths' envelope) and would break the others' runs at every change.
+//! How it works: each message (each chain of it, where the IV is longer than a block) takes one of [`LANES`] lanes,
+//! which hold different keys, and all lanes step from block to block together. Jobs are sorted by length, the longest
+//! first, and go through in groups: the messages of a group are then about as long as each other, and as they end one
+//! after the other, the lanes that still run are the first ones. Refilling a lane as soon as it is free would save
+//! little over that (a group's cost is its sorted lengths' envelope) and would break the others' runs at every change.
 //!
 //! Every job counts against its key's [limits](crate::limits), in the order of the jobs, and is refused with
-//! [`Error::KeyExhausted`] where it goes beyond them; opening counts what was authentic, and what was not on the account of
-//! refused messages.
+//! [`Error::KeyExhausted`] where it goes beyond them; opening counts what was authentic, and what was not on the
+//! account of refused messages.
 //!
 //! Lengths, S-boxes and the number of jobs are public; keys and data are not, and nothing here depends on them.
 #![forbid(unsafe_code)]
@@ -80,14 +80,15 @@ impl<'t> Batch<'t> {
         self.engine.kernels()
     }
 
-    /// Checks all jobs, then runs `task` on groups of good ones that fit into the lanes together and share an S-box set.
+    /// Checks all jobs, then runs `task` on groups of good ones that fit into the lanes together and share an S-box
+    /// set.
     fn drive<J: Job>(
         &self,
         jobs: &mut [J],
         task: impl for<'j> Fn(&mut Lanes, &mut [Ready<'j, J>]) + Sync,
     ) -> Result<Outcomes, PoolError> {
-        // The good jobs count against their keys' limits in their order: one that goes beyond is refused, and a shorter one
-        // after it may still be within.
+        // The good jobs count against their keys' limits in their order: one that goes beyond is refused, and a shorter
+        // one after it may still be within.
         let admit = |job: &J| job.check().and_then(|()| job.core().budget.spend(job.charge()));
         let mut outcomes: Outcomes = jobs.iter().map(admit).collect();
         let mut ready: Vec<Ready<'_, J>> = Vec::with_capacity(jobs.len());
@@ -175,7 +176,8 @@ struct Ready<'j, J> {
 struct Lanes {
     kernels: &'static Kernels,
     keys: Vec<Block>,
-    /// The address of the key in each lane. Keys are borrowed as long as these lanes live, so that one address is one key.
+    /// The address of the key in each lane. Keys are borrowed as long as these lanes live, so that one address is one
+    /// key.
     holds: [usize; LANES],
     sbox: Sbox,
     order: ByteOrder,
@@ -218,8 +220,8 @@ impl Lanes {
         }
     }
 
-    /// Blocks of one key that are worked on at once; no more than there are lanes, because a row that wants more for its best
-    /// speed has something nearly as fast for fewer.
+    /// Blocks of one key that are worked on at once; no more than there are lanes, because a row that wants more for
+    /// its best speed has something nearly as fast for fewer.
     fn parallel(&self) -> usize {
         self.kernels.parallel().min(LANES)
     }

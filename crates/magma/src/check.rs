@@ -52,7 +52,8 @@ impl Numbers {
     }
 }
 
-/// Lengths in bytes: around blocks, sections of 1 KiB and whole batches of every backend; all up to 300 if there is time.
+/// Lengths in bytes: around blocks, sections of 1 KiB and whole batches of every backend; all up to 300 if there is
+/// time.
 fn lengths(depth: Depth, numbers: &mut Numbers) -> Vec<usize> {
     let (mut all, around): (Vec<usize>, &[usize]) = match depth {
         Depth::Quick => (vec![0, 1, 7, 8, 9, 24, 63, 65, 129], &[1024, 4096]),

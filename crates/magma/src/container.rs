@@ -1,12 +1,13 @@
-//! The authenticated container: a file or a stream of any size under one key, in chunks that each have a key of their own.
+//! The authenticated container: a file or a stream of any size under one key, in chunks that each have a key of their
+//! own.
 //!
 //! `FORMAT.md` beside this crate's README is the format's description and reasoning; this module is the format itself,
-//! without any input or output. An [`Encryptor`] hands out the places of a file, each once, and seals a chunk in each; a
-//! [`Decryptor`] opens the chunk of any place. Both take `&self`, so that threads share one. [`encrypt`] and [`decrypt`] do a
-//! whole stream on one thread.
+//! without any input or output. An [`Encryptor`] hands out the places of a file, each once, and seals a chunk in each;
+//! a [`Decryptor`] opens the chunk of any place. Both take `&self`, so that threads share one. [`encrypt`] and
+//! [`decrypt`] do a whole stream on one thread.
 //!
-//! What is told apart: a header that is no header, another key (before any chunk is touched: the header commits to the key),
-//! a chunk that is damaged or elsewhere than it was, an end that is not the end, and bytes after it.
+//! What is told apart: a header that is no header, another key (before any chunk is touched: the header commits to the
+//! key), a chunk that is damaged or elsewhere than it was, an end that is not the end, and bytes after it.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -23,8 +24,8 @@ pub use header::{Header, HeaderStart, Options, Source};
 pub use keys::Secret;
 pub use stream::{StreamError, decrypt, encrypt};
 
-/// The first bytes of every container. The first is no ASCII, and the line ends tell a file that went through a conversion
-/// of text.
+/// The first bytes of every container. The first is no ASCII, and the line ends tell a file that went through a
+/// conversion of text.
 pub const MAGIC: [u8; 8] = *b"\x89LWMGM\r\n";
 
 /// The version that this module writes and reads.
@@ -45,7 +46,8 @@ pub const SMALLEST_CHUNK: usize = 1 << 12;
 /// The largest chunk that a header may name, and the one that is used unless another is asked for.
 pub const LARGEST_CHUNK: usize = 1 << 16;
 
-/// The most chunks of one container: 1 TiB of the largest chunks. See `FORMAT.md` for what an attacker gains up to there.
+/// The most chunks of one container: 1 TiB of the largest chunks. See `FORMAT.md` for what an attacker gains up to
+/// there.
 pub const MOST_CHUNKS: u64 = 1 << 24;
 
 /// The fewest iterations of PBKDF2 (RFC 9337, 7.1 allows no fewer).
@@ -83,7 +85,8 @@ pub enum Error {
         /// Its number, from 0.
         chunk: u64,
     },
-    /// The data ends within or before the chunk of this number, and what there is of it cannot be told from a damaged one.
+    /// The data ends within or before the chunk of this number, and what there is of it cannot be told from a damaged
+    /// one.
     Torn {
         /// Its number.
         chunk: u64,
@@ -98,7 +101,8 @@ pub enum Error {
         /// The last chunk's number.
         chunk: u64,
     },
-    /// This decryptor has refused as many bytes of chunks as one may ([`crate::limits::Limits::REFUSED`]), and opens no more of the container.
+    /// This decryptor has refused as many bytes of chunks as one may ([`crate::limits::Limits::REFUSED`]), and opens no
+    /// more of the container.
     TooManyRefused {
         /// The most bytes of refused chunks.
         limit: u64,

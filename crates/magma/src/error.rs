@@ -22,8 +22,8 @@ pub enum Error {
     NonceTopBit,
     /// Data of this many bytes for a mode that takes whole blocks of 8 only.
     Unaligned(usize),
-    /// MGM with neither data nor associated data: the tag would be a forgery's stepping stone (RFC 9058, 6). Or IMIT's tag of an
-    /// empty message, which does not depend on the key.
+    /// MGM with neither data nor associated data: the tag would be a forgery's stepping stone (RFC 9058, 6). Or IMIT's
+    /// tag of an empty message, which does not depend on the key.
     EmptyMessage,
     /// More data than the mode allows in one message; the limit in bytes.
     TooLong {
@@ -39,8 +39,8 @@ pub enum Error {
         /// The most bytes under one key.
         limit: u64,
     },
-    /// The key has refused as many messages as its policy allows, and verifies or opens nothing more; it still seals. The limit in
-    /// bytes (see [`crate::limits`]).
+    /// The key has refused as many messages as its policy allows, and verifies or opens nothing more; it still seals.
+    /// The limit in bytes (see [`crate::limits`]).
     TooManyRefused {
         /// The most bytes of refused messages.
         limit: u64,

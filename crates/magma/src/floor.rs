@@ -1,9 +1,10 @@
-//! What the silicon allows: the least core cycles that a backend's bulk round takes for a byte, from counts of operations.
+//! What the silicon allows: the least core cycles that a backend's bulk round takes for a byte, from counts of
+//! operations.
 //!
-//! A figure here is arithmetic and was never measured: operations of the round against what a core can start in a cycle,
-//! nothing else counted (no transposition, no load, no store, no call). The counts are those that each kernel's file derives.
-//! Beside a frequency, such as the laboratory's calibration finds, a floor is a rate that no run can exceed, and a
-//! measured rate has a share of it.
+//! A figure here is arithmetic and was never measured: operations of the round against what a core can start in a
+//! cycle, nothing else counted (no transposition, no load, no store, no call). The counts are those that each kernel's
+//! file derives. Beside a frequency, such as the laboratory's calibration finds, a floor is a rate that no run can
+//! exceed, and a measured rate has a share of it.
 #![forbid(unsafe_code)]
 
 /// What a core can start in a cycle, in registers of 256 and of 512 bits.
@@ -28,8 +29,8 @@ pub const ZEN4: Ports = Ports { name: "Zen 4", any256: 4.0, shuffle256: 2.0, any
 pub const ZEN5: Ports = Ports { name: "Zen 5", any256: 4.0, shuffle256: 2.0, any512: 4.0, shuffle512: 2.0 };
 
 impl Ports {
-    /// The ports of a CPU by its vendor, family and model, as CPUID gives them with the extended parts included; nothing for
-    /// designs whose ports are not written down here.
+    /// The ports of a CPU by its vendor, family and model, as CPUID gives them with the extended parts included;
+    /// nothing for designs whose ports are not written down here.
     #[must_use]
     pub fn of(vendor: &str, family: u8, model: u8) -> Option<Ports> {
         match (vendor, family, model) {
@@ -53,8 +54,8 @@ struct Round {
 /// Rounds of a block.
 const ROUNDS: f64 = 32.0;
 
-/// Counted by hand, for some rows of `BACKENDS` and a study's variant; of the others nothing is known. `portable` cannot be here: its
-/// operations are the compiler's choice.
+/// Counted by hand, for some rows of `BACKENDS` and a study's variant; of the others nothing is known. `portable`
+/// cannot be here: its operations are the compiler's choice.
 const BULK: &[Round] = &[
     // Eight masked look-ups with a union each, six operations to part nibbles and to rotate, addition and sum.
     Round { backend: "report-avx2", wide: false, bytes: 64.0, operations: 31.0, shuffles: 11.0 },

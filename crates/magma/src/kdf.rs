@@ -1,8 +1,8 @@
-//! Keys from keys and from passphrases: the derivation functions of RFC 7836 over HMAC with Streebog (GOST R 34.11-2012), and
-//! PBKDF2 with the same hash (RFC 9337).
+//! Keys from keys and from passphrases: the derivation functions of RFC 7836 over HMAC with Streebog (GOST R
+//! 34.11-2012), and PBKDF2 with the same hash (RFC 9337).
 //!
-//! Streebog is the `streebog` package's, which looks bytes up in tables: unlike everything else in this crate, what is derived
-//! here shows in the cache, to whoever can watch it, where those tables were read.
+//! Streebog is the `streebog` package's, which looks bytes up in tables: unlike everything else in this crate, what is
+//! derived here shows in the cache, to whoever can watch it, where those tables were read.
 #![forbid(unsafe_code)]
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -39,14 +39,15 @@ impl Prf {
 
 /// KDF_GOSTR3411_2012_256 (RFC 7836, 4.5): a key of 32 bytes from a key of any length, a label and a seed.
 ///
-/// Lengths of label and seed ought to be fixed by the protocol; a zero byte in a label of open length makes two inputs one.
+/// Lengths of label and seed ought to be fixed by the protocol; a zero byte in a label of open length makes two inputs
+/// one.
 #[must_use]
 pub fn kdf(key: &[u8], label: &[u8], seed: &[u8]) -> Zeroizing<[u8; 32]> {
     Prf::new(key).derive(label, seed)
 }
 
-/// KDF_TREE_GOSTR3411_2012_256 (RFC 7836, 4.4): fills `out` with keying material from `key`. `width` is R, the bytes of the
-/// iteration counter.
+/// KDF_TREE_GOSTR3411_2012_256 (RFC 7836, 4.4): fills `out` with keying material from `key`. `width` is R, the bytes of
+/// the iteration counter.
 ///
 /// # Errors
 /// [`Error::Parameter`] if `width` is not 1 to 4, or `out` is empty or longer than 32 * (2^(8R) - 1) bytes.
@@ -77,8 +78,8 @@ pub const FEWEST_ITERATIONS: u32 = 1000;
 /// The salt is what makes equal passphrases differ: 32 random bytes are what RFC 9337 recommends.
 ///
 /// # Errors
-/// [`Error::Parameter`] if there are fewer than [`FEWEST_ITERATIONS`], if the salt has fewer than 8 bytes, or if `out` is
-/// empty.
+/// [`Error::Parameter`] if there are fewer than [`FEWEST_ITERATIONS`], if the salt has fewer than 8 bytes, or if `out`
+/// is empty.
 pub fn pbkdf2(passphrase: &[u8], salt: &[u8], iterations: u32, out: &mut [u8]) -> Result<(), Error> {
     if iterations < FEWEST_ITERATIONS {
         return Err(Error::Parameter("PBKDF2 takes 1000 iterations at least"));

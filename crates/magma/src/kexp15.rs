@@ -1,7 +1,7 @@
 //! KExp15 and KImp15 over Magma: keys wrapped for transport (RFC 9189, 8.2.1; R 1323565.1.017-2018).
 //!
-//! SExp = CTR(K_ENC, IV, S | OMAC(K_MAC, IV | S)). The two keys must be independent, and an IV of 4 bytes must never come
-//! twice under one pair of keys: with random IVs that is likely after some 2^16 wraps.
+//! SExp = CTR(K_ENC, IV, S | OMAC(K_MAC, IV | S)). The two keys must be independent, and an IV of 4 bytes must never
+//! come twice under one pair of keys: with random IVs that is likely after some 2^16 wraps.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -62,13 +62,13 @@ impl Kexp15 {
         Ok(core::mem::take(&mut *out))
     }
 
-    /// KImp15: the secret, if it was wrapped under these keys and this IV. Both keys are charged for it whether or not it is
-    /// authentic, because the check lies under the cipher: whoever can send can use the keys up. Refusals count as well
-    /// ([`crate::limits`]).
+    /// KImp15: the secret, if it was wrapped under these keys and this IV. Both keys are charged for it whether or not
+    /// it is authentic, because the check lies under the cipher: whoever can send can use the keys up. Refusals count
+    /// as well ([`crate::limits`]).
     ///
     /// # Errors
-    /// [`Error::NonceLength`]; [`Error::TooLong`]; [`Error::KeyExhausted`]; [`Error::TooManyRefused`]; [`Error::Refused`] for
-    /// everything else that can be wrong.
+    /// [`Error::NonceLength`]; [`Error::TooLong`]; [`Error::KeyExhausted`]; [`Error::TooManyRefused`];
+    /// [`Error::Refused`] for everything else that can be wrong.
     pub fn unwrap(&self, iv: &[u8], wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
         let mut ctr = Ctr::with_key(&self.encrypt, iv)?;
         if wrapped.len() <= OVERHEAD {

@@ -1,17 +1,18 @@
-//! Whether a branch or an address depends on a secret, asked of valgrind's memcheck, for the backends whose instructions
-//! valgrind knows: those that need no more than AVX2 and what came with it.
+//! Whether a branch or an address depends on a secret, asked of valgrind's memcheck, for the backends whose
+//! instructions valgrind knows: those that need no more than AVX2 and what came with it.
 //!
-//! The tests run themselves under valgrind. There every kernel, and everything that is built of them, works under keys and on
-//! data that memcheck takes for undefined. Released are ciphertexts and tags, by the operations here after the work is done,
-//! and the three answers that `release` names, where they are given. That secrets came out is asserted everywhere: where
-//! memcheck had lost track of them, silence would mean nothing. `leaky` shows that a leak in any kernel would be seen.
+//! The tests run themselves under valgrind. There every kernel, and everything that is built of them, works under keys
+//! and on data that memcheck takes for undefined. Released are ciphertexts and tags, by the operations here after the
+//! work is done, and the three answers that `release` names, where they are given. That secrets came out is asserted
+//! everywhere: where memcheck had lost track of them, silence would mean nothing. `leaky` shows that a leak in any
+//! kernel would be seen.
 //!
 //! `traced` compares runs on different secrets instruction by instruction, on every backend that this CPU has.
 //!
-//! What memcheck cannot see: instructions whose time depends on their operands; the backends that valgrind has no instructions
-//! for, which the tests name when they pass; lengths and numbers of messages that are not tried; what another compiler makes
-//! of the code. The traits of other crates, in `traits`, lead to the same code by other names. Streebog, which keys are
-//! derived with, leaks: see `STREEBOG`.
+//! What memcheck cannot see: instructions whose time depends on their operands; the backends that valgrind has no
+//! instructions for, which the tests name when they pass; lengths and numbers of messages that are not tried; what
+//! another compiler makes of the code. The traits of other crates, in `traits`, lead to the same code by other names.
+//! Streebog, which keys are derived with, leaks: see `STREEBOG`.
 //!
 //! Only an optimised build is judged, as it is shipped: `cargo test --release -p lanework-magma --lib leaks`.
 #![forbid(unsafe_code)]
@@ -43,8 +44,9 @@ fn valgrind_knows(row: &Backend<Kernels>) -> bool {
     row.needs().difference(Features::AVX2_AES_BMI_PCLMULQDQ) == Features::NONE
 }
 
-/// Where the one known leak is: the function that the crate `streebog` looks its S-box up in, at addresses that derive from the
-/// keys that go through `kdf`, `tlstree` and a container's head. Whoever shares a cache with these may learn of them.
+/// Where the one known leak is: the function that the crate `streebog` looks its S-box up in, at addresses that derive
+/// from the keys that go through `kdf`, `tlstree` and a container's head. Whoever shares a cache with these may learn
+/// of them.
 const STREEBOG: &str = ": lps (block_api.rs:";
 
 /// What an operation is called, and what does it.
@@ -102,7 +104,8 @@ fn only_streebog(section: &Section<'_>) -> bool {
     })
 }
 
-/// What the child does under valgrind: every operation that `wanted` says of its path, on the backends that it has there.
+/// What the child does under valgrind: every operation that `wanted` says of its path, on the backends that it has
+/// there.
 pub fn under_memcheck(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) {
     // The groups of operations share their secrets; they take seconds.
     if operations().iter().any(|what| wanted(&path(what))) {
@@ -125,7 +128,8 @@ fn operations() -> Vec<&'static str> {
     kernels.chain(built).chain([CONTAINER_KEYS, CONTAINER_CHUNKS]).collect()
 }
 
-/// What memcheck said to [`under_memcheck`], as rows: of every backend of `cpu`, those among them that valgrind cannot run.
+/// What memcheck said to [`under_memcheck`], as rows: of every backend of `cpu`, those among them that valgrind cannot
+/// run.
 pub fn memcheck_rows(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool, said: Result<&str, &NotRun>) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut judge = |tier: &str, operation: &str, finding: Option<Finding>| {

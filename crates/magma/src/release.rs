@@ -1,15 +1,16 @@
-//! What leaves the realm of secrets, besides ciphertexts and tags: the answers to three questions. Everything else that a
-//! branch or an address depends on is public from the start; `leaks` shows it, and learns here what it may let pass.
+//! What leaves the realm of secrets, besides ciphertexts and tags: the answers to three questions. Everything else that
+//! a branch or an address depends on is public from the start; `leaks` shows it, and learns here what it may let pass.
 //!
-//! The questions are whether a tag or a commitment is the right one, whether KExp15's two keys are the same, and whether
-//! padding is in order.
+//! The questions are whether a tag or a commitment is the right one, whether KExp15's two keys are the same, and
+//! whether padding is in order.
 #![forbid(unsafe_code)]
 
 use core::hint::black_box;
 
 use ctutils::CtEq;
 
-/// Whether two strings are the same, found in constant time for their length; which strings differ in length is no secret.
+/// Whether two strings are the same, found in constant time for their length; which strings differ in length is no
+/// secret.
 pub(crate) fn equal(x: &[u8], y: &[u8]) -> bool {
     bit(x.ct_eq(y).to_u8())
 }

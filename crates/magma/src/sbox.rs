@@ -7,9 +7,9 @@ use core::str::FromStr;
 /// A set of eight 4-bit substitutions. The standard of 2015 fixes [`Sbox::Z`]; GOST 28147-89 left the choice open, and
 /// these are the sets that RFC 4357 and RFC 7836 publish for encryption.
 ///
-/// The two sets of the hash GOST R 34.11-94 (RFC 4357, 11.2) are not here: `id-GostR3411-94-TestParamSet` (1.2.643.2.2.30.0) and
-/// `id-GostR3411-94-CryptoProParamSet` (1.2.643.2.2.30.1). Some programs encrypt with them all the same; what they made cannot be
-/// read here.
+/// The two sets of the hash GOST R 34.11-94 (RFC 4357, 11.2) are not here: `id-GostR3411-94-TestParamSet`
+/// (1.2.643.2.2.30.0) and `id-GostR3411-94-CryptoProParamSet` (1.2.643.2.2.30.1). Some programs encrypt with them all
+/// the same; what they made cannot be read here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Sbox {

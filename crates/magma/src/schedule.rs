@@ -55,8 +55,8 @@ impl ByteOrder {
 pub(crate) struct Schedule {
     /// The round keys in the order of use.
     pub(crate) rounds: [u32; 32],
-    /// How many rounds take K1 to K8 in rising order before the falling ones begin: 24 for encryption, 8 for decryption.
-    /// Kernels that keep something per word of the key rather than per round find the word by it.
+    /// How many rounds take K1 to K8 in rising order before the falling ones begin: 24 for encryption, 8 for
+    /// decryption. Kernels that keep something per word of the key rather than per round find the word by it.
     pub(crate) rising: usize,
     pub(crate) sbox: Sbox,
     pub(crate) order: ByteOrder,
@@ -102,7 +102,8 @@ pub(crate) fn wipe_words(words: &mut [u32]) {
     words.zeroize();
 }
 
-/// Numbers of blocks that count: block i is (high + i * step_high) * 2^32 + (low + i * step_low), each half modulo 2^32.
+/// Numbers of blocks that count: block i is (high + i * step_high) * 2^32 + (low + i * step_low), each half modulo
+/// 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counter {
     pub(crate) high: u32,

@@ -1,7 +1,7 @@
 //! Trees of keys: TLSTREE of the TLS suites (RFC 9189, 8.1) and the tree of ESP (RFC 9227, 4.1).
 //!
-//! Both derive a message's key from a root in three steps, and neighbouring messages share the upper steps: each level is
-//! kept until its number changes, so that most records cost nothing.
+//! Both derive a message's key from a root in three steps, and neighbouring messages share the upper steps: each level
+//! is kept until its number changes, so that most records cost nothing.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -55,7 +55,8 @@ impl Tree {
 /// The suites that use TLSTREE with Magma.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suite {
-    /// TLS_GOSTR341112_256_WITH_MAGMA_CTR_OMAC of TLS 1.2 (RFC 9189): a new key every 4,096 records, 2^32 records at most.
+    /// TLS_GOSTR341112_256_WITH_MAGMA_CTR_OMAC of TLS 1.2 (RFC 9189): a new key every 4,096 records, 2^32 records at
+    /// most.
     CtrOmac,
     /// TLS_GOSTR341112_256_WITH_MAGMA_MGM_L of TLS 1.3 (RFC 9367): a new key every 128 records.
     MgmL,
@@ -129,9 +130,10 @@ impl TlsTree {
         &self.tree.leaf
     }
 
-    /// The cipher of record `number`, made anew only when its key is another than the last record's. `engine` counts then. What a
-    /// key has processed and refused ([`crate::limits`]) is counted as long as it is the last record's: TLS ends a connection at
-    /// the first record that is refused, and whoever goes on, as DTLS does, counts refused records over all keys himself.
+    /// The cipher of record `number`, made anew only when its key is another than the last record's. `engine` counts
+    /// then. What a key has processed and refused ([`crate::limits`]) is counted as long as it is the last record's:
+    /// TLS ends a connection at the first record that is refused, and whoever goes on, as DTLS does, counts refused
+    /// records over all keys himself.
     ///
     /// # Errors
     /// [`Error::SequenceOverflow`] if the suite does not allow so many records.
@@ -147,7 +149,8 @@ impl fmt::Debug for TlsTree {
     }
 }
 
-/// Where in the tree of ESP a packet's key stands, and the packet's number under that key: the packet's IV (RFC 9227, 4.2).
+/// Where in the tree of ESP a packet's key stands, and the packet's number under that key: the packet's IV (RFC 9227,
+/// 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EspPath {
     /// The first level.
@@ -214,8 +217,8 @@ impl EspTree {
         EspTree { tree: Tree::new(root), salt: [salt[0], salt[1], salt[2], salt[3]] }
     }
 
-    /// K_msg, the key of a packet. A stranger chooses the path of what he sends, and with it a key whose account is empty: count
-    /// refused packets over all paths, and agree on another root when there are too many (RFC 9227, 5).
+    /// K_msg, the key of a packet. A stranger chooses the path of what he sends, and with it a key whose account is
+    /// empty: count refused packets over all paths, and agree on another root when there are too many (RFC 9227, 5).
     pub fn key(&mut self, path: EspPath) -> &[u8; 32] {
         let seeds = [u64::from(path.i1), u64::from(path.i2), u64::from(path.i3)].map(u64::to_be_bytes);
         // Each level's number has two bytes: 0x00 | i1, i2, i3.

@@ -1,8 +1,9 @@
 //! AVX2: byte planes in bulk, whole words for up to 8 blocks, carry-less products.
 //!
-//! Kernels work on batches of up to four groups of 32 blocks. A last batch that is not whole passes through a buffer. What
-//! they put on the stack themselves is wiped: round keys, states, and keystream that is left over. Slots to which the compiler
-//! spills a byte plane of a state, or of lanes' keys, for a few operations are not: who must be sure wipes the stack.
+//! Kernels work on batches of up to four groups of 32 blocks. A last batch that is not whole passes through a buffer.
+//! What they put on the stack themselves is wiped: round keys, states, and keystream that is left over. Slots to which
+//! the compiler spills a byte plane of a state, or of lanes' keys, for a few operations are not: who must be sure wipes
+//! the stack.
 
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;

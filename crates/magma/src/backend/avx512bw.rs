@@ -1,4 +1,5 @@
-//! AVX-512 without byte permutations, as on the first CPUs that had it: bytes of 64 blocks in a register, and byte shuffles.
+//! AVX-512 without byte permutations, as on the first CPUs that had it: bytes of 64 blocks in a register, and byte
+//! shuffles.
 
 mod planes;
 mod products;

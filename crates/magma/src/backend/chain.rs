@@ -1,14 +1,14 @@
 //! Many messages, one step at a time in all of them: the loops of the serial modes over the lanes.
 //!
-//! A *strand* is a run of blocks of one message that belong to one lane. Each step of a mode encrypts one block in every
-//! lane ([`Kernels::lanes`]); between steps, the lanes' states meet the next block of their strands. The strands lie
-//! anywhere in memory, so eight steps' blocks are fetched at once: a row of 64 bytes from each strand, turned by a matrix
-//! transposition into eight rows of [`LANES`] blocks, the *tile*.
+//! A *strand* is a run of blocks of one message that belong to one lane. Each step of a mode encrypts one block in
+//! every lane ([`Kernels::lanes`]); between steps, the lanes' states meet the next block of their strands. The strands
+//! lie anywhere in memory, so eight steps' blocks are fetched at once: a row of 64 bytes from each strand, turned by a
+//! matrix transposition into eight rows of [`LANES`] blocks, the *tile*.
 //!
-//! Floor of the fetching, per step of 128 lanes, in core cycles: plain code moves each block by a load and a store, about 130
-//! each way; with AVX-512 it is 16 row loads, 48 shuffles and 16 stores for each eight lanes' eight steps, which is about
-//! 56 where 512-bit operations run in halves (Zen 4) and 28 where they do not (Zen 5). The 128 encryptions cost at least
-//! 1024 and 512.
+//! Floor of the fetching, per step of 128 lanes, in core cycles: plain code moves each block by a load and a store,
+//! about 130 each way; with AVX-512 it is 16 row loads, 48 shuffles and 16 stores for each eight lanes' eight steps,
+//! which is about 56 where 512-bit operations run in halves (Zen 4) and 28 where they do not (Zen 5). The 128
+//! encryptions cost at least 1024 and 512.
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -90,8 +90,8 @@ pub(crate) struct Chain<'a> {
     pub(super) places: &'a Places,
     /// How many lanes take the steps, the first ones: from 1 to [`LANES`].
     pub(super) lanes: usize,
-    /// The blocks that each of these lanes' strands is taken through. They are readable and, if the step writes, writable; those
-    /// that are written overlap no other lane's.
+    /// The blocks that each of these lanes' strands is taken through. They are readable and, if the step writes,
+    /// writable; those that are written overlap no other lane's.
     pub(super) steps: Range<usize>,
 }
 
@@ -219,11 +219,12 @@ impl<'a> Strands<'a> {
 }
 
 impl Kernels {
-    /// Takes every strand from its first block to its last: lane i's under lane i's key, from the state of lane i on, which
-    /// ends as it is after the strand's last block. The states of lanes without a strand, or with an empty one, stay.
+    /// Takes every strand from its first block to its last: lane i's under lane i's key, from the state of lane i on,
+    /// which ends as it is after the strand's last block. The states of lanes without a strand, or with an empty one,
+    /// stay.
     ///
-    /// It costs least when all strands are equally long, and little more when longer ones come first. The strands' table comes
-    /// back for others.
+    /// It costs least when all strands are equally long, and little more when longer ones come first. The strands'
+    /// table comes back for others.
     ///
     /// # Panics
     /// If `keys` is shorter than `lane_keys_blocks`, or the step writes and the strands are for reading.
@@ -241,10 +242,10 @@ impl Kernels {
         let Strands { mut table, lanes: used, sorted, longest, last, .. } = strands;
         let run = |places: &Places, lanes: usize, steps: Range<usize>, scratch: &mut Scratch| {
             let chain = Chain { kernels: self, keys, sbox, order, step, places, lanes, steps };
-            // SAFETY: this value is reachable only through a backend whose features were checked. Every one of the lanes points
-            // to the first blocks of its borrowed message, as many as the steps' end, writable if the step writes, or to its
-            // block of the sinks with stride 0; messages of different lanes are disjoint because they were borrowed apart or
-            // dealt out.
+            // SAFETY: this value is reachable only through a backend whose features were checked. Every one of the
+            // lanes points to the first blocks of its borrowed message, as many as the steps' end, writable if the step
+            // writes, or to its block of the sinks with stride 0; messages of different lanes are disjoint because they
+            // were borrowed apart or dealt out.
             unsafe { (self.chain)(&chain, scratch) };
         };
         let Table { places, blocks } = &mut *table;

@@ -1,5 +1,5 @@
-//! Every kernel of every backend that can run here against the specification, at every length up to several batches, in place
-//! and not, with every lane different.
+//! Every kernel of every backend that can run here against the specification, at every length up to several batches, in
+//! place and not, with every lane different.
 
 use inout::InOutBuf;
 use lanework_cpu::memory::Block;
@@ -126,7 +126,8 @@ fn counters_count_and_are_cut() {
                 ] {
                     let all =
                         [0, 1, 7, 8, 9, 63, 64, 65, 255, 1023, 1024, 1031, 8 * kernels.parallel + 5, 5000];
-                    // An interpreter, some thousand times slower, gets the short ones that are no whole number of blocks.
+                    // An interpreter, some thousand times slower, gets the short ones that are no whole number of
+                    // blocks.
                     for &n in if cfg!(miri) { &all[4..6] } else { &all[..] } {
                         let input = numbers.bytes(n);
                         let mut out = vec![0xa5; n + 8];

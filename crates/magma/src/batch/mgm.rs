@@ -1,8 +1,8 @@
 //! MGM (RFC 9058) over many messages.
 //!
-//! A message of q blocks with h blocks of associated data costs 2q + h + 4 encryptions: in a TLS record or an ESP packet, a
-//! few dozen, which one key does not fill a batch with. Here every message has a lane for all of them, and the products of
-//! its multipliers are taken row by row from where the lanes leave them.
+//! A message of q blocks with h blocks of associated data costs 2q + h + 4 encryptions: in a TLS record or an ESP
+//! packet, a few dozen, which one key does not fill a batch with. Here every message has a lane for all of them, and
+//! the products of its multipliers are taken row by row from where the lanes leave them.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::PoolError;
@@ -53,8 +53,8 @@ pub struct OpenJob<'a> {
 struct Sealing<'j, 'a>(&'j mut SealJob<'a>, usize);
 struct Opening<'j, 'a>(&'j mut OpenJob<'a>, usize);
 
-/// The blocks whose products are summed: associated data and ciphertext, each padded with zeros to whole blocks, and the
-/// block of their lengths in bits.
+/// The blocks whose products are summed: associated data and ciphertext, each padded with zeros to whole blocks, and
+/// the block of their lengths in bits.
 #[derive(Clone, Copy)]
 struct Text<'x> {
     aad: &'x [u8],
@@ -196,8 +196,8 @@ fn tags<'x>(lanes: &mut Lanes, messages: impl Iterator<Item = (&'x [u8], Text<'x
     nonces(lanes, messages.clone().map(|(nonce, _)| nonce), true);
     let n = messages.clone().count();
     lanes.scratch.sums = [[0; 2]; LANES];
-    // Four runs of blocks one after the other: the ends of associated data are padded in a copy, and so are those of the
-    // text, which the lengths follow.
+    // Four runs of blocks one after the other: the ends of associated data are padded in a copy, and so are those of
+    // the text, which the lengths follow.
     let mut ends = [[0u8; SHORT]; LANES];
     let split =
         |aad: &'x [u8]| if aad.len() <= SHORT { (&[][..], aad) } else { aad.split_at(aad.len() / 8 * 8) };
@@ -321,7 +321,8 @@ fn open(lanes: &mut Lanes, group: &mut [Ready<'_, Opening<'_, '_>>]) {
 }
 
 impl Batch<'_> {
-    /// MGM encryption of every message, with tags of `tag` bytes (4 to 8), which the protocol must fix once and for all.
+    /// MGM encryption of every message, with tags of `tag` bytes (4 to 8), which the protocol must fix once and for
+    /// all.
     ///
     /// Of a job's errors there are [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::TagLength`],
     /// [`Error::EmptyMessage`], [`Error::TooLong`] and [`Error::KeyExhausted`].
@@ -333,8 +334,8 @@ impl Batch<'_> {
         self.drive(&mut jobs, seal)
     }
 
-    /// MGM decryption of every message whose tag of `tag` bytes is right; the data of others is zeroed, and their outcome is
-    /// [`Error::Refused`].
+    /// MGM decryption of every message whose tag of `tag` bytes is right; the data of others is zeroed, and their
+    /// outcome is [`Error::Refused`].
     ///
     /// A job's other errors are those of [`Batch::mgm_seal`] and [`Error::TooManyRefused`], and leave its data alone.
     ///

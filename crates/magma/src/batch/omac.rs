@@ -38,7 +38,8 @@ impl<C: Keyed + Sync> Job for OmacJob<'_, C> {
     }
 }
 
-/// Multiplication by x in GF(2^64), both standards' byte orders alike: blocks are strings whose first bit is the highest.
+/// Multiplication by x in GF(2^64), both standards' byte orders alike: blocks are strings whose first bit is the
+/// highest.
 fn double(x: u64) -> u64 {
     x << 1 ^ (0x1b & 0u64.wrapping_sub(x >> 63))
 }

@@ -1,5 +1,5 @@
-//! Batches against one-message references straight from the specification, on every backend: all mixes of lengths, fewer and
-//! more jobs than lanes, shared keys, several S-boxes at once, and every error beside good jobs.
+//! Batches against one-message references straight from the specification, on every backend: all mixes of lengths,
+//! fewer and more jobs than lanes, shared keys, several S-boxes at once, and every error beside good jobs.
 
 use lanework_cpu::{Cpu, Select, Settings, Threads};
 
@@ -192,8 +192,8 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
     a.iter().zip(b).map(|(a, b)| a ^ b).collect()
 }
 
-/// Lengths in bytes, in many mixes: equal ones, all small ones, a long one among short ones, random ones in no order; none,
-/// one, fewer and more than the lanes.
+/// Lengths in bytes, in many mixes: equal ones, all small ones, a long one among short ones, random ones in no order;
+/// none, one, fewer and more than the lanes.
 fn mixes(numbers: &mut Numbers) -> Vec<Vec<usize>> {
     let mut mixes = vec![vec![], vec![0], vec![0, 0, 0], vec![1], vec![8], vec![9], vec![4000]];
     mixes.push((0..=80).collect());
@@ -209,7 +209,8 @@ fn mixes(numbers: &mut Numbers) -> Vec<Vec<usize>> {
     mixes
 }
 
-/// Messages of these lengths, each with the number of its key: at times one key for all, at times few, at times each its own.
+/// Messages of these lengths, each with the number of its key: at times one key for all, at times few, at times each
+/// its own.
 struct Messages {
     data: Vec<Vec<u8>>,
     keys: Vec<usize>,
@@ -440,8 +441,8 @@ fn rfc_9058_a2() {
     });
 }
 
-/// The reference itself against published answers, so that an error made twice does not hide: RFC 9058, A.2.2, and GOST R
-/// 34.13-2015, A.2.4 and A.2.5 as pygost's tests quote them, and the four bytes of A.2.6, which gost-engine's quote.
+/// The reference itself against published answers, so that an error made twice does not hide: RFC 9058, A.2.2, and GOST
+/// R 34.13-2015, A.2.4 and A.2.5 as pygost's tests quote them, and the four bytes of A.2.6, which gost-engine's quote.
 #[test]
 fn the_reference_meets_published_answers() {
     let key = |text| {

@@ -190,7 +190,8 @@ fn jobs(row: &mut Row, key: &Magma, engine: Engine) {
     row.case(right && data[2] == [1; 16], || format!("MGM jobs: {outcomes:?}"));
 }
 
-/// Damage: a flipped bit anywhere in ciphertext, associated data, nonce or tag is refused, and what was to be opened is zeroed.
+/// Damage: a flipped bit anywhere in ciphertext, associated data, nonce or tag is refused, and what was to be opened is
+/// zeroed.
 #[must_use]
 pub fn damage(engine: Engine, depth: Depth) -> Row {
     let mut row = Row::new("damage refused", engine.name());
@@ -280,8 +281,8 @@ pub(super) fn codes<'k>(magma: &'k Magma, gost: &'k Gost28147) -> Vec<Code<'k>> 
     ]
 }
 
-/// A flipped bit anywhere in an authentication code or in its message; and no tag at all for an empty message that the code does
-/// not authenticate, its own included.
+/// A flipped bit anywhere in an authentication code or in its message; and no tag at all for an empty message that the
+/// code does not authenticate, its own included.
 pub(super) fn damaged(row: &mut Row, code: &Code<'_>, message: &[u8]) {
     let name = code.name;
     let Ok(tag) = (code.tag)(message) else {

@@ -26,8 +26,8 @@ fn identity() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The place of one chunk. It is used up by sealing and serves no other encryptor than its own, so that no two chunks ever
-/// share a key and a nonce.
+/// The place of one chunk. It is used up by sealing and serves no other encryptor than its own, so that no two chunks
+/// ever share a key and a nonce.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Place {
     owner: u64,
@@ -66,8 +66,8 @@ pub struct Encryptor {
 }
 
 impl Encryptor {
-    /// Begins a container. `salt` must be random and never used before: with the same secret and the same salt, two containers
-    /// share their keys, and what they hold can be computed from the two.
+    /// Begins a container. `salt` must be random and never used before: with the same secret and the same salt, two
+    /// containers share their keys, and what they hold can be computed from the two.
     ///
     /// # Errors
     /// [`Error::ChunkSize`], [`Error::Iterations`], [`Error::EmptyPassphrase`].
@@ -100,8 +100,8 @@ impl Encryptor {
         self.header.start.chunk()
     }
 
-    /// The next `count` places; with `last`, the last of them ends the container. A container has one place at least, and no
-    /// end without a place for it.
+    /// The next `count` places; with `last`, the last of them ends the container. A container has one place at least,
+    /// and no end without a place for it.
     ///
     /// # Errors
     /// [`Error::TooLong`] for places beyond [`MOST_CHUNKS`], and where the end has been given out already;
@@ -118,8 +118,8 @@ impl Encryptor {
         Ok(Places { owner: self.identity, next, end, last })
     }
 
-    /// Seals a chunk in place and returns its tag. The chunk is whole, except in the last place, which takes from 1 byte to a
-    /// whole chunk, and none at all in the last place that is also the first.
+    /// Seals a chunk in place and returns its tag. The chunk is whole, except in the last place, which takes from 1
+    /// byte to a whole chunk, and none at all in the last place that is also the first.
     ///
     /// # Errors
     /// [`Error::ChunkLength`]; [`Error::NoPlace`] for another encryptor's place. `data` is unchanged then.
@@ -147,8 +147,9 @@ fn fits(start: &HeaderStart, chunk: u64, last: bool, length: usize) -> bool {
 
 /// Opens a container's chunks, in any order and on any thread.
 ///
-/// Each chunk has a key of its own, which lives for one call. The decryptor therefore counts itself what it refuses: after
-/// [`Limits::REFUSED`] bytes it opens nothing more, so that nobody guesses tags without end where chunks may come again.
+/// Each chunk has a key of its own, which lives for one call. The decryptor therefore counts itself what it refuses:
+/// after [`Limits::REFUSED`] bytes it opens nothing more, so that nobody guesses tags without end where chunks may come
+/// again.
 pub struct Decryptor {
     keys: Keys,
     header: Header,
@@ -157,8 +158,8 @@ pub struct Decryptor {
 }
 
 impl Decryptor {
-    /// Checks that the header commits to this secret. With a passphrase, this takes the time that the header's iterations
-    /// ask for.
+    /// Checks that the header commits to this secret. With a passphrase, this takes the time that the header's
+    /// iterations ask for.
     ///
     /// # Errors
     /// [`Error::NeedsKey`], [`Error::NeedsPassphrase`], [`Error::EmptyPassphrase`], [`Error::WrongKey`].
@@ -173,9 +174,9 @@ impl Decryptor {
         self.header.start.chunk()
     }
 
-    /// Opens one record, which is a chunk and its tag, in place: afterwards its first bytes, as many as are returned, are
-    /// plaintext. `last` says that the data ends after this record. Nothing is decrypted before the tag is found right; where
-    /// it is not, the record is wiped.
+    /// Opens one record, which is a chunk and its tag, in place: afterwards its first bytes, as many as are returned,
+    /// are plaintext. `last` says that the data ends after this record. Nothing is decrypted before the tag is found
+    /// right; where it is not, the record is wiped.
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::Torn`], [`Error::Truncated`], [`Error::Trailing`], [`Error::TooLong`].

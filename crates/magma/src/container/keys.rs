@@ -1,9 +1,9 @@
 //! From the user's secret to the key of a chunk.
 //!
-//! secret -> file key and commitment (one `KDF_TREE`) -> branch keys, one for 256 chunks (`KDF`) -> chunk keys (Magma itself:
-//! the branch key's first 1024 blocks of gamma, four for a key). The last step is what keeps a fresh key for each chunk from
-//! costing as much as a quarter of the chunk: an HMAC of Streebog takes some 10 microseconds, four blocks of Magma in bulk
-//! next to nothing.
+//! secret -> file key and commitment (one `KDF_TREE`) -> branch keys, one for 256 chunks (`KDF`) -> chunk keys (Magma
+//! itself: the branch key's first 1024 blocks of gamma, four for a key). The last step is what keeps a fresh key for
+//! each chunk from costing as much as a quarter of the chunk: an HMAC of Streebog takes some 10 microseconds, four
+//! blocks of Magma in bulk next to nothing.
 #![forbid(unsafe_code)]
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -43,8 +43,8 @@ fn opened(secret: &Secret, container: &[u8]) -> (Vec<u8>, Result<(), Error>) {
     (out, ended)
 }
 
-/// FORMAT.md line by line, with nothing of this module in it: HMAC by its own crate, the chunk keys by the specification's
-/// cipher.
+/// FORMAT.md line by line, with nothing of this module in it: HMAC by its own crate, the chunk keys by the
+/// specification's cipher.
 fn described(key: &[u8; 32], data: &[u8]) -> Vec<u8> {
     let hmac = |key: &[u8], parts: &[&[u8]]| -> [u8; 32] {
         let mut mac = <Hmac<Streebog256> as KeyInit>::new_from_slice(key).unwrap();
@@ -218,7 +218,8 @@ fn every_kind_of_missing_end_is_noticed() {
             ended,
             Err(if clean { Error::Truncated { chunk: at } } else { Error::Torn { chunk: at } })
         );
-        // The last whole chunk there is verifies only as one that is followed by another: it is not given out as an end.
+        // The last whole chunk there is verifies only as one that is followed by another: it is not given out as an
+        // end.
         let given = if clean { at.saturating_sub(1) } else { at };
         assert!(out == data[..given as usize * 4096], "{length}");
     }
@@ -322,7 +323,8 @@ fn refused_chunks_are_counted() {
     let header = Header::parse(&made).unwrap();
     let decryptor = Decryptor::new(&key(), &header, Engine::best()).unwrap();
     let record = |chunk: usize| made[HEADER + chunk * RECORD..][..RECORD].to_vec();
-    // A first chunk that is told to be the last is looked at twice; the second look finds it right, the first one counts.
+    // A first chunk that is told to be the last is looked at twice; the second look finds it right, the first one
+    // counts.
     assert_eq!(decryptor.open(0, true, &mut record(0)), Err(Error::Truncated { chunk: 1 }));
     let each = (HEADER + SMALLEST_CHUNK) as u64;
     assert_eq!(decryptor.refused.bytes(), each);

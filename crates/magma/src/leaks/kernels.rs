@@ -1,5 +1,5 @@
-//! Every kernel by itself, under secret keys, on secret and on public blocks, at the numbers of blocks where kernels change
-//! their ways.
+//! Every kernel by itself, under secret keys, on secret and on public blocks, at the numbers of blocks where kernels
+//! change their ways.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::memory::Block;
@@ -170,7 +170,8 @@ fn lanes(kernels: &Kernels) {
     }
 }
 
-/// All steps over strands of different lengths; the values are those of the modes, which the batches' operations look at.
+/// All steps over strands of different lengths; the values are those of the modes, which the batches' operations look
+/// at.
 fn chain(kernels: &Kernels) {
     let mut numbers = Numbers(46);
     let (held, _) = keys(kernels, &mut numbers);

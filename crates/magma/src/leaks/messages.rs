@@ -1,5 +1,5 @@
-//! MGM, batches, wrapped keys and containers' chunks: keys, associated data and messages are secret, nonces public. Released
-//! are ciphertexts, tags, and whether a tag is right.
+//! MGM, batches, wrapped keys and containers' chunks: keys, associated data and messages are secret, nonces public.
+//! Released are ciphertexts, tags, and whether a tag is right.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Threads;
@@ -246,8 +246,8 @@ pub(super) fn container_keys(engine: Engine) -> Container {
     let key = || Secret::Key(Zeroizing::new(hidden));
     let encryptor = Encryptor::new(&key(), options, numbers.array(), engine).expect("a container");
     let header = encryptor.header().to_vec();
-    // To memcheck, what comes out of a table is as public as the table, so that some of the commitment is; and some of the
-    // branch's key, but none of what Magma makes of that: `container_chunks` sees to it.
+    // To memcheck, what comes out of a table is as public as the table, so that some of the commitment is; and some of
+    // the branch's key, but none of what Magma makes of that: `container_chunks` sees to it.
     assert!(secret_bytes(&header) > 0, "the commitment: memcheck has lost track of secrets");
     release(&header);
     release(encryptor.header());

@@ -1,4 +1,5 @@
-//! Every mode and every code, both ways, whole, in pieces and on threads: the key and the message are secret, IVs public.
+//! Every mode and every code, both ways, whole, in pieces and on threads: the key and the message are secret, IVs
+//! public.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Threads;

@@ -21,8 +21,8 @@ pub(super) fn both<const N: usize>(numbers: &mut Numbers) -> ([u8; N], [u8; N]) 
     (secret(&open).try_into().expect("as long as it was"), open)
 }
 
-/// Shows that all of these bytes are secret, where silence would otherwise mean that memcheck has lost track of them, and
-/// that they are what they shall be; they are released for that.
+/// Shows that all of these bytes are secret, where silence would otherwise mean that memcheck has lost track of them,
+/// and that they are what they shall be; they are released for that.
 pub(super) fn came_out(what: &str, got: &[u8], want: &[u8]) {
     assert_eq!(secret_bytes(got), got.len(), "{what}: memcheck has lost track of secrets");
     is_right(what, got, want);

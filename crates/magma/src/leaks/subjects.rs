@@ -1,4 +1,5 @@
-//! Operations under secret keys on secret messages, as subjects of `lanework-leakage`. IVs and lengths are public and the same.
+//! Operations under secret keys on secret messages, as subjects of `lanework-leakage`. IVs and lengths are public and
+//! the same.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Cpu, Select, Unavailable};
@@ -29,8 +30,8 @@ const IV: [u8; 16] = [0x5a; 16];
 pub(super) fn prepare(case: usize) -> Work {
     let mut numbers = Numbers(90 + case as u64);
     let (mut key, mut text) = (numbers.array::<32>(), numbers.bytes(2400));
-    // The first two are as unlike as bytes can be. Memory is asked for alike in all cases, so that addresses are the same, and
-    // all are made by the same instructions.
+    // The first two are as unlike as bytes can be. Memory is asked for alike in all cases, so that addresses are the
+    // same, and all are made by the same instructions.
     for byte in key.iter_mut().chain(&mut text) {
         *byte = [0, 255, *byte][case.min(2)];
     }

@@ -1,6 +1,6 @@
-//! The same ways and the same memory for different secrets, on the processor itself and on every backend that it has: each
-//! operation is run under several keys on as many messages, and compared instruction by instruction. IVs and lengths are
-//! public and the same.
+//! The same ways and the same memory for different secrets, on the processor itself and on every backend that it has:
+//! each operation is run under several keys on as many messages, and compared instruction by instruction. IVs and
+//! lengths are public and the same.
 #![forbid(unsafe_code)]
 
 use lanework_leakage::plants::BRANCH;

@@ -175,8 +175,8 @@ fn factor_bytes(aad: usize, data: usize, most: usize) -> Option<usize> {
     Some(bytes(aad)? + bytes(data)? + 8).filter(|&all| all <= most)
 }
 
-/// A message so short that gamma and factors are made by one call of the cipher, since each call on few blocks costs its
-/// latency. Wiped when dropped.
+/// A message so short that gamma and factors are made by one call of the cipher, since each call on few blocks costs
+/// its latency. Wiped when dropped.
 pub(super) struct Short {
     /// Gamma, then factors.
     blocks: [u8; SHORT],

@@ -260,9 +260,9 @@ impl<'k> Sealer<'k> {
 
 /// Decrypts a message that comes in pieces, in one reading; made by [`Mgm::opener`]. Wiped when dropped.
 ///
-/// What it decrypts is **not authentic until [`Opener::finish`] says so**: keep it where nobody acts on it (a file that is
-/// renamed at the end), and destroy it when the tag is refused. Where the ciphertext can be read twice, [`Verifier`] asks for
-/// no such care.
+/// What it decrypts is **not authentic until [`Opener::finish`] says so**: keep it where nobody acts on it (a file that
+/// is renamed at the end), and destroy it when the tag is refused. Where the ciphertext can be read twice, [`Verifier`]
+/// asks for no such care.
 pub struct Opener<'k>(Stream<'k>);
 
 impl<'k> Opener<'k> {
@@ -334,8 +334,8 @@ impl<'k> Verifier<'k> {
         self.stream.verify(ciphertext)
     }
 
-    /// Checks the tag. What comes back decrypts the ciphertext in a second reading, which must be of the same bytes: nobody
-    /// else may be able to change them in between.
+    /// Checks the tag. What comes back decrypts the ciphertext in a second reading, which must be of the same bytes:
+    /// nobody else may be able to change them in between.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::TooManyRefused`], [`Error::EmptyMessage`], [`Error::TagLength`],

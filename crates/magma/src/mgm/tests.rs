@@ -386,7 +386,8 @@ fn limits_count_what_is_sealed_and_what_is_authentic() {
     }
 }
 
-/// The limit is reached by real forgeries, on every way to open a message. The key opens nothing from then on, and it seals.
+/// The limit is reached by real forgeries, on every way to open a message. The key opens nothing from then on, and it
+/// seals.
 #[test]
 fn forgeries_close_a_key_for_opening_and_not_for_sealing() {
     if cfg!(miri) {

@@ -10,8 +10,8 @@ use super::{CHUNK, SMALL, Stream, blocks_within_limits, whole_blocks, whole_bloc
 use crate::error::Error;
 use crate::key::{Core, Keyed};
 
-/// The register: the last z blocks of ciphertext, at first the IV. The block that comes next chains with the one at `at`,
-/// and then takes its place.
+/// The register: the last z blocks of ciphertext, at first the IV. The block that comes next chains with the one at
+/// `at`, and then takes its place.
 #[derive(Clone)]
 struct Register {
     blocks: Vec<u8>,
@@ -49,11 +49,11 @@ impl Drop for Register {
     }
 }
 
-/// CBC encryption, of whole blocks; pad before (see [`super::padding`]). Serial, but for an IV of z blocks: z chains run at
-/// once.
+/// CBC encryption, of whole blocks; pad before (see [`super::padding`]). Serial, but for an IV of z blocks: z chains
+/// run at once.
 ///
-/// The IV must be unpredictable for every message. [`Stream::process`] refuses with [`Error::Unaligned`] pieces that are not
-/// whole blocks, and with [`Error::KeyExhausted`] what the key's limits do not allow.
+/// The IV must be unpredictable for every message. [`Stream::process`] refuses with [`Error::Unaligned`] pieces that
+/// are not whole blocks, and with [`Error::KeyExhausted`] what the key's limits do not allow.
 #[derive(Clone)]
 pub struct CbcEncryptor<K: Keyed> {
     key: K,
@@ -121,8 +121,9 @@ impl<K: Keyed> CbcDecryptor<K> {
             return self.apply(data);
         }
         self.key.core().budget.spend(data.len() as u64)?;
-        // Every piece begins where the register stands after the piece before it: it is that piece's end, all ciphertext.
-        // Pieces are multiples of the register, so that it stands at the same place at the beginning of each.
+        // Every piece begins where the register stands after the piece before it: it is that piece's end, all
+        // ciphertext. Pieces are multiples of the register, so that it stands at the same place at the beginning of
+        // each.
         let mut pieces = Vec::new();
         let mut register = self.register.clone();
         for data in data.chunks_mut(piece) {

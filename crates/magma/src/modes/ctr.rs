@@ -19,10 +19,11 @@ pub trait MagmaKey: Keyed {}
 impl MagmaKey for Magma {}
 impl<K: MagmaKey> MagmaKey for &K {}
 
-/// Magma in CTR: encryption and decryption are one. The IV is the counter's upper half, the lower half counts blocks from 0.
+/// Magma in CTR: encryption and decryption are one. The IV is the counter's upper half, the lower half counts blocks
+/// from 0.
 ///
-/// An IV must never serve twice under one key: two messages under the same keystream give away the sum of their plaintexts.
-/// It has only 4 bytes, so that random ones repeat after some 2^16 messages; count them instead.
+/// An IV must never serve twice under one key: two messages under the same keystream give away the sum of their
+/// plaintexts. It has only 4 bytes, so that random ones repeat after some 2^16 messages; count them instead.
 ///
 /// [`Stream::process`] refuses with [`Error::CounterExhausted`] what would go beyond 2^32 blocks, and with
 /// [`Error::KeyExhausted`] what the key's limits do not allow.

@@ -8,10 +8,11 @@ use super::{Stream, whole_blocks_of_iv, within_limits, xor};
 use crate::error::Error;
 use crate::key::Keyed;
 
-/// OFB with whole blocks of feedback: encryption and decryption are one. Serial, but for an IV of z blocks: z chains run at once.
+/// OFB with whole blocks of feedback: encryption and decryption are one. Serial, but for an IV of z blocks: z chains
+/// run at once.
 ///
-/// An IV must never serve twice under one key. [`Stream::process`] refuses with [`Error::KeyExhausted`] what the key's limits
-/// do not allow.
+/// An IV must never serve twice under one key. [`Stream::process`] refuses with [`Error::KeyExhausted`] what the key's
+/// limits do not allow.
 #[derive(Clone)]
 pub struct Ofb<K: Keyed> {
     key: K,

@@ -8,8 +8,8 @@ use crate::release;
 /// How a message becomes whole blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// Zeros up to the block's end; none where the message is whole blocks already. What was there before can only be told from
-    /// the message's length, which must be known otherwise.
+    /// Zeros up to the block's end; none where the message is whole blocks already. What was there before can only be
+    /// told from the message's length, which must be known otherwise.
     Zeros,
     /// Procedure 2: one bit and then zeros, always at least that one bit; can be taken off again.
     OneZeros,
@@ -40,15 +40,15 @@ impl Padding {
     }
 }
 
-/// The message without the padding of [`Padding::OneZeros`]: its length. The last block is looked at in constant time, up to
-/// the length that comes out.
+/// The message without the padding of [`Padding::OneZeros`]: its length. The last block is looked at in constant time,
+/// up to the length that comes out.
 ///
-/// Whoever tells an attacker whether the padding of unauthenticated data was right gives away the plaintext (Vaudenay 2002):
-/// check a MAC first.
+/// Whoever tells an attacker whether the padding of unauthenticated data was right gives away the plaintext (Vaudenay
+/// 2002): check a MAC first.
 ///
 /// # Errors
-/// [`Error::Unaligned`] for what is not whole blocks; [`Error::Refused`] where the last block does not end in a one bit and
-/// zeros, and where there is no block.
+/// [`Error::Unaligned`] for what is not whole blocks; [`Error::Refused`] where the last block does not end in a one bit
+/// and zeros, and where there is no block.
 pub fn unpad_one_zeros(padded: &[u8]) -> Result<usize, Error> {
     whole_blocks(padded.len())?;
     let Some(last) = padded.last_chunk::<BLOCK>() else {

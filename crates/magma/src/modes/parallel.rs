@@ -6,8 +6,8 @@ use lanework_cpu::Threads;
 /// Pieces below this are not worth a thread's waking.
 const LEAST: usize = 64 << 10;
 
-/// Bytes of a piece for `len` bytes on these threads: a multiple of `granule`, at least [`LEAST`] bytes, and a few pieces for
-/// each thread, so that a thread that is late does not keep the others waiting.
+/// Bytes of a piece for `len` bytes on these threads: a multiple of `granule`, at least [`LEAST`] bytes, and a few
+/// pieces for each thread, so that a thread that is late does not keep the others waiting.
 pub(super) fn piece(len: usize, granule: usize, threads: Threads<'_>) -> usize {
     let even = len.div_ceil(4 * threads.count().max(1));
     even.max(LEAST).next_multiple_of(granule)

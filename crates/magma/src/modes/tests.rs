@@ -1,5 +1,5 @@
-//! Modes against their plain descriptions at every length, in every cut, on every backend and over threads; and everything
-//! that they refuse.
+//! Modes against their plain descriptions at every length, in every cut, on every backend and over threads; and
+//! everything that they refuse.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Threads;

@@ -1,5 +1,5 @@
-//! The modes as their documents describe them, one block or byte at a time over the specification's cipher: slow, readable,
-//! and the oracle of the checks. Lengths are the caller's to get right: a wrong one panics.
+//! The modes as their documents describe them, one block or byte at a time over the specification's cipher: slow,
+//! readable, and the oracle of the checks. Lengths are the caller's to get right: a wrong one panics.
 #![forbid(unsafe_code)]
 
 use crate::sbox::{Rows, Sbox};

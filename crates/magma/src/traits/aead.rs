@@ -31,7 +31,8 @@ tag_lengths!(U4, U5, U6, U7, U8);
 /// [`Mgm`] with its tag's length in the type, for the `aead` traits. The tag follows the ciphertext.
 ///
 /// Those traits know one error for everything. What would be [`Error::NonceTopBit`], [`Error::EmptyMessage`],
-/// [`Error::TooLong`], [`Error::KeyExhausted`] or [`Error::TooManyRefused`] comes out as `aead::Error` too; use [`Mgm`] where that matters.
+/// [`Error::TooLong`], [`Error::KeyExhausted`] or [`Error::TooManyRefused`] comes out as `aead::Error` too; use [`Mgm`]
+/// where that matters.
 #[derive(Clone)]
 pub struct MagmaMgm<T: TagLength = U8> {
     mgm: Mgm,

@@ -31,8 +31,8 @@ impl KeyIvInit for Ctr<Magma> {
     }
 }
 
-/// Pieces that CTR's counter or the key's limits refuse are `StreamCipherError`. The methods called unchecked go on beyond
-/// both: the counter starts again at 0 there, and the keystream with it.
+/// Pieces that CTR's counter or the key's limits refuse are `StreamCipherError`. The methods called unchecked go on
+/// beyond both: the counter starts again at 0 there, and the keystream with it.
 impl<K: MagmaKey> StreamCipher for Ctr<K> {
     fn check_remaining(&self, bytes: usize) -> Result<(), StreamCipherError> {
         self.would_take(bytes as u64).map_err(|_| StreamCipherError)

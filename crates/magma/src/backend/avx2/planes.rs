@@ -1,21 +1,21 @@
 //! Byte planes: 32 blocks in 8 registers, register j holding byte j of every block.
 //!
-//! **Round.** The bytes of a word lie in four registers, so that a byte shuffle substitutes one nibble of 32 blocks by one
-//! table, and the rotation by 11 is a renaming of registers (8) and tables that shift (3): the low nibble, shifted, stays
-//! within one byte, the high one splits in two. Additions carry from register to register. Every byte is held with its top
-//! bit flipped, so that signed comparison, the only one there is, orders bytes as unsigned:
+//! **Round.** The bytes of a word lie in four registers, so that a byte shuffle substitutes one nibble of 32 blocks by
+//! one table, and the rotation by 11 is a renaming of registers (8) and tables that shift (3): the low nibble, shifted,
+//! stays within one byte, the high one splits in two. Additions carry from register to register. Every byte is held
+//! with its top bit flipped, so that signed comparison, the only one there is, orders bytes as unsigned:
 //!
 //! - the lowest byte carries if s > n with n = 255 - k;
-//! - the next two carry if s - n > -c, where c is 1 for a carry from below. As c is held as the mask -c, and the difference
-//!   saturates, which keeps its sign, that is one subtraction and one comparison.
+//! - the next two carry if s - n > -c, where c is 1 for a carry from below. As c is held as the mask -c, and the
+//!   difference saturates, which keeps its sign, that is one subtraction and one comparison.
 //!
 //! For four registers of a half: 12 operations of addition (2 + 4 + 4 + 2), 12 to part nibbles (shift, two masks), 12
-//! shuffles and 12 XORs: **12 a register**, of which 4.5 (shuffles, shifts, saturating subtractions) have two ports on Zen 4. GFNI
-//! parts the high nibble by one operation instead of two: 11.
+//! shuffles and 12 XORs: **12 a register**, of which 4.5 (shuffles, shifts, saturating subtractions) have two ports on
+//! Zen 4. GFNI parts the high nibble by one operation instead of two: 11.
 //!
-//! **Floor.** 4 vector operations a cycle: 12 cycles a round for 256 bytes, 1.5 cycles a byte; transpositions (64 shuffles
-//! and 16 flips a group, the shuffles two or three a cycle) add 0.13. With GFNI 1.375 and as much again. `DESIGN.md` has
-//! what is measured.
+//! **Floor.** 4 vector operations a cycle: 12 cycles a round for 256 bytes, 1.5 cycles a byte; transpositions (64
+//! shuffles and 16 flips a group, the shuffles two or three a cycle) add 0.13. With GFNI 1.375 and as much again.
+//! `DESIGN.md` has what is measured.
 
 use core::arch::x86_64::*;
 
@@ -130,8 +130,8 @@ unsafe fn table(t: &[u8; 16]) -> Y {
     unsafe { _mm256_broadcastsi128_si256(_mm_load_si128(t.as_ptr().cast())) }
 }
 
-/// The same tables, but the compiler may not know it. Left to itself it reads all twelve before the first round, for which
-/// there are no registers, and spends those that there are on some of them instead of the state.
+/// The same tables, but the compiler may not know it. Left to itself it reads all twelve before the first round, for
+/// which there are no registers, and spends those that there are on some of them instead of the state.
 #[expect(clippy::pointers_in_nomem_asm_block, reason = "nothing is read through it there")]
 #[inline(always)]
 fn here(t: &Planes) -> &Planes {

@@ -13,8 +13,8 @@ pub(super) struct Planes {
     pub(super) high_rest: [[u8; 16]; 4],
 }
 
-/// One set for whole words: row i substitutes nibble i and leaves it in place. Entry 0 of each row is 0, so that rows whose
-/// nibble was masked away add nothing; `zero` is what is missing, the substitution of the word 0, rotated by 11.
+/// One set for whole words: row i substitutes nibble i and leaves it in place. Entry 0 of each row is 0, so that rows
+/// whose nibble was masked away add nothing; `zero` is what is missing, the substitution of the word 0, rotated by 11.
 #[repr(C, align(64))]
 pub(super) struct Words {
     pub(super) rows: [[u8; 16]; 8],

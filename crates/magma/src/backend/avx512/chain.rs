@@ -1,14 +1,14 @@
 //! The steps of many messages, with the lanes' states kept as the rounds want them.
 //!
-//! Over `lanes` alone, each step would put the states together, store, load and take them apart again, all of it between the
-//! last round of one step and the first of the next. Here only the messages' blocks are taken apart and put together, beside
-//! the rounds rather than between them, and counters are words that are added to.
+//! Over `lanes` alone, each step would put the states together, store, load and take them apart again, all of it
+//! between the last round of one step and the first of the next. Here only the messages' blocks are taken apart and put
+//! together, beside the rounds rather than between them, and counters are words that are added to.
 //!
-//! Floor, per step of 128 lanes: the rounds' 512 cycles on Zen 5 and 1024 on Zen 4, plus fetching (see `backend::chain`), plus
-//! 32 byte shuffles and 32 interleavings for what is read, and as many for what is written.
+//! Floor, per step of 128 lanes: the rounds' 512 cycles on Zen 5 and 1024 on Zen 4, plus fetching (see
+//! `backend::chain`), plus 32 byte shuffles and 32 interleavings for what is read, and as many for what is written.
 //!
-//! Leak class: constant time in everything but lengths, S-box set and byte order. The states are left in the scratch, which
-//! its owner wipes.
+//! Leak class: constant time in everything but lengths, S-box set and byte order. The states are left in the scratch,
+//! which its owner wipes.
 
 use core::arch::x86_64::*;
 

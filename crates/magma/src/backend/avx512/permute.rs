@@ -1,24 +1,25 @@
 //! Sixteen blocks to a pair of registers, and the eight operations of a round.
 //!
-//! **The round.** A word of the state is kept rotated, b = w >>> 11, so that the substituted word is added to it without a
-//! rotation and the rotation is paid once, where the word meets the key. x = (b <<< 11) + k; y = x >> 4; both become indices:
-//! the nibble, and above it the byte's number, a constant. Two `vpermb` look them up in 64-byte tables that hold the four
-//! substitutions of the low nibbles and the four of the high ones; one `vpternlog` adds both results to the other word:
-//! rotate, add, shift, two index merges, two permutations, one sum.
+//! **The round.** A word of the state is kept rotated, b = w >>> 11, so that the substituted word is added to it
+//! without a rotation and the rotation is paid once, where the word meets the key. x = (b <<< 11) + k; y = x >> 4; both
+//! become indices: the nibble, and above it the byte's number, a constant. Two `vpermb` look them up in 64-byte tables
+//! that hold the four substitutions of the low nibbles and the four of the high ones; one `vpternlog` adds both results
+//! to the other word: rotate, add, shift, two index merges, two permutations, one sum.
 //!
 //! **Floor.** For 16 blocks, 128 bytes. Zen 5: eight operations at four a cycle, four of them (rotation, shift, two
 //! permutations) on the two pipes that have them: 2 cycles a round, 0.5 cycles a byte. Zen 4 splits 512 bits in two: 4
-//! cycles a round on either account, 1.0 cycles a byte; and 8 byte shuffles, interleavings and rotations a batch on the two
-//! pipes, 0.06.
+//! cycles a round on either account, 1.0 cycles a byte; and 8 byte shuffles, interleavings and rotations a batch on the
+//! two pipes, 0.06.
 //!
-//! **Measured** on Zen 4: 1.23 cycles a byte. Eleven pairs in flight, with the state barely in the registers, gave 1.30;
-//! `vpmulhuw` for the shift, which runs on the other two pipes, 1.37 to 1.43 with eight to twelve.
+//! **Measured** on Zen 4: 1.23 cycles a byte. Eleven pairs in flight, with the state barely in the registers, gave
+//! 1.30; `vpmulhuw` for the shift, which runs on the other two pipes, 1.37 to 1.43 with eight to twelve.
 //!
-//! **Layout.** Eight pairs are in flight: 16 registers of state, four constants and the key, so that each round has 11 left.
-//! Blocks are taken apart within 128 bits; which block lies in which lane does not matter to the rounds and is undone by the
-//! interleaving (see [`BLOCK_OF_LANE`]).
+//! **Layout.** Eight pairs are in flight: 16 registers of state, four constants and the key, so that each round has 11
+//! left. Blocks are taken apart within 128 bits; which block lies in which lane does not matter to the rounds and is
+//! undone by the interleaving (see [`BLOCK_OF_LANE`]).
 //!
-//! Leak class: constant time in everything but lengths, S-box set and byte order. Nothing secret is stored but the output.
+//! Leak class: constant time in everything but lengths, S-box set and byte order. Nothing secret is stored but the
+//! output.
 
 use core::arch::x86_64::*;
 
@@ -118,8 +119,8 @@ fn whole([low, high]: [Y; 2]) -> Z {
     _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
 }
 
-/// All rounds on N pairs: `get` gives the words (a0, a1) of a pair, `put` takes them. The state passes through no memory, so
-/// that this is the one function that a batch is, and everything else is inlined into it.
+/// All rounds on N pairs: `get` gives the words (a0, a1) of a pair, `put` takes them. The state passes through no
+/// memory, so that this is the one function that a batch is, and everything else is inlined into it.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 fn pairs<const N: usize>(
@@ -307,7 +308,8 @@ impl Count {
 /// Keystream for N pairs, all 128 N bytes of it or the first `n`; added to the input if `XOR`.
 ///
 /// # Safety
-/// AVX-512 F, BW, VL, VBMI; as `Kernels::counter`, `n` <= 128 N, and = 128 N unless `CUT`; `input` is not read unless `XOR`.
+/// AVX-512 F, BW, VL, VBMI; as `Kernels::counter`, `n` <= 128 N, and = 128 N unless `CUT`; `input` is not read unless
+/// `XOR`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 unsafe fn stream_in<const N: usize, const CUT: bool, const XOR: bool>(

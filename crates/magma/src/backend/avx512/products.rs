@@ -1,8 +1,8 @@
 //! MGM's products: four 64x64-bit carry-less multiplications in two instructions, summed before any reduction.
 //!
-//! Floor: eight products take two loads, two byte shuffles, two `vpclmulqdq` and one `vpternlog`. Zen 4 does one 512-bit load,
-//! one shuffle and one multiplication a cycle: 2 cycles, 0.03 cycles a byte; Zen 5 half of it.
-//! Leak class: constant time.
+//! Floor: eight products take two loads, two byte shuffles, two `vpclmulqdq` and one `vpternlog`. Zen 4 does one
+//! 512-bit load, one shuffle and one multiplication a cycle: 2 cycles, 0.03 cycles a byte; Zen 5 half of it. Leak
+//! class: constant time.
 
 use core::arch::x86_64::*;
 

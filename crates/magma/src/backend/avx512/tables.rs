@@ -44,8 +44,8 @@ pub(crate) const fn swap(order: ByteOrder) -> &'static [u8; 16] {
     }
 }
 
-/// The block, of sixteen, whose word lies in each of sixteen lanes after two registers of eight blocks were taken apart:
-/// 128 bits hold two blocks of the first register, then two of the second.
+/// The block, of sixteen, whose word lies in each of sixteen lanes after two registers of eight blocks were taken
+/// apart: 128 bits hold two blocks of the first register, then two of the second.
 pub(crate) const BLOCK_OF_LANE: [u32; 16] = [0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15];
 
 /// The lane of each of sixteen blocks.

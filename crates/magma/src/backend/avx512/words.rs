@@ -1,14 +1,15 @@
 //! Few blocks at once: the least time from a block to its result, for the serial modes and short messages.
 //!
-//! **The round.** A word of each block in each lane, kept rotated as in [`super::permute`]; here only the chain of operations counts.
-//! With VBMI `vpermi2b` looks up 64 entries in two registers of 256 bits; that takes four cycles on Zen 4, or a little less where
-//! only the index is late, and `vpermb` on 512 bits five. Without it each of the eight substitutions is looked up by itself in every byte,
-//! by a byte shuffle of two cycles, a zeroing mask keeps the byte that it is for, and the words are summed in the order in which the
-//! look-ups end.
+//! **The round.** A word of each block in each lane, kept rotated as in [`super::permute`]; here only the chain of
+//! operations counts. With VBMI `vpermi2b` looks up 64 entries in two registers of 256 bits; that takes four cycles on
+//! Zen 4, or a little less where only the index is late, and `vpermb` on 512 bits five. Without it each of the eight
+//! substitutions is looked up by itself in every byte, by a byte shuffle of two cycles, a zeroing mask keeps the byte
+//! that it is for, and the words are summed in the order in which the look-ups end.
 //!
-//! **Floor.** The chain of a round on Zen 4. VBMI: rotation 2, addition 1, shift 1, merge 1, look-up 4, sum 1: 10 cycles, 320 a
-//! block (measured: 9.3, so that the look-up seems to wait less than 4 for its index). Byte shuffles: rotation 2, addition 1, mask
-//! 1, eight look-ups on two pipes 4 and the last one's 2, sum 1: 11 cycles, 350 a block (measured: 12).
+//! **Floor.** The chain of a round on Zen 4. VBMI: rotation 2, addition 1, shift 1, merge 1, look-up 4, sum 1: 10
+//! cycles, 320 a block (measured: 9.3, so that the look-up seems to wait less than 4 for its index). Byte shuffles:
+//! rotation 2, addition 1, mask 1, eight look-ups on two pipes 4 and the last one's 2, sum 1: 11 cycles, 350 a block
+//! (measured: 12).
 //!
 //! Leak class: constant time in everything but lengths, S-box set and byte order.
 
@@ -125,7 +126,8 @@ macro_rules! stamp {
         let (x, y) = (_mm256_castsi256_ps($x), _mm256_castsi256_ps($y));
         (_mm256_castps_si256(_mm256_shuffle_ps::<0x88>(x, y)), _mm256_castps_si256(_mm256_shuffle_ps::<0xdd>(x, y)))
     }};
-    // A mask in a mask register. The compiler would make a vector of a constant one, and of each look-up two operations.
+    // A mask in a mask register. The compiler would make a vector of a constant one, and of each look-up two
+    // operations.
     (@kept $bits:ty, $mask:expr) => {{
         let mut kept: $bits = $mask;
         // SAFETY: nothing is done.

@@ -1,7 +1,7 @@
 //! MGM's products with `pclmulqdq` on 128 bits, summed before any reduction.
 //!
-//! Floor: two products take two loads, two byte shuffles, two multiplications and one `vpternlog`; CPUs with one multiplication a
-//! cycle: 0.13 cycles a byte. Leak class: constant time.
+//! Floor: two products take two loads, two byte shuffles, two multiplications and one `vpternlog`; CPUs with one
+//! multiplication a cycle: 0.13 cycles a byte. Leak class: constant time.
 
 use core::arch::x86_64::*;
 

@@ -1,9 +1,10 @@
 //! The S-boxes as circuits of AND, OR, XOR and AND NOT, the operations of every vector unit.
 //!
-//! A circuit computes S(x) ^ S(0); what is missing is `CONSTANT`, which [`super::rounds`] knows how to keep out of
-//! the way. Inputs a to d are bits 0 to 3, every further letter is one gate, and the outputs are listed from bit 0
-//! on. The circuits come from a beam search over sets of functions of four bits, guided by how many gates each
-//! output is away; the tests evaluate all of them on all inputs. Gates of all eight boxes together: Z 121, A 116, B 123, C 121, D 122, Test 107.
+//! A circuit computes S(x) ^ S(0); what is missing is `CONSTANT`, which [`super::rounds`] knows how to keep out of the
+//! way. Inputs a to d are bits 0 to 3, every further letter is one gate, and the outputs are listed from bit 0 on. The
+//! circuits come from a beam search over sets of functions of four bits, guided by how many gates each output is away;
+//! the tests evaluate all of them on all inputs. Gates of all eight boxes together: Z 121, A 116, B 123, C 121, D 122,
+//! Test 107.
 #![forbid(unsafe_code)]
 
 use super::plane::Plane;

@@ -17,8 +17,8 @@ const C1: u32 = 0x0101_0104;
 
 /// GOST 28147-89 in counter mode: encryption and decryption are one. Runs in parallel, under one key at a time.
 ///
-/// An IV must never serve twice under one key. [`Stream::process`] refuses with [`Error::KeyExhausted`] what the key's limits
-/// do not allow; with meshing the given key is charged for its own 1024 bytes only.
+/// An IV must never serve twice under one key. [`Stream::process`] refuses with [`Error::KeyExhausted`] what the key's
+/// limits do not allow; with meshing the given key is charged for its own 1024 bytes only.
 #[derive(Clone)]
 pub struct Cnt {
     key: Meshed,
@@ -47,8 +47,9 @@ impl Cnt {
         let high = u32::from_le_bytes(core::array::from_fn(|i| self.counter[4 + i]));
         for (i, block) in out.chunks_exact_mut(BLOCK).enumerate() {
             let i = i as u32 + 1;
-            // Counting up in one step needs no chain and no branch: i times C1 is public and folded modulo 2^32 - 1 first. The
-            // sum's carry comes back at the bottom, so that the result is 1 to 2^32 - 1, as counting one by one gives it.
+            // Counting up in one step needs no chain and no branch: i times C1 is public and folded modulo 2^32 - 1
+            // first. The sum's carry comes back at the bottom, so that the result is 1 to 2^32 - 1, as counting one by
+            // one gives it.
             let step = u64::from(i) * u64::from(C1);
             let step = (step & 0xffff_ffff) + (step >> 32);
             let sum = u64::from(high) + ((step & 0xffff_ffff) + (step >> 32));
