@@ -45,8 +45,7 @@ impl Backends for Kernels {
 /// An engine of a test's kernels.
 #[cfg(test)]
 pub(crate) fn altered(name: &'static str, kernels: &'static Kernels) -> Engine {
-    // SAFETY: tests take the kernels of a row that runs here; what replaces some enables no feature that this row
-    // lacks.
+    // SAFETY: tests take the kernels of a row that runs here; a replaced kernel enables no feature that this row lacks.
     unsafe { Engine::outside(name, kernels) }
 }
 
@@ -60,8 +59,8 @@ pub struct Kernels {
     pub(crate) parallel: usize,
     /// Encrypts or decrypts `n` blocks: block i of the output is E(block i of the input).
     ///
-    /// input: 8n readable bytes; output: 8n writable bytes; the same address or disjoint; any alignment. n may be 0,
-    /// and small n costs little more than its share: one block at a time is what the serial modes do.
+    /// input: 8n readable bytes; output: 8n writable bytes; the same address or disjoint; any alignment. n may be 0. A
+    /// small n must cost little more than its share, since serial modes take one block at a time.
     pub(crate) blocks: unsafe fn(s: &Schedule, input: *const u8, output: *mut u8, n: usize),
     /// output = input xor (E(counter 0), E(counter 1), ...), cut to `n` *bytes*; the last block may be cut. Pointers as
     /// for `blocks`.
@@ -74,11 +73,11 @@ pub struct Kernels {
     /// Puts a key, as the words K1 to K8, into a lane. keys: `lane_keys_blocks` blocks; lane < [`LANES`].
     pub(crate) set_lane: unsafe fn(keys: &mut [Block], lane: usize, words: &[u32; 8]),
     /// Encrypts one block in each of the first `n` <= [`LANES`] lanes under that lane's key, in place. Blocks of other
-    /// lanes are left as they were or overwritten with anything. keys: `lane_keys_blocks` blocks.
+    /// lanes are unspecified afterwards. keys: `lane_keys_blocks` blocks.
     pub(crate) lanes:
         unsafe fn(keys: &[Block], sbox: Sbox, order: ByteOrder, data: &mut LaneBlocks, n: usize),
-    /// Takes a chain's steps in each of its lanes, from the lane's state in the scratch on, which it leaves there.
-    /// Other lanes' sums stay, but their states may become anything. Any backend may use `chain::plain`; those with
+    /// Takes a chain's steps in each of its lanes, starting from the lane's state in the scratch and leaving it there.
+    /// Other lanes' sums stay; their states are unspecified afterwards. Any backend may use `chain::plain`; those with
     /// AVX-512F and BW have `chain::avx512::chain`.
     pub(crate) chain: unsafe fn(chain: &chain::Chain<'_>, scratch: &mut chain::Scratch),
     /// MGM's products: the sum over i < n of h\[i\] * x\[i\] in GF(2)\[x\], not reduced, added to `sum` (low half, high
@@ -89,8 +88,8 @@ pub struct Kernels {
 
 /// Every backend, from the plainest, which needs nothing, to the fastest.
 pub static BACKENDS: &[Backend<Kernels>] =
-    // SAFETY: a row's list has every feature that its kernels enable; `subjects/tests/features.rs` holds the sources
-    // against it.
+    // SAFETY: a row's list has every feature that its kernels enable; `lab/suite/tests/features.rs` compares it with
+    // the sources.
     unsafe {
         &[
             Backend::new(

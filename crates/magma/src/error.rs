@@ -1,4 +1,4 @@
-//! What can be wrong with an input, each thing by its own name.
+//! Faults of inputs, each with its own name.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -22,8 +22,8 @@ pub enum Error {
     NonceTopBit,
     /// Data of this many bytes for a mode that takes whole blocks of 8 only.
     Unaligned(usize),
-    /// MGM with neither data nor associated data: the tag would be a forgery's stepping stone (RFC 9058, 6). Or IMIT's
-    /// tag of an empty message, which does not depend on the key.
+    /// MGM with neither data nor associated data: its tag would help a forgery (RFC 9058, 6). Or IMIT's tag of an empty
+    /// message, which does not depend on the key.
     EmptyMessage,
     /// More data than the mode allows in one message; the limit in bytes.
     TooLong {
@@ -32,7 +32,7 @@ pub enum Error {
     },
     /// Associated data after the message has begun.
     OutOfOrder,
-    /// CTR would come back to a counter that it has used.
+    /// CTR would repeat a counter.
     CounterExhausted,
     /// The key has processed as many bytes as its policy allows; the limit in bytes.
     KeyExhausted {

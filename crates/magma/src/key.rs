@@ -1,4 +1,4 @@
-//! Keys: the two ciphers as types, and what they share.
+//! Keys: the two ciphers as types, and their common parts.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -11,7 +11,7 @@ use crate::limits::{Budget, Limits};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule, wipe_words, word};
 
-/// What both ciphers are under their byte order: schedules for both directions, and the kernels that run them.
+/// The common part of both ciphers: schedules for both directions, and the kernels that run them.
 #[doc(hidden)]
 pub struct Core {
     pub(crate) words: [u32; 8],
@@ -76,8 +76,7 @@ impl Core {
         core
     }
 
-    /// The same key under other limits; what it and its clones process still counts together. Clones keep the limits
-    /// that they had.
+    /// The same key under other limits, still counting together with its clones. Clones keep their limits.
     pub(crate) fn limit(&mut self, limits: Limits) {
         self.budget.set_limits(limits);
     }

@@ -5,14 +5,14 @@
 //! it runs in the cipher's bulk kernels, in pieces that stay in the first-level cache, and the products are reduced
 //! once, at the end.
 //!
-//! Sealing counts associated data and data against the key's limits ([`crate::limits`]), opening what was authentic:
-//! forgeries are not the key owner's traffic, and whoever could send them could otherwise use the key up. They count on
-//! an account of their own, whose end closes the key for opening and not for sealing.
+//! Sealing counts associated data and data against the key's limits ([`crate::limits`]); opening counts authentic
+//! messages only, so forgeries cannot use the key up. Forgeries have their own account, whose end closes the key for
+//! opening but not for sealing.
 //!
-//! What the mode asks of its user: a nonce never comes twice under one key (its top bit must be 0, RFC 9058, 4.1), and
-//! the length of the tag is fixed for a protocol, hence at construction. Opening checks the tag over the whole
-//! ciphertext before the first byte is decrypted; what was refused leaves zeros in the output. The mode does not commit
-//! to its key: a ciphertext that opens under two keys can be made (see the container for a format that commits).
+//! The caller must never repeat a nonce under one key (its top bit must be 0, RFC 9058, 4.1). The protocol fixes the
+//! length of the tag, hence the constructor. Opening checks the tag over the whole ciphertext before the first byte is
+//! decrypted; a refusal leaves zeros in the output. The mode does not commit to its key: a ciphertext that opens under
+//! two keys can be made (see the container for a format that commits).
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -252,8 +252,8 @@ impl Mgm {
             short.crypt(data);
             return Ok(());
         }
-        // Two passes, because a forgery then costs half and leaves no plaintext anywhere, and the second reading costs
-        // nothing that could be measured beside one pass over pieces.
+        // Two passes: a forgery then costs half and leaves no plaintext anywhere. The second reading costs nothing
+        // measurable against one pass over pieces.
         let start = Start::new(core, nonce);
         let mut work = Work::new(core);
         work.absorb_message(start.hash, aad, data.get_in());
@@ -321,8 +321,8 @@ impl Mgm {
         Verifier::new(self, admit_nonce(nonce)?)
     }
 
-    /// Decrypts a message that comes in pieces *before* its tag can be checked; see [`Opener`] for what that asks of
-    /// you.
+    /// Decrypts a message that comes in pieces *before* its tag can be checked; see [`Opener`] for the duties that
+    /// follow.
     ///
     /// # Errors
     /// [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::TooManyRefused`].
@@ -358,7 +358,7 @@ impl fmt::Debug for Mgm {
     }
 }
 
-/// What can be said about a message before anything is done; gives the nonce.
+/// Checks a message before any work; returns the nonce.
 pub(crate) fn admit(nonce: &[u8], aad: usize, data: usize) -> Result<[u8; 8], Error> {
     let nonce = admit_nonce(nonce)?;
     if aad == 0 && data == 0 {

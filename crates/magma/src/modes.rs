@@ -2,8 +2,7 @@
 //!
 //! Every mode is a state that takes its message in pieces of any size and gives the same bytes however the pieces are
 //! cut. A state owns its key or borrows it: both `Ctr::with_key(key, iv)` and `Ctr::with_key(&key, iv)` work. States
-//! are wiped when dropped. None of them authenticates: only a MAC or MGM tells whether a ciphertext is the one that was
-//! sent.
+//! are wiped when dropped. None of them authenticates: that takes a MAC or MGM.
 //!
 //! | mode | pieces | runs in parallel |
 //! |---|---|---|
@@ -53,7 +52,7 @@ pub(crate) const BLOCK: usize = 8;
 /// first level of cache together with input and output.
 pub(crate) const CHUNK: usize = 4096;
 
-/// The same for short pieces, which would feel the cost of a buffer of [`CHUNK`].
+/// The same for short pieces, where a buffer of [`CHUNK`] costs measurable time.
 pub(crate) const SMALL: usize = 256;
 
 /// A mode in one direction: bytes in, as many bytes out.
@@ -61,11 +60,11 @@ pub trait Stream {
     /// The next piece of the message, from one buffer into another or in place.
     ///
     /// # Errors
-    /// Whatever the mode refuses, named in its own documentation. Neither the state nor the output has changed then.
+    /// The mode's own errors, listed in its documentation. Neither the state nor the output has changed then.
     fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error>;
 
-    /// Whether the mode would take so many bytes more. Nothing is processed and no key is charged: for messages whose
-    /// length is known before their first byte is given out.
+    /// Whether the mode would take so many bytes more. Nothing is processed and no key is charged. For messages of
+    /// known length, before their first byte is released.
     ///
     /// # Errors
     /// Those of [`Stream::process`] for a piece of this length.
@@ -146,7 +145,7 @@ pub(crate) fn whole_blocks_of_iv(iv: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whole blocks, or the reason why not.
+/// Whole blocks, or an error.
 pub(crate) fn whole_blocks(len: usize) -> Result<(), Error> {
     if len.is_multiple_of(BLOCK) { Ok(()) } else { Err(Error::Unaligned(len)) }
 }

@@ -1,6 +1,6 @@
 //! Backends with planted leaks, for the tests of `leaks`: every kernel, leaking by a branch, by an address and by the
-//! turns of a loop, in a tier without vectors and in one of each width; and the cipher by tables, as everybody else has
-//! it.
+//! turns of a loop, in a tier without vectors and in one of each width; and the cipher by tables, as in other
+//! implementations.
 
 use lanework_cpu::memory::Block;
 use lanework_leakage::plants::{
@@ -30,13 +30,13 @@ pub(crate) struct Plant {
     /// The function that leaks, and the beginning of its place.
     pub(crate) function: &'static str,
     pub(crate) file: &'static str,
-    /// What memcheck says to it.
+    /// Memcheck's complaint about it.
     pub(crate) complaint: &'static str,
     pub(crate) kernels: &'static Kernels,
 }
 
-/// Stamps the planted kernels of one tier and one leak: each does what the true one does, then leaks of its output; the
-/// one that takes a key leaks of that.
+/// Stamps the planted kernels of one tier and one leak: each does the real kernel's work, then leaks its output; the
+/// one that takes a key leaks the key.
 macro_rules! planted {
     ($name:ident, $sound:path, $leak:path, #[$feature:meta]) => {
         mod $name {
@@ -130,8 +130,8 @@ planted!(avx512_branch, avx512::KERNELS, branch_wide, #[target_feature(enable = 
 planted!(avx512_load, avx512::KERNELS, load_wide, #[target_feature(enable = "avx2")]);
 planted!(avx512_loop, avx512::KERNELS, loop_wide, #[target_feature(enable = "avx2")]);
 
-/// The study's tables as the portable tier's kernel. Each tier has a function of its own, so that memcheck, which says
-/// the same only once, speaks of each.
+/// The study's tables as the portable tier's kernel. Each tier has its own function, since memcheck reports the same
+/// place only once.
 ///
 /// # Safety
 /// As for the kernel.

@@ -1,8 +1,8 @@
 //! MGM (RFC 9058) over many messages.
 //!
-//! A message of q blocks with h blocks of associated data costs 2q + h + 4 encryptions: in a TLS record or an ESP
-//! packet, a few dozen, which one key does not fill a batch with. Here every message has a lane for all of them, and
-//! the products of its multipliers are taken row by row from where the lanes leave them.
+//! A message of q blocks with h blocks of associated data costs 2q + h + 4 encryptions: a few dozen in a TLS record or
+//! an ESP packet, too few to fill a batch under one key. Here every message has one lane for all of them, and the
+//! products of its multipliers are taken row by row from the lanes' output.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::PoolError;
@@ -49,7 +49,7 @@ pub struct OpenJob<'a> {
     pub tag: &'a [u8],
 }
 
-/// A job, and the length that tags shall have.
+/// A job, and the length of tags.
 struct Sealing<'j, 'a>(&'j mut SealJob<'a>, usize);
 struct Opening<'j, 'a>(&'j mut OpenJob<'a>, usize);
 
@@ -140,7 +140,7 @@ impl Job for Opening<'_, '_> {
         self.core().budget.may_open((self.0.aad.len() + self.0.data.len()) as u64)
     }
 
-    /// Forgeries are not the key owner's traffic: what is authentic is charged when that is known.
+    /// A message is charged only when it is found authentic: forgeries are not the key owner's traffic.
     fn charge(&self) -> u64 {
         0
     }
@@ -314,7 +314,7 @@ fn open(lanes: &mut Lanes, group: &mut [Ready<'_, Opening<'_, '_>>]) {
     for (Ready { job, outcome, .. }, tag) in together.iter_mut().zip(lanes.states()) {
         judge(job.0, tag, outcome);
     }
-    // Nothing is decrypted before its tag was found right; refused messages keep an idle lane.
+    // Nothing is decrypted before its tag is verified; refused messages keep an idle lane.
     nonces(lanes, together.iter().map(|r| r.job.0.nonce), false);
     let accepted = |r: &mut Ready<'_, Opening<'_, '_>>| r.outcome.is_ok();
     crypt(lanes, together.iter_mut().map(|r| if accepted(r) { &mut *r.job.0.data } else { &mut [][..] }));

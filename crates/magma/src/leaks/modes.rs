@@ -36,7 +36,7 @@ pub(super) fn streams(engine: Engine) {
                     let mut data = secret(input);
                     done(mode.name, done(mode.name, make()).apply(&mut data));
                     came_out(mode.name, &data, output);
-                    // A public message, so that what comes out is a secret of the key alone.
+                    // A public message, so that the output's secrecy comes from the key alone.
                     let mut data = vec![0; input.len()];
                     let mut state = done(mode.name, make());
                     let mut rest = &mut data[..];
@@ -149,7 +149,7 @@ pub(super) fn padding(_: Engine) {
                     }
                 }
                 Padding::OneZeros => {
-                    // The message's length is the answer, and secret until it is given away.
+                    // The message's length is the answer, and secret until it is released.
                     let length = done("padding", unpad_one_zeros(&padded)).to_le_bytes();
                     is_right("padding", &length, &n.to_le_bytes());
                     let zeros = secret(&vec![0; public.len()]);

@@ -10,7 +10,7 @@ use super::{CHUNK, SMALL, Stream, whole_blocks_of_iv, within_limits, xor};
 use crate::error::Error;
 use crate::key::{Core, Keyed};
 
-/// What both directions keep. A round is z blocks: their keystream is the encrypted register, and their ciphertext
+/// The state of both directions. A round is z blocks: their keystream is the encrypted register, and their ciphertext
 /// becomes the register of the next round.
 #[derive(Clone)]
 pub(super) struct Register {
@@ -101,8 +101,7 @@ impl Drop for Register {
 
 /// CFB encryption with whole blocks of feedback. Serial, but for an IV of z blocks: z chains run at once.
 ///
-/// An IV must never serve twice under one key. [`Stream::process`] refuses with [`Error::KeyExhausted`] what the key's
-/// limits do not allow.
+/// Never repeat an IV under one key. [`Stream::process`] returns [`Error::KeyExhausted`] beyond the key's limits.
 #[derive(Clone)]
 pub struct CfbEncryptor<K: Keyed> {
     key: K,

@@ -18,8 +18,8 @@ const MATERIAL: usize = 32 + BLOCK;
 /// OMAC-ACPKM of one message, with a tag of 4 to 8 bytes. Serial.
 ///
 /// The key material of all sections comes from the keystream of CTR-ACPKM under the given key, in sections of T* bytes;
-/// the given key is charged for that. [`OmacAcpkm::update`] refuses with [`Error::TooLong`] what goes beyond the
-/// keystream's 2^31 blocks: (2^31 * 8 / 40) sections.
+/// the given key is charged for that. [`OmacAcpkm::update`] returns [`Error::TooLong`] beyond the keystream's 2^31
+/// blocks: (2^31 * 8 / 40) sections.
 #[derive(Clone)]
 pub struct OmacAcpkm {
     master: CtrAcpkm,

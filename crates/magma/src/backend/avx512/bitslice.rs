@@ -12,7 +12,7 @@
 //!
 //! **Measured** on Zen 4: 1.3 cycles a byte for counters and 1.6 for blocks, twice the floor and not less than
 //! [`super::permute`] takes. The carries are a chain of 32 operations a round, and what a round stores is loaded in the
-//! next. So this is a backend of its own, to be chosen where measuring says so. With one set instead of two, counters
+//! next. So this is a separate backend, for CPUs on which it measures faster. With one set instead of two, counters
 //! took 1.3 to 1.5.
 //!
 //! **Layout.** 64 registers of bits: a0 then a1, lowest bit first. In a register, block t = 8 R + 4 l1 + 2 l0 + q0 with
@@ -35,15 +35,15 @@ pub(super) const SET: usize = 512;
 /// Registers of a set.
 const BITS: usize = 64;
 
-/// The bits of one set, and what keeps the next from lying a multiple of 4096 bytes further on, where a load takes a
-/// store to the other for its own.
+/// The bits of one set, with padding: sets a multiple of 4096 bytes apart would make loads of one match stores of the
+/// other.
 #[repr(C, align(64))]
 struct Set([Z; BITS], [Z; 8]);
 
 /// Two sets, so that one's chain of carries leaves room for the other's.
 type Sets = [Set; 2];
 
-/// Everything that is on the stack.
+/// All state on the stack.
 #[repr(C, align(64))]
 struct Work {
     sets: Sets,
@@ -86,7 +86,7 @@ impl KeyBits {
     }
 }
 
-/// Zeroes what was secret, in a way that the compiler may not leave out.
+/// Zeroes the secret state by writes that the compiler must keep.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn wipe<T>(secret: &mut T) {
@@ -146,8 +146,8 @@ fn round<const A: usize>(sets: &mut Sets, key: &[u32; 32]) {
                     (&mut sets[q].0[32 * (1 - A)..][..32]).try_into().expect("a word");
                 substitute!($n, x[q], b);
             }
-            // SAFETY: nothing is done. The state shall stay in memory: the compiler would rather hold some of it in
-            // registers and spill the rest where it does not lie well.
+            // SAFETY: the assembly is empty. It keeps the state in memory: the compiler would hold some of it in
+            // registers and spill the rest to worse places.
             unsafe {
                 core::arch::asm!("/* {0} */", in(reg) sets.as_mut_ptr(), options(nostack, preserves_flags));
             }
@@ -291,7 +291,7 @@ fn count(start: u32, counts: bool, bits: &mut [Z]) {
     }
 }
 
-/// Encrypts or decrypts sets of blocks and says how many blocks that were; the rest is left to others.
+/// Encrypts or decrypts whole sets of blocks and returns the number of blocks done.
 ///
 /// # Safety
 /// AVX-512 F, BW, GFNI; as `Kernels::blocks`, and the schedule's set is Z.
@@ -317,7 +317,7 @@ pub(super) unsafe fn blocks(s: &Schedule, input: *const u8, output: *mut u8, n: 
     done
 }
 
-/// Keystream for whole sets of blocks, added to the input if `XOR`; says how many blocks that were: none if the
+/// Keystream for whole sets of blocks, added to the input if `XOR`. Returns the number of blocks done: 0 if the
 /// counter's steps are other than 0 and 1.
 ///
 /// # Safety

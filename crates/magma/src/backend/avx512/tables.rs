@@ -1,10 +1,10 @@
-//! What the kernels look up: the S-boxes as byte tables, and the orders of bytes and lanes.
+//! The kernels' tables: the S-boxes by bytes, and the orders of bytes and lanes.
 #![forbid(unsafe_code)]
 
 use crate::sbox::{ROWS, Rows};
 use crate::schedule::ByteOrder;
 
-/// The eight substitutions of a set as they meet the four bytes of a word: 16 entries for byte 0, then byte 1, 2 and 3.
+/// The eight substitutions of a set for the four bytes of a word: 16 entries for byte 0, then byte 1, 2 and 3.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Tables {

@@ -1,11 +1,10 @@
 //! Byte j of 64 blocks in one register: eight registers hold both words of 64 blocks.
 //!
 //! **The round.** The key is added byte by byte, the carries in mask registers: out of byte 0 where the sum is below
-//! the key, out of the others as the top bit of the majority of a, k and not the sum. A byte then meets two tables with
-//! byte shuffles. The rotation by 11 is a byte, which is a matter of names, and three bits: the low nibble's result,
-//! shifted by three in its table, stays within the byte; the high nibble's table holds it rotated, its lowest bit in
-//! bit 7 and the others in bits 0 to 2, and `vpternlog` takes bit 7 from this byte's and the rest from the byte
-//! below's.
+//! the key, out of the others as the top bit of the majority of a, k and not the sum. Byte shuffles then look each byte
+//! up in two tables. The rotation by 11 is a renaming of bytes and three bits. The low nibble's result, shifted by
+//! three in its table, stays within the byte. The high nibble's table holds it rotated, its lowest bit in bit 7 and the
+//! others in bits 0 to 2; `vpternlog` takes bit 7 from this byte and the rest from the byte below.
 //!
 //! **Floor.** For 64 blocks a round takes 12 operations for the addition, 20 for the look-ups and 8 for the sums: 40,
 //! of which 12 are shuffles and shifts. Zen 4, four in two cycles: 20 cycles, 1.25 cycles a byte; Zen 5 half of it.
@@ -91,7 +90,7 @@ const fn place(block: usize) -> usize {
     16 * (block % 8 / 2) + 2 * (block / 8) + block % 2
 }
 
-/// What all rounds need.
+/// The constants of all rounds.
 struct Constants {
     low: [Z; 4],
     high: [Z; 4],
@@ -109,7 +108,7 @@ impl Constants {
         let tables = &TABLES[sbox as usize].0;
         let [to, from] = &SHUFFLES[order as usize];
         let mut ones = _mm512_set1_epi8(-1);
-        // SAFETY: nothing is done. Of a subtraction of constants under a mask the compiler would make a vector of the
+        // SAFETY: the assembly is empty. From a masked subtraction of constants the compiler would make a vector of the
         // mask and a subtraction.
         unsafe {
             core::arch::asm!("/* {0} */", inout(zmm_reg) ones, options(pure, nomem, nostack, preserves_flags));
@@ -124,7 +123,7 @@ impl Constants {
     }
 }
 
-/// One round of a group: `b` receives what becomes of `a` and the key's bytes.
+/// One round of a group: adds the round function of `a` and the key's bytes to `b`.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn round(c: &Constants, b: &mut [Z; 4], a: &[Z; 4], k: [Z; 4]) {
@@ -309,7 +308,7 @@ pub(super) unsafe fn blocks(s: &Schedule, mut input: *const u8, mut output: *mut
     }
 }
 
-/// The 8 counters from `counter` on as numbers, and what the 8 after them are more.
+/// The 8 counters from `counter` on as numbers, and the increment to the 8 after them.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn counters(counter: Counter) -> (Z, Z) {
@@ -421,7 +420,7 @@ pub(super) unsafe fn counter(s: &Schedule, counter: Counter, input: *const u8, o
 /// AVX-512 F, BW, VL; see `Kernels::keystream`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) unsafe fn keystream(s: &Schedule, counter: Counter, output: *mut u8, n: usize) {
-    // SAFETY: the caller's; nothing is read.
+    // SAFETY: the caller's promise; without `XOR` the input is not read.
     unsafe { stream::<false>(s, counter, output, output, 8 * n) }
 }
 
