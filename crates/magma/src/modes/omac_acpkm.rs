@@ -77,8 +77,8 @@ impl OmacAcpkm {
         let mut result = Ok(());
         let OmacAcpkm { master, key, mask, left, section, .. } = self;
         self.chain.update(data, |block| {
-            // A block is encrypted when another one follows, so that the section's key changes here at the latest and
-            // not before: a message that ends with its section needs no further key.
+            // A block is encrypted only when another one follows, so the section's key changes as late as here: a
+            // message that ends with its section needs no further key.
             key.engine.blocks(&key.schedule, block.as_mut_slice().into());
             *left -= 1;
             if *left == 0 {
@@ -103,7 +103,7 @@ impl OmacAcpkm {
         Tag::new(value, self.tag)
     }
 
-    /// Claims to have processed so many bytes: tests of what happens at a message's end.
+    /// Sets the position without processing, for tests of a message's end.
     #[cfg(test)]
     pub(super) fn jump(&mut self, bytes: u64) {
         self.bytes = bytes;
