@@ -106,8 +106,8 @@ impl Chain {
         Chain::resume(group, x, 0, 0)
     }
 
-    /// A chain that goes on from `form`, which was reached after `done` squarings, `slow` of them by the general code. It counts on from
-    /// there.
+    /// A chain that goes on from `form`, which was reached after `done` squarings, `slow` of them by the general code.
+    /// It counts on from there.
     ///
     /// # Errors
     /// As [`Chain::new`].
@@ -279,7 +279,8 @@ mod tests {
     use crate::backend::Engine;
     use lanework_cpu::Cpu;
 
-    /// A bit of any coefficient: kernels refuse what comes of it or square it, and the general code never begins with it.
+    /// A bit of any coefficient: kernels refuse what comes of it or square it, and the general code never begins with
+    /// it.
     #[test]
     fn a_flipped_bit_of_any_coefficient_is_noticed() {
         let d = Discriminant::from_seed(b"a flipped bit", 1024).expect("a discriminant");

@@ -210,7 +210,8 @@ fn chia_proof(
     Some(proved.proof.to_bytes(&task.discriminant))
 }
 
-/// Every form of a chain is written and read back, in all sizes and both modes, and so are forms with common divisors of a and t.
+/// Every form of a chain is written and read back, in all sizes and both modes, and so are forms with common divisors
+/// of a and t.
 #[must_use]
 pub fn encodings(depth: Depth) -> Row {
     let mut row = Row::new("forms as bytes and back", BACKEND);

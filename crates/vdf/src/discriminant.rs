@@ -43,7 +43,8 @@ pub enum DiscriminantError {
     },
     /// The challenge is empty.
     EmptySeed,
-    /// The challenge is so short that its stream comes round before there is a prime. (chiavdf searches on without end.)
+    /// The challenge is so short that its stream comes round before there is a prime. (chiavdf searches on without
+    /// end.)
     NoPrime,
 }
 
@@ -71,10 +72,11 @@ impl core::error::Error for DiscriminantError {}
 impl Discriminant {
     /// Checks and takes a number. Whether it is prime is not asked: the group exists either way.
     ///
-    /// A proof shows nothing in the group of a number that may be composite. The factors of |D| give forms of order 2, and with such a
-    /// form e, the false result y e has a proof where y has one ([`crate::verify()`]). Verify only if the number comes from a
-    /// challenge ([`Discriminant::from_seed`]) or from somebody you trust, or if [`Discriminant::is_prime`] says yes. It must be long, too:
-    /// the group of a short prime is small enough to be counted, and then any result has a proof.
+    /// A proof shows nothing in the group of a number that may be composite. The factors of |D| give forms of order 2,
+    /// and with such a form e, the false result y e has a proof where y has one ([`crate::verify()`]). Verify only if
+    /// the number comes from a challenge ([`Discriminant::from_seed`]) or from somebody you trust, or if
+    /// [`Discriminant::is_prime`] says yes. It must be long, too: the group of a short prime is small enough to be
+    /// counted, and then any result has a proof.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -96,8 +98,9 @@ impl Discriminant {
         Discriminant { number: d.abs().neg(), fourth_root: d.abs().root().root() }
     }
 
-    /// The group, with the kernels of a backend to compute in it. Where a function takes `impl Into<Group>`, `&Discriminant` stands for
-    /// the group on the fastest backend of this CPU. Results are the same whichever computes.
+    /// The group, with the kernels of a backend to compute in it. Where a function takes `impl Into<Group>`,
+    /// `&Discriminant` stands for the group on the fastest backend of this CPU. Results are the same whichever
+    /// computes.
     #[must_use]
     pub fn on(&self, engine: Engine) -> Group<'_> {
         Group::new(self, engine)
@@ -107,7 +110,8 @@ impl Discriminant {
     /// SHA-256 values that the challenge starts (chiavdf's `CreateDiscriminant`).
     ///
     /// # Errors
-    /// An empty challenge, one of a byte or two without a prime, or a length that is not a multiple of 8 from 8 to [`MAX_BITS`]. Chia itself stops at 1,024.
+    /// An empty challenge, one of a byte or two without a prime, or a length that is not a multiple of 8 from 8 to
+    /// [`MAX_BITS`]. Chia itself stops at 1,024.
     pub fn from_seed(seed: &[u8], bits: usize) -> Result<Discriminant, DiscriminantError> {
         Discriminant::from_seed_on(Engine::best(), seed, bits)
     }
@@ -140,7 +144,8 @@ impl Discriminant {
         Ok(())
     }
 
-    /// Whether |D| is prime, by the test that challenges are searched with ([`prime`]). It takes milliseconds at 2,048 bits.
+    /// Whether |D| is prime, by the test that challenges are searched with ([`prime`]). It takes milliseconds at 2,048
+    /// bits.
     #[must_use]
     pub fn is_prime(&self) -> bool {
         Group::from(self).is_prime()
@@ -167,8 +172,8 @@ impl Discriminant {
         &self.fourth_root
     }
 
-    /// Bits where rows of Euclid's algorithm stop in kernels. A quarter of the length would balance them; five more often save a window,
-    /// and reduction makes good for it.
+    /// Bits where rows of Euclid's algorithm stop in kernels. A quarter of the length would balance them; five more
+    /// often save a window, and reduction makes good for it.
     pub(crate) fn stop(&self) -> usize {
         self.bits().div_ceil(4) + 5
     }

@@ -1,7 +1,7 @@
 //! Binary quadratic forms of negative discriminant: elements of the class group, always reduced.
 //!
-//! The form (a, b, c) stands for a x² + b x y + c y², its discriminant is D = b² - 4 a c. Reduced means |b| <= a <= c, and b >= 0
-//! where |b| = a or a = c; every class holds exactly one such form.
+//! The form (a, b, c) stands for a x² + b x y + c y², its discriminant is D = b² - 4 a c. Reduced means |b| <= a <= c,
+//! and b >= 0 where |b| = a or a = c; every class holds exactly one such form.
 #![forbid(unsafe_code)]
 
 mod compose;

@@ -1,4 +1,5 @@
-//! A class group on a backend, and its operation: by kernels where a form has the shape that they are made for, else by the general code.
+//! A class group on a backend, and its operation: by kernels where a form has the shape that they are made for, else by
+//! the general code.
 #![forbid(unsafe_code)]
 
 use crate::backend::{Engine, FormLimbs};
@@ -8,7 +9,8 @@ use crate::form::num::Num;
 use crate::form::power::product_of_powers;
 use crate::prime;
 
-/// A discriminant, and the backend whose kernels compute with its forms. All forms that it is given must have the discriminant.
+/// A discriminant, and the backend whose kernels compute with its forms. All forms that it is given must have the
+/// discriminant.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<'a> {
     discriminant: &'a Discriminant,

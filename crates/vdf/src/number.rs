@@ -61,8 +61,8 @@ impl fmt::Display for NumberError {
 
 impl core::error::Error for NumberError {}
 
-/// The number that a text stands for: perhaps a `-`, then decimal digits, or `0x` and hexadecimal ones. Nothing else may
-/// be there, blanks included.
+/// The number that a text stands for: perhaps a `-`, then decimal digits, or `0x` and hexadecimal ones. Nothing else
+/// may be there, blanks included.
 ///
 /// # Errors
 /// What is wrong with the text. The work is bounded whatever it holds.

@@ -1,8 +1,8 @@
 //! Primes out of hashes, and the test that decides which numbers pass for prime.
 //!
 //! The test is the strengthened Baillie-PSW test of Baillie, Fiori and Wagstaff (arXiv 2006.14425), as Chia uses it: a
-//! strong probable-prime test to base 2, then a Lucas-V test. Every node must come to the same answer, and so the parameters are
-//! chosen as there; trial division beforehand changes no answer.
+//! strong probable-prime test to base 2, then a Lucas-V test. Every node must come to the same answer, and so the
+//! parameters are chosen as there; trial division beforehand changes no answer.
 #![forbid(unsafe_code)]
 
 pub(crate) mod bpsw;
@@ -17,19 +17,20 @@ use montgomery::{Montgomery, Plain};
 use sieve::Sieve;
 use stream::Stream;
 
-/// The first number of `bits` bits in the seed's stream that passes [`is_prime`], after setting the given bits and bit 0
-/// (chiavdf's `HashPrime`). The seed counts up as one number before every hash; it goes on counting from candidate to
+/// The first number of `bits` bits in the seed's stream that passes [`is_prime`], after setting the given bits and bit
+/// 0 (chiavdf's `HashPrime`). The seed counts up as one number before every hash; it goes on counting from candidate to
 /// candidate.
 ///
-/// `bits` must be a multiple of 8 up to 2,048. Nothing if there is no prime in the stream: a seed of one byte starts only 256 values
-/// before it comes round, and four in ten such streams of 1,024 bits or so hold none.
+/// `bits` must be a multiple of 8 up to 2,048. Nothing if there is no prime in the stream: a seed of one byte starts
+/// only 256 values before it comes round, and four in ten such streams of 1,024 bits or so hold none.
 pub(crate) fn hash_prime(engine: Engine, seed: &[u8], bits: usize, set: &[usize]) -> Option<Num> {
     let tests = engine.candidates;
     if bits < SIFTED || !set.contains(&(bits - 1)) {
         return first_prime(engine, seed, bits, set);
     }
     let mut next = numbers(seed, bits, set);
-    // Each queue is in the stream's order; a round takes a number for each lane from one and leaves what it lets through in the next.
+    // Each queue is in the stream's order; a round takes a number for each lane from one and leaves what it lets
+    // through in the next.
     let (size, lanes) = (bits.div_ceil(64), tests.lanes);
     let all = size * lanes;
     let (mut fresh, mut sifted, mut ready) = (Vec::new(), Vec::new(), Vec::new());
@@ -62,7 +63,8 @@ pub(crate) fn hash_prime(engine: Engine, seed: &[u8], bits: usize, set: &[usize]
     }
 }
 
-/// Numbers after which a stream has come round; or so many that a prime among them is certain for all that anybody will live to see.
+/// Numbers after which a stream has come round; or so many that a prime among them is certain for all that anybody will
+/// live to see.
 fn period(seed: &[u8]) -> usize {
     if seed.len() == 1 { 1 << 8 } else { 1 << 16 }
 }

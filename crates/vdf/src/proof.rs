@@ -1,9 +1,10 @@
 //! What a proof consists of, and its bytes as Chia lays them out.
 //!
-//! A proof that y = x^(2^T) is one number pi = x^(2^T / B rounded down) for a prime B that hashes x and y: then pi^B x^r = y with
-//! r = 2^T modulo B. Of n segments, each starts where the one before ends; all but the last carry B in place of their end, which
-//! the verifier computes. The bytes are y, pi of the last segment, and then for each earlier segment, the last first: its iterations
-//! (8 bytes, highest first), B (33 bytes, highest first) and pi. A *compact* proof leaves y out and is told B instead.
+//! A proof that y = x^(2^T) is one number pi = x^(2^T / B rounded down) for a prime B that hashes x and y: then pi^B
+//! x^r = y with r = 2^T modulo B. Of n segments, each starts where the one before ends; all but the last carry B in
+//! place of their end, which the verifier computes. The bytes are y, pi of the last segment, and then for each earlier
+//! segment, the last first: its iterations (8 bytes, highest first), B (33 bytes, highest first) and pi. A *compact*
+//! proof leaves y out and is told B instead.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -190,8 +191,8 @@ fn split_segment(bytes: &[u8]) -> (u64, Challenge, &[u8]) {
     (u64::from_be_bytes(*iterations), Challenge::from_bytes(b), pi)
 }
 
-/// Refuses bytes that are no proof for any discriminant of so many bits: their number, and each form's bytes. `forms` are those in
-/// front of the segments. Gives the squarings and B of each segment before the last, in the chain's order.
+/// Refuses bytes that are no proof for any discriminant of so many bits: their number, and each form's bytes. `forms`
+/// are those in front of the segments. Gives the squarings and B of each segment before the last, in the chain's order.
 pub(crate) fn check_without_group(
     bits: usize,
     forms: &[Part],

@@ -1,8 +1,8 @@
 //! The prover: the chain on the caller's thread, proofs on the other cores, progress, checkpoints, and stopping.
 //!
-//! [`evaluate`] squares and nothing else. [`prove`] also keeps forms on the way and makes a proof of them: of one segment, whose
-//! prime hashes the result and which is therefore proved when the squaring is over, by all threads; or of several, each
-//! proved by a second thread as soon as it is squared. Every proof is verified before it is returned.
+//! [`evaluate`] squares and nothing else. [`prove`] also keeps forms on the way and makes a proof of them: of one
+//! segment, whose prime hashes the result and which is therefore proved when the squaring is over, by all threads; or
+//! of several, each proved by a second thread as soon as it is squared. Every proof is verified before it is returned.
 #![forbid(unsafe_code)]
 
 mod buckets;
@@ -56,8 +56,8 @@ impl Task {
         self
     }
 
-    /// The same in the three segments of chiavdf's *2-Wesolowski* proofs: two thirds, two thirds of the rest, and the rest,
-    /// the first two rounded down to hundreds.
+    /// The same in the three segments of chiavdf's *2-Wesolowski* proofs: two thirds, two thirds of the rest, and the
+    /// rest, the first two rounded down to hundreds.
     #[must_use]
     pub fn in_two_thirds(mut self) -> Task {
         let part = |rest: u64| {
@@ -73,7 +73,8 @@ impl Task {
     /// The squarings of each segment, the last included.
     ///
     /// # Errors
-    /// [`ProverError::NoIterations`], and [`ProverError::Segments`] if a segment is empty or nothing is left for the last.
+    /// [`ProverError::NoIterations`], and [`ProverError::Segments`] if a segment is empty or nothing is left for the
+    /// last.
     pub(crate) fn lengths(&self) -> Result<Vec<u64>, ProverError> {
         if self.iterations == 0 {
             return Err(ProverError::NoIterations);

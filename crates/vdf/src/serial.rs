@@ -1,13 +1,14 @@
 //! Forms as bytes.
 //!
-//! Up to 1,024 bits of discriminant a form is written as Chia writes it: 100 bytes, in which b is replaced by the cofactor t of a
-//! run of Euclid's algorithm on (a, |b|) that stops at √a, since b t is then a small root of t² D modulo a. Byte 0 holds flags
-//! (sign of b, sign of t, identity, generator), byte 1 the length of g less 1; then, lowest byte first, a / g, t / g,
-//! g = gcd(a, t) and b0 = |b| g / a rounded down. Above that size there is a plain form of this crate's own: the version (1), the
-//! length of what follows in two bytes, the sign of b, and a and |b| in equally many bytes, highest byte first.
+//! Up to 1,024 bits of discriminant a form is written as Chia writes it: 100 bytes, in which b is replaced by the
+//! cofactor t of a run of Euclid's algorithm on (a, |b|) that stops at √a, since b t is then a small root of t² D
+//! modulo a. Byte 0 holds flags (sign of b, sign of t, identity, generator), byte 1 the length of g less 1; then,
+//! lowest byte first, a / g, t / g, g = gcd(a, t) and b0 = |b| g / a rounded down. Above that size there is a plain
+//! form of this crate's own: the version (1), the length of what follows in two bytes, the sign of b, and a and |b| in
+//! equally many bytes, highest byte first.
 //!
-//! One form has one encoding under [`Strict`]. Chia's nodes have accepted a few more so far, and a network has to go on agreeing:
-//! [`Lenient`] is what they accept. The two are types, so that a program cannot mix them by accident.
+//! One form has one encoding under [`Strict`]. Chia's nodes have accepted a few more so far, and a network has to go on
+//! agreeing: [`Lenient`] is what they accept. The two are types, so that a program cannot mix them by accident.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -47,8 +48,8 @@ mod sealed {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strict;
 
-/// What Chia's nodes accept by consensus as of 2026: also anything after the flags of identity and generator, and forms that are
-/// not reduced if they say so consistently (b0 raised by multiples of twice g).
+/// What Chia's nodes accept by consensus as of 2026: also anything after the flags of identity and generator, and forms
+/// that are not reduced if they say so consistently (b0 raised by multiples of twice g).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lenient;
 

@@ -1,9 +1,10 @@
 //! The group and the proof as the books define them. Slow, readable, the oracle.
 //!
-//! Composition is Gauss's and Dirichlet's, then comes reduction (Cohen, A Course in Computational Algebraic Number Theory, algorithms 5.4.2
-//! and 5.4.7). Nothing of it shares code with [`crate::form`]: numbers have one width that holds every intermediate, and divide by long
-//! division. The proof is Wesolowski's (Efficient Verifiable Delay Functions, algorithms 4 and 5), on the general code of [`crate::form`]:
-//! no kernel takes part, and it is ten times as fast as the books' composition.
+//! Composition is Gauss's and Dirichlet's, then comes reduction (Cohen, A Course in Computational Algebraic Number
+//! Theory, algorithms 5.4.2 and 5.4.7). Nothing of it shares code with [`crate::form`]: numbers have one width that
+//! holds every intermediate, and divide by long division. The proof is Wesolowski's (Efficient Verifiable Delay
+//! Functions, algorithms 4 and 5), on the general code of [`crate::form`]: no kernel takes part, and it is ten times as
+//! fast as the books' composition.
 #![forbid(unsafe_code)]
 
 use lanework_integer::Int;

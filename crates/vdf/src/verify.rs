@@ -1,5 +1,5 @@
-//! Verification. What it may cost is known before it starts: the bytes' number and the caller's limits bound the segments, and a
-//! segment costs a power of 264 bits whatever its iterations.
+//! Verification. What it may cost is known before it starts: the bytes' number and the caller's limits bound the
+//! segments, and a segment costs a power of 264 bits whatever its iterations.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -179,9 +179,9 @@ pub struct Question<'a> {
     pub depth: u64,
 }
 
-/// Refuses what no group can make right. `bits` are the discriminant's, which need not be known: before a search for it, this keeps a
-/// bad question from costing more than its reading. With `b`, the proof in `question` is a compact one. [`verify_challenge`]
-/// calls it.
+/// Refuses what no group can make right. `bits` are the discriminant's, which need not be known: before a search for
+/// it, this keeps a bad question from costing more than its reading. With `b`, the proof in `question` is a compact
+/// one. [`verify_challenge`] calls it.
 ///
 /// # Errors
 /// The question is malformed, or its segments are refused, for every discriminant of so many bits.
@@ -230,9 +230,9 @@ fn ready<M: Mode>(
 
 /// Whether the proof shows that its result is x squared so many times.
 ///
-/// It shows that only where nobody knows forms of small order. Take the discriminant from a challenge ([`verify_challenge`]), or check
-/// that it [is prime](Discriminant::is_prime). Where a form e of order 2 is known, the false result y e passes: its proof is e times
-/// what an honest prover of y would send for the B of y e.
+/// It shows that only where nobody knows forms of small order. Take the discriminant from a challenge
+/// ([`verify_challenge`]), or check that it [is prime](Discriminant::is_prime). Where a form e of order 2 is known, the
+/// false result y e passes: its proof is e times what an honest prover of y would send for the B of y e.
 ///
 /// # Errors
 /// Why not: the question is malformed, or the proof is refused.
@@ -315,7 +315,8 @@ pub fn verify_compact<'a, M: Mode>(
     Ok(step(group, &x, iterations, b, &proof.pi, Part::Pi)?)
 }
 
-/// Whether a proof already read shows that its result is x squared so many times. All forms must have the group's discriminant.
+/// Whether a proof already read shows that its result is x squared so many times. All forms must have the group's
+/// discriminant.
 ///
 /// # Errors
 /// Why it is refused.
@@ -344,7 +345,8 @@ fn heads(segments: &[Segment]) -> impl Iterator<Item = (u64, &Challenge)> {
     segments.iter().map(|segment| (segment.iterations, &segment.b))
 }
 
-/// Everything about the segments, by their squarings and B, that costs nothing to check. Gives the iterations left for the last.
+/// Everything about the segments, by their squarings and B, that costs nothing to check. Gives the iterations left for
+/// the last.
 fn check_segments<'a>(
     segments: impl Iterator<Item = (u64, &'a Challenge)>,
     mut iterations: u64,

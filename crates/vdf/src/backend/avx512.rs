@@ -51,8 +51,8 @@ unsafe fn square1024(form: &mut Form1024, stop: usize, n: u64) -> u64 {
     done
 }
 
-/// The inverse in lanes where it can be found there. `STUDY` makes another copy of this and what follows for the study's phases: with
-/// one copy for both the compiler keeps them as functions, and the chain is 4 % slower.
+/// The inverse in lanes where it can be found there. `STUDY` makes another copy of this and what follows for the
+/// study's phases: with one copy for both the compiler keeps them as functions, and the chain is 4 % slower.
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]

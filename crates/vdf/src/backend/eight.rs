@@ -12,7 +12,8 @@ use super::generic::nudupl::inverse64;
 macro_rules! row {
     ($t:expr, $x:expr, $f:expr, $($offset:literal)*) => {{
         let (high, second): (u64, u64);
-        // SAFETY: BMI2 and ADX are the caller's promise; both runs have the limbs of all offsets, by the types of the callers.
+        // SAFETY: BMI2 and ADX are the caller's promise; both runs have the limbs of all offsets, by the types of the
+        // callers.
         unsafe {
             asm!(
                 "xor {l:e}, {l:e}",
@@ -72,7 +73,8 @@ unsafe fn four(t: &mut Product, at: usize, x: &[u64; 8], f: u64) -> (u64, u64) {
     row!(t.as_mut_ptr(), x.as_ptr(), f, 16 24)
 }
 
-/// c v / 2^shift modulo b, as in `generic::nudupl`: a row of c for each limb of v, then one of b for each word that goes away.
+/// c v / 2^shift modulo b, as in `generic::nudupl`: a row of c for each limb of v, then one of b for each word that
+/// goes away.
 ///
 /// # Safety
 /// The CPU must have BMI2 and ADX.

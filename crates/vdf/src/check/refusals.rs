@@ -11,7 +11,8 @@ use crate::proof::{Part, ProofError};
 use crate::serial::{DecodeError, Lenient, Strict};
 use crate::verify::{self, Limits, Malformed, Refused, VerifyError};
 
-/// The form of Chia's main chain that has more than one encoding under the lenient decoder: three for it, one for the strict one.
+/// The form of Chia's main chain that has more than one encoding under the lenient decoder: three for it, one for the
+/// strict one.
 #[must_use]
 pub fn malleability() -> Row {
     let mut row = Row::new("one encoding or several", BACKEND);

@@ -11,9 +11,9 @@
 //! | the end | a request for 0 squarings, mostly `010` |
 //! | after our `STOP` | `ACK` |
 //!
-//! And what the worker answers: `OK` after the first three; for each request a proof, as its length in four bytes (highest first)
-//! and hexadecimal text of: squarings (8 bytes, highest first), length of y (8 bytes), y, the number of segments before the last
-//! (one byte), and the rest of the proof; then `STOP`.
+//! And what the worker answers: `OK` after the first three; for each request a proof, as its length in four bytes
+//! (highest first) and hexadecimal text of: squarings (8 bytes, highest first), length of y (8 bytes), y, the number of
+//! segments before the last (one byte), and the rest of the proof; then `STOP`.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -192,8 +192,8 @@ impl fmt::Display for FrameError {
 
 impl core::error::Error for FrameError {}
 
-/// Makes messages out of the bytes as they come, however they are cut. It never holds more than one frame, and after an error it
-/// is of no more use.
+/// Makes messages out of the bytes as they come, however they are cut. It never holds more than one frame, and after an
+/// error it is of no more use.
 #[derive(Clone, Debug)]
 pub struct Decoder<M: Mode> {
     mode: M,
@@ -344,7 +344,8 @@ fn discriminant(text: &[u8]) -> Result<Discriminant, FrameError> {
 /// A proof as the worker sends it.
 ///
 /// # Panics
-/// If the discriminant has more than [`CHIA_BITS`] bits or the proof more than 255 segments before the last: no assignment leads there.
+/// If the discriminant has more than [`CHIA_BITS`] bits or the proof more than 255 segments before the last: no
+/// assignment leads there.
 #[must_use]
 pub fn proof(d: &Discriminant, iterations: u64, proof: &Proof) -> Vec<u8> {
     let bytes = proof.to_bytes(d);

@@ -81,7 +81,8 @@ impl Reader<'_> {
                     fed.map_err(ClientError::Frame)?;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // A read that timed out. Windows has a kind of its own for that; elsewhere it means that keepalives had no answer.
+                // A read that timed out. Windows has a kind of its own for that; elsewhere it means that keepalives had
+                // no answer.
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(e) if cfg!(windows) && e.kind() == io::ErrorKind::TimedOut => {}
                 Err(e) => return Err(e.into()),

@@ -1,5 +1,5 @@
-//! One conversation with a timelord: reading, squaring and answering, on threads of their own that wait for each other and never
-//! spin. This is the middle, which answers.
+//! One conversation with a timelord: reading, squaring and answering, on threads of their own that wait for each other
+//! and never spin. This is the middle, which answers.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -40,7 +40,8 @@ pub enum Event<'a> {
     Assignment(&'a Assignment),
     /// A proof of so many squarings is wanted.
     Requested(u64),
-    /// This request, or an earlier and farther one, will have no answer: too many wait, or the chain will not get there.
+    /// This request, or an earlier and farther one, will have no answer: too many wait, or the chain will not get
+    /// there.
     Ignored(u64),
     /// A proof was sent.
     Sent {
@@ -123,9 +124,10 @@ pub(super) enum Happening {
 
 /// Speaks with a timelord until it wants no more, the connection ends, or `over` becomes true.
 ///
-/// `patience` is how long the timelord may take for its assignment, from the first byte on, and for its last word. Before the assignment and between
-/// the two it may be silent for ever: Chia's timelord parks workers until it has a task for them. The system asks the other end by
-/// keepalives whether it is still there, and a connection without an answer fails after two minutes.
+/// `patience` is how long the timelord may take for its assignment, from the first byte on, and for its last word.
+/// Before the assignment and between the two it may be silent for ever: Chia's timelord parks workers until it has a
+/// task for them. The system asks the other end by keepalives whether it is still there, and a connection without an
+/// answer fails after two minutes.
 ///
 /// # Errors
 /// Why the conversation ended early. All threads have ended by then, and the connection is closed.

@@ -1,8 +1,8 @@
 //! Euclid's algorithm by Lehmer's method: many steps on the numbers' highest bits, then one matrix over all limbs.
 //!
-//! The window has 63 bits and takes a step when Jebelean's condition says that it is the whole numbers' step too. Where a
-//! partial run stops is part of Chia's encoding (its `t` is the cofactor there), and so the window also decides by its own bits
-//! whether the bound is reached, as that encoding's makers do.
+//! The window has 63 bits and takes a step when Jebelean's condition says that it is the whole numbers' step too. Where
+//! a partial run stops is part of Chia's encoding (its `t` is the cofactor there), and so the window also decides by
+//! its own bits whether the bound is reached, as that encoding's makers do.
 #![forbid(unsafe_code)]
 
 use super::num::Num;
@@ -32,8 +32,8 @@ struct Matrix {
 
 /// As many steps as the windows of both numbers can vouch for, while the lower is above `bound`.
 ///
-/// Cofactors are at most the windows' greater one divided by the remainder before theirs: they stay below 2^63, also in the step
-/// that is not taken.
+/// Cofactors are at most the windows' greater one divided by the remainder before theirs: they stay below 2^63, also in
+/// the step that is not taken.
 #[inline]
 fn window(mut x: u64, mut y: u64, bound: u64, exact: bool) -> Matrix {
     // Row by row the magnitudes of both cofactors; they alternate in sign.
@@ -114,8 +114,8 @@ fn bits_from(x: &[u64], shift: usize) -> u64 {
 
 /// Runs Euclid's algorithm on x >= 0 and y >= 0 until the last remainder is at most `bound`.
 ///
-/// With `whole`, windows that hold all bits of both numbers take every step; without it they are as careful as any other, which
-/// Chia's encoding of small discriminants depends on.
+/// With `whole`, windows that hold all bits of both numbers take every step; without it they are as careful as any
+/// other, which Chia's encoding of small discriminants depends on.
 pub(crate) fn euclid(x: &Num, y: &Num, bound: &Num, whole: bool) -> Rows {
     let mut rows = Rows { r0: *x, r1: *y, t0: Num::ZERO, t1: Num::from_u64(1), odd: false };
     while !rows.r1.is_zero() && rows.r1 > *bound {
@@ -177,8 +177,8 @@ mod tests {
     }
 
     /// The last two remainders and their cofactors of y, by windows that are read off Jebelean's condition with signed
-    /// numbers, a step a round: remainder i, of cofactors (s, t), is sure if it is at least the magnitude of its negative
-    /// cofactor, and as far below the remainder before it as the positive one lies above its forerunner.
+    /// numbers, a step a round: remainder i, of cofactors (s, t), is sure if it is at least the magnitude of its
+    /// negative cofactor, and as far below the remainder before it as the positive one lies above its forerunner.
     fn plain(x: &BigInt, y: &BigInt, bound: &BigInt) -> [BigInt; 4] {
         let (mut r, mut c) = ([x.clone(), y.clone()], [BigInt::ZERO, BigInt::from(1)]);
         while r[1] > *bound {
@@ -232,8 +232,8 @@ mod tests {
     /// The stop is part of Chia's encoding, and so is every window's end.
     #[test]
     fn windows_end_where_the_condition_says() {
-        // The second step's quotient is 1, and the third's remainder as far from the second's as the positive cofactor is
-        // large: one short of what the condition asks. Who takes the step stops a remainder before.
+        // The second step's quotient is 1, and the third's remainder as far from the second's as the positive cofactor
+        // is large: one short of what the condition asks. Who takes the step stops a remainder before.
         let hex = |text: &[u8]| BigInt::parse_bytes(text, 16).expect("a number");
         agrees(
             &hex(b"1f6a72ae85be8886e03fd826c53518ba6fc747ffca02"),

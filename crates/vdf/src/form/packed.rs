@@ -1,5 +1,6 @@
-//! Forms kept for a proof and in checkpoints, packed: a and |b| in as many limbs as the group's reduced forms need, lowest first. b is odd, as the
-//! discriminant is, so that its lowest bit has nothing to say and holds the sign. c follows from the other two.
+//! Forms kept for a proof and in checkpoints, packed: a and |b| in as many limbs as the group's reduced forms need,
+//! lowest first. b is odd, as the discriminant is, so that its lowest bit has nothing to say and holds the sign. c
+//! follows from the other two.
 #![forbid(unsafe_code)]
 
 use super::num::Num;

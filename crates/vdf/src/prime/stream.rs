@@ -3,7 +3,8 @@
 
 use sha2::{Digest, Sha256};
 
-/// Bytes of the sprout's end that are hashed anew for every value; what comes before, in whole blocks of SHA-256, is hashed once.
+/// Bytes of the sprout's end that are hashed anew for every value; what comes before, in whole blocks of SHA-256, is
+/// hashed once.
 const COUNTER: usize = 8;
 const BLOCK: usize = 64;
 

@@ -124,8 +124,8 @@ impl From<io::Error> for CheckpointError {
     }
 }
 
-/// The hash of everything before a record, which each record's checks begin with: records cannot be left out, moved or taken from
-/// another file.
+/// The hash of everything before a record, which each record's checks begin with: records cannot be left out, moved or
+/// taken from another file.
 #[derive(Clone, Debug)]
 struct Link([u8; 32]);
 
@@ -166,7 +166,8 @@ pub(crate) struct Known {
 /// What a checkpoint holds.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    /// The computation's segments, with the parameters it was begun with. One, without parameters in use, if nothing is to be proved.
+    /// The computation's segments, with the parameters it was begun with. One, without parameters in use, if nothing is
+    /// to be proved.
     pub(crate) parts: Vec<Part>,
     /// What is known of the first of them.
     pub(crate) known: Vec<Known>,

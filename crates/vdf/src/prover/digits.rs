@@ -74,12 +74,13 @@ impl Division {
     }
 }
 
-/// Every l-th digit of the quotient of 2^T by B to the base 2^k, those at `pass`, `pass` + l and so on; the result's first belongs to
-/// the lowest place. Digits lie between -2^(k-1) and 2^(k-1). B has [`B_BITS`] bits.
+/// Every l-th digit of the quotient of 2^T by B to the base 2^k, those at `pass`, `pass` + l and so on; the result's
+/// first belongs to the lowest place. Digits lie between -2^(k-1) and 2^(k-1). B has [`B_BITS`] bits.
 pub(crate) fn of_pass(iterations: u64, parameters: Parameters, pass: u32, b: &Challenge) -> Vec<i32> {
     let Parameters { k, l } = parameters;
     debug_assert!((1..=20).contains(&k) && b.0.bits() == B_BITS);
-    // Places 0 to iterations / k; at the highest there is nothing but what is carried into it, which is nothing: B is longer.
+    // Places 0 to iterations / k; at the highest there is nothing but what is carried into it, which is nothing: B is
+    // longer.
     let places = iterations / u64::from(k);
     if places <= u64::from(pass) {
         return Vec::new();

@@ -9,8 +9,8 @@ pub(crate) const MOST_K: u32 = 20;
 /// The most passes.
 pub(crate) const MOST_L: u32 = 1 << 20;
 
-/// A segment's bucket sizes: windows of `k` bits of the exponent, and one form kept for every `k l` squarings. The proof does not depend
-/// on them.
+/// A segment's bucket sizes: windows of `k` bits of the exponent, and one form kept for every `k l` squarings. The
+/// proof does not depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parameters {
     /// Bits of a window: 2^(k - 1) buckets.
@@ -53,8 +53,8 @@ pub(crate) fn parts(task: &Task, memory: usize) -> Result<Vec<Part>, ProverError
     Ok(task.lengths()?.into_iter().map(part).collect())
 }
 
-/// The cheapest windows for T squarings of which at most `most` forms are kept: T / k products fill the buckets of all passes,
-/// and two for each of l 2^(k-1) buckets and k squarings for each pass empty them.
+/// The cheapest windows for T squarings of which at most `most` forms are kept: T / k products fill the buckets of all
+/// passes, and two for each of l 2^(k-1) buckets and k squarings for each pass empty them.
 pub(crate) fn choose(iterations: u64, most: usize) -> Parameters {
     let mut best = (u128::MAX, Parameters { k: 1, l: MOST_L });
     for k in 1..=MOST_K {
@@ -73,8 +73,8 @@ pub(crate) fn choose(iterations: u64, most: usize) -> Parameters {
     best.1
 }
 
-/// The lengths of the segments before the last that a chain of T squarings is proved in: pieces of 2^16, 2^18, 2^20 ... squarings,
-/// the longest that fit first, at most `most` of them; what remains is the last segment.
+/// The lengths of the segments before the last that a chain of T squarings is proved in: pieces of 2^16, 2^18, 2^20 ...
+/// squarings, the longest that fit first, at most `most` of them; what remains is the last segment.
 #[must_use]
 pub fn chia_segments(iterations: u64, most: usize) -> Vec<u64> {
     let mut out = Vec::new();

@@ -43,12 +43,12 @@ struct Run<'a, 'b> {
 
 /// Squares x.
 ///
-/// The observer is called several times a second and says whether to go on. With a checkpoint, the squarings in it are not
-/// repeated, and where it is stopped nothing is lost.
+/// The observer is called several times a second and says whether to go on. With a checkpoint, the squarings in it are
+/// not repeated, and where it is stopped nothing is lost.
 ///
 /// # Errors
-/// No squarings, a form of another discriminant, a chain that lost its discriminant, an unusable checkpoint, or the observer's
-/// wish.
+/// No squarings, a form of another discriminant, a chain that lost its discriminant, an unusable checkpoint, or the
+/// observer's wish.
 pub fn evaluate(
     task: &Task,
     options: &Options<'_>,
@@ -71,8 +71,8 @@ pub fn evaluate(
 
 /// Squares x, proves every segment, and verifies the proofs.
 ///
-/// The observer is called several times a second, always on the caller's thread, and says whether to go on. A checkpoint
-/// is used as by [`evaluate`]; it holds what the proof needs, and the proofs of finished segments.
+/// The observer is called several times a second, always on the caller's thread, and says whether to go on. A
+/// checkpoint is used as by [`evaluate`]; it holds what the proof needs, and the proofs of finished segments.
 ///
 /// # Errors
 /// As [`evaluate`], segments that do not fit the squarings, or a proof that came out wrong.

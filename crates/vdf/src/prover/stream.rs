@@ -1,9 +1,10 @@
 //! The timelord's prover: squares without end, and proves what it is asked for.
 //!
-//! One thread squares. Others prove segments of 2^16, 2^18, 2^20 ... squarings as soon as these are squared, each length tiling the chain from
-//! its beginning, the shortest and earliest first, as chiavdf's do. A proof for n squarings is made of the longest segments that are
-//! proved by then, of shorter ones after them, and of one last segment for what is left of n modulo 2^16, which is proved when it is asked
-//! for. It waits until it needs no more segments than Chia allows. The smallest request comes first, with all that it lacks.
+//! One thread squares. Others prove segments of 2^16, 2^18, 2^20 ... squarings as soon as these are squared, each
+//! length tiling the chain from its beginning, the shortest and earliest first, as chiavdf's do. A proof for n
+//! squarings is made of the longest segments that are proved by then, of shorter ones after them, and of one last
+//! segment for what is left of n modulo 2^16, which is proved when it is asked for. It waits until it needs no more
+//! segments than Chia allows. The smallest request comes first, with all that it lacks.
 #![forbid(unsafe_code)]
 
 mod prove;
@@ -182,8 +183,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Starts squaring x, with Chia's segments. One thread squares and [`Options::threads`] less one prove, but at least one;
-    /// [`Options::checkpoint`] has no meaning here.
+    /// Starts squaring x, with Chia's segments. One thread squares and [`Options::threads`] less one prove, but at
+    /// least one; [`Options::checkpoint`] has no meaning here.
     ///
     /// # Errors
     /// [`ProverError::Chain`] if x does not have the discriminant, [`ProverError::Thread`].
@@ -253,8 +254,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Asks for a proof of so many squarings from the beginning, whether they are done or not. Each request has its own answer. The
-    /// smallest request that waits is served first.
+    /// Asks for a proof of so many squarings from the beginning, whether they are done or not. Each request has its own
+    /// answer. The smallest request that waits is served first.
     ///
     /// # Errors
     /// [`ProverError::NoIterations`], or what the stream ended with.

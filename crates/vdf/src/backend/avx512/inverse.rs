@@ -1,14 +1,14 @@
 //! The inverse modulo b: the binary algorithm with its words in general registers and its rows in IFMA lanes.
 //!
-//! A row is a number in signed digits of radix 2^46: 64-bit lanes that hold the digit and 2^51, so that the multiplier, which
-//! takes 52 bits without a sign, sees a sign after all (F (x + 2^51) less F 2^51, which is known beforehand). A lane's sum is
-//! never carried through: its upper part moves up one lane with every product, and division by the window's 2^s moves a
-//! part of it down again, so digits stay below 2^49.
+//! A row is a number in signed digits of radix 2^46: 64-bit lanes that hold the digit and 2^51, so that the multiplier,
+//! which takes 52 bits without a sign, sees a sign after all (F (x + 2^51) less F 2^51, which is known beforehand). A
+//! lane's sum is never carried through: its upper part moves up one lane with every product, and division by the
+//! window's 2^s moves a part of it down again, so digits stay below 2^49.
 //!
-//! The words run ahead of the rows. A window is two runs of a fixed number of steps on words whose upper bits are those of the numbers' top and
-//! whose lower bits are those of their bottom; top and bottom after a window come from the rows as they were before
-//! it, one window late, so that no step waits for a row. Tops only decide which number is taken for the larger: were they
-//! wrong, a number would turn negative and the end come later. Bottoms are exact.
+//! The words run ahead of the rows. A window is two runs of a fixed number of steps on words whose upper bits are those
+//! of the numbers' top and whose lower bits are those of their bottom; top and bottom after a window come from the rows
+//! as they were before it, one window late, so that no step waits for a row. Tops only decide which number is taken for
+//! the larger: were they wrong, a number would turn negative and the end come later. Bottoms are exact.
 
 use core::arch::x86_64::*;
 
@@ -27,8 +27,8 @@ mod words;
 
 /// Bits of a digit.
 const DIGIT: u32 = 46;
-/// Shifts of a window at least, by scaling up its matrix if need be: what is left of a lane's sum after so many is small enough
-/// that a number's digits end where the number does, and a negative number has no endless sign.
+/// Shifts of a window at least, by scaling up its matrix if need be: what is left of a lane's sum after so many is
+/// small enough that a number's digits end where the number does, and a negative number has no endless sign.
 const LEAST: u32 = DIGIT + 3;
 /// Shifts of two runs that make a window; with fewer there is a third.
 const ENOUGH: u32 = 34;
@@ -111,7 +111,8 @@ pub(super) fn invert<const M: usize, const STUDY: bool>(a: &[u64; 8], b: &[u64; 
             let tops = ((t0 as u64) << lead, (t1 as u64) << lead);
             m = careful(tops, l, 62 - m.shift).after(&m);
         }
-        // Entries that would be too long, in one window of some hundreds: half of it does, or its shifts are few and remain so.
+        // Entries that would be too long, in one window of some hundreds: half of it does, or its shifts are few and
+        // remain so.
         let length = m.length();
         let few = length >= DIGIT;
         if few && m.shift >= DIGIT - 1 {

@@ -1,12 +1,12 @@
 //! The partial GCD: words by hardware division with nearest-integer quotients, rows in IFMA lanes behind them.
 //!
-//! A row is the lattice vector (x, v, e) of `generic::nudupl`, each number in lanes of 51 bits: one bit less than what IFMA
-//! multiplies, so that one round of carries leaves lanes it takes again. Numbers are modulo 2^408 (x modulo 2^816 while it is
-//! long), negative ones in complement; a lane may hold a few units above 2^51.
+//! A row is the lattice vector (x, v, e) of `generic::nudupl`, each number in lanes of 51 bits: one bit less than what
+//! IFMA multiplies, so that one round of carries leaves lanes it takes again. Numbers are modulo 2^408 (x modulo 2^816
+//! while it is long), negative ones in complement; a lane may hold a few units above 2^51.
 //!
-//! What a window needs of x are its highest bits. Those of the row before, times the window's matrix, are good for 64 bits:
-//! so the division for the next window starts before the vectors have seen this one's matrix, and they follow in its shadow.
-//! Quotients need not be right: every matrix has determinant 1 or -1, and it is applied to whole numbers.
+//! What a window needs of x are its highest bits. Those of the row before, times the window's matrix, are good for 64
+//! bits: so the division for the next window starts before the vectors have seen this one's matrix, and they follow in
+//! its shadow. Quotients need not be right: every matrix has determinant 1 or -1, and it is applied to whole numbers.
 
 use core::arch::asm;
 use core::arch::x86_64::*;
@@ -270,8 +270,8 @@ fn power(n: i64) -> f64 {
     f64::from_bits(((1023 + n) as u64) << 52)
 }
 
-/// The last matrix, and the first steps of reducing the form that comes of the rows after it: their norms and product are known
-/// well enough from the highest bits. What these leave, or get wrong, the form's own reduction mends.
+/// The last matrix, and the first steps of reducing the form that comes of the rows after it: their norms and product
+/// are known well enough from the highest bits. What these leave, or get wrong, the form's own reduction mends.
 #[inline(always)]
 fn finished(m: Matrix, x: [f64; 2], [v0, v1, e0, e1]: [u128; 4], determinant: &mut i64) -> Matrix {
     let Matrix { mut f, mut g } = m;

@@ -25,8 +25,8 @@ impl Words for Chains {
             return limbs::add_mul(x, y, factor);
         }
         let high;
-        // SAFETY: BMI2 and ADX are there, by this type; n limbs of both runs are touched, four a turn. One carry chain adds the
-        // products' halves, the other what is in x; nothing between them touches the flags.
+        // SAFETY: BMI2 and ADX are there, by this type; n limbs of both runs are touched, four a turn. One carry chain
+        // adds the products' halves, the other what is in x; nothing between them touches the flags.
         unsafe {
             asm!(
                 "xor {h:e}, {h:e}",

@@ -4,7 +4,8 @@
 use lanework_integer::gcd::euclid::Matrix;
 use lanework_integer::kernels::Lane;
 
-/// A cofactor's column, as magnitudes, and S columns modulo 2^(64 H) and times the determinant, which spares them the signs.
+/// A cofactor's column, as magnitudes, and S columns modulo 2^(64 H) and times the determinant, which spares them the
+/// signs.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<const H: usize, const S: usize> {
     pub(super) cofactor: [[u64; H]; 2],

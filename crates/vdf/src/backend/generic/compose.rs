@@ -5,8 +5,8 @@ use lanework_integer::limbs;
 
 use crate::backend::FormLimbs;
 
-/// Rows (x, v, e) of `nudupl`: x and |v| as they are, e times the determinant and in two's complement. v0 is not above 0 and v1
-/// not below if the determinant is 1 (not `odd`), else the other way around.
+/// Rows (x, v, e) of `nudupl`: x and |v| as they are, e times the determinant and in two's complement. v0 is not above
+/// 0 and v1 not below if the determinant is 1 (not `odd`), else the other way around.
 pub(crate) struct Rows<const H: usize> {
     pub(crate) x: [[u64; H]; 2],
     pub(crate) v: [[u64; H]; 2],
@@ -116,7 +116,8 @@ fn tops<const C: usize>(b: &[u64; C], a: &[u64; C]) -> (u64, u64) {
     (top(b), top(a))
 }
 
-/// The form (a, b, c), b in two's complement and to be negated if `flip`, reduced to |b| <= a <= c; nothing if it does not fit.
+/// The form (a, b, c), b in two's complement and to be negated if `flip`, reduced to |b| <= a <= c; nothing if it does
+/// not fit.
 #[inline(always)]
 pub(crate) fn reduce<const N: usize, const C: usize>(
     mut a: [u64; C],

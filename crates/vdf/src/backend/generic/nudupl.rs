@@ -4,8 +4,9 @@
 //!
 //! 1. m = c / a modulo b by the binary algorithm and one Montgomery reduction: b is always odd, a need not be.
 //! 2. k = (a m - c) / b, exact, from the bottom. Then b k + c = a m.
-//! 3. The rows (x, v, e) = (a, 0, b) and (k, 1, m) keep e = (b x + c v) / a under every unimodular matrix. Lehmer's method shrinks
-//!    x to half of a's length and takes v and e along; e is small at the end, so its lower half is all that is computed.
+//! 3. The rows (x, v, e) = (a, 0, b) and (k, 1, m) keep e = (b x + c v) / a under every unimodular matrix. Lehmer's
+//!    method shrinks x to half of a's length and takes v and e along; e is small at the end, so its lower half is all
+//!    that is computed.
 //! 4. A = x0^2 + e0 v0, C = x1^2 + e1 v1, B = +-(2 x0 x1 + e0 v1 + e1 v0), and a step or two of reduction.
 #![forbid(unsafe_code)]
 
@@ -105,8 +106,9 @@ pub(super) fn quotient<const N: usize, const C: usize>(
     k
 }
 
-/// Squares the form. `stop` is a quarter of the discriminant's length; `invert` is `lanework_integer::gcd::binary::invert` or does the same. False,
-/// and the form unchanged, if a number came out longer or shorter than this code provides for. H = N / 2 + 1, M = N + 5.
+/// Squares the form. `stop` is a quarter of the discriminant's length; `invert` is
+/// `lanework_integer::gcd::binary::invert` or does the same. False, and the form unchanged, if a number came out longer
+/// or shorter than this code provides for. H = N / 2 + 1, M = N + 5.
 #[inline(always)]
 pub(crate) fn square<L: Lane, const N: usize, const C: usize, const H: usize, const M: usize>(
     lane: L,

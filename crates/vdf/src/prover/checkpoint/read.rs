@@ -29,7 +29,8 @@ pub(super) fn read(
     (&mut from).take(16).read_to_end(&mut start)?;
     let wanted = preamble::length(&start)?.map(|wanted| wanted as u64);
     let Some(wanted) = wanted.filter(|&wanted| wanted <= size) else {
-        // Ended while the preamble was written: then this is how ours begins. A length beyond the file is no more than that.
+        // Ended while the preamble was written: then this is how ours begins. A length beyond the file is no more than
+        // that.
         (&mut from).take(1 << 20).read_to_end(&mut start)?;
         return if preamble::bytes(task, proving, parts).starts_with(&start) {
             Ok(None)

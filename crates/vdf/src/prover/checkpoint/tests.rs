@@ -219,8 +219,8 @@ fn lies_are_noticed() {
         writer.segment(0, &packed(&y)).expect("queued");
     });
     assert!(matches!(wrong, Err(ProverError::Wrong { segment: 0, .. })), "{wrong:?}");
-    // Records that no run writes: too few forms, squarings beyond the part, parts out of order, proofs of nothing, more general
-    // squarings than squarings, and fewer than before.
+    // Records that no run writes: too few forms, squarings beyond the part, parts out of order, proofs of nothing, more
+    // general squarings than squarings, and fewer than before.
     let (y, few) = (packed(&y), needed - 1);
     let lies: [&dyn Fn(&mut Writer); 9] = [
         &|writer| writer.position(0, 20, 0, &y, &kept(few)).expect("queued"),

@@ -38,7 +38,8 @@ impl Writer {
             let mut copies = 0;
             while let Ok(record) = from.recv() {
                 file.write_all(&record)?;
-                // Each record reaches the disk before the next one is written. Tests end no machine, and write thousands of files.
+                // Each record reaches the disk before the next one is written. Tests end no machine, and write
+                // thousands of files.
                 if !cfg!(test) {
                     file.sync_data()?;
                 }
@@ -85,8 +86,8 @@ impl Writer {
         Err(io::Error::from(io::ErrorKind::BrokenPipe).into())
     }
 
-    /// Where the chain is in part `index`: squarings and general squarings since its beginning, the form, and the forms kept in this
-    /// part since the last such record.
+    /// Where the chain is in part `index`: squarings and general squarings since its beginning, the form, and the forms
+    /// kept in this part since the last such record.
     pub(crate) fn position(
         &mut self,
         index: usize,

@@ -14,7 +14,8 @@ use crate::prover::segment::Squared;
 enum Task {
     /// The segment of this level.
     Segment(usize, Pending, Vec<u64>, Vec<u64>),
-    /// The last segment of request `number`: its start, the form there, and its length; and kept forms, if there are any.
+    /// The last segment of request `number`: its start, the form there, and its length; and kept forms, if there are
+    /// any.
     Tail { number: u64, start: u64, x: Vec<u64>, length: u64, kept: Option<PackedForms> },
 }
 
@@ -58,8 +59,9 @@ fn in_between(shared: &Shared, urgency: usize) {
     }
 }
 
-/// What is to be proved first: what the smallest request lacks, its last segment (urgency 0) and then those before; what the next
-/// one lacks; and at last the shortest segments (urgency 1 and up). Nothing unless it is more urgent than `than`.
+/// What is to be proved first: what the smallest request lacks, its last segment (urgency 0) and then those before;
+/// what the next one lacks; and at last the shortest segments (urgency 1 and up). Nothing unless it is more urgent than
+/// `than`.
 fn next(shared: &Shared, inner: &mut Inner, than: usize) -> Option<(usize, Task)> {
     if than == 0 {
         return None;

@@ -76,7 +76,8 @@ fn what_is_not_reached_is_not_answered_and_stops_at_once() {
     assert_eq!(stream.stop().waiting, 1);
 }
 
-/// One thread that proves begins after all has been asked for: it takes the requests from the smallest on, with what each of them needs.
+/// One thread that proves begins after all has been asked for: it takes the requests from the smallest on, with what
+/// each of them needs.
 #[test]
 fn the_smallest_request_is_served_first() {
     let (d, x) = group();

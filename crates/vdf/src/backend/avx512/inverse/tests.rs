@@ -88,8 +88,8 @@ fn inverses_are_inverses() {
         b[0] |= 1;
         answers[2] += u32::from(check(&a, &b));
     }
-    // Two of uniform numbers have no divisor in common with probability 8 / pi^2 if one is odd; a hundredth at most is left
-    // to the other function.
+    // Two of uniform numbers have no divisor in common with probability 8 / pi^2 if one is odd; a hundredth at most is
+    // left to the other function.
     let rate = f64::from(answers[0]) / f64::from(COUNT);
     assert!((0.795..0.82).contains(&rate), "{rate}");
     assert!(answers[1] > COUNT / 4 && answers[2] > COUNT / 4, "{answers:?}");
