@@ -16,10 +16,10 @@ mod eight;
 pub(crate) mod generic;
 mod portable;
 
-/// A form (a, b, c) as kernels take it: magnitudes in whole limbs, lowest first, N for a and b and C = N + 1 for c, and
-/// b's sign apart.
+/// A form (a, b, c) in the kernels' layout: magnitudes in whole limbs, lowest first, N for a and b and C = N + 1 for c,
+/// and b's sign apart.
 ///
-/// b is odd, |b| <= a <= c. The form need not be quite reduced: where two of these are equal, b may be negative.
+/// b is odd, |b| <= a <= c. Where two of these are equal, b may be negative, although the form is then not reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FormLimbs<const N: usize, const C: usize> {
     pub(crate) a: [u64; N],
@@ -35,38 +35,38 @@ pub(crate) type Form1024 = FormLimbs<8, 9>;
 /// A form whose discriminant has 1,025 to 2,048 bits.
 pub(crate) type Form2048 = FormLimbs<16, 17>;
 
-/// The kernels of a backend. All values are public: kernels branch and divide as they like.
+/// The kernels of a backend. All values are public: kernels branch and divide freely.
 ///
 /// Forms are of one discriminant. `stop` is the bit length at which rows of Euclid's algorithm stop: a quarter of the
-/// discriminant's length, and a little (`Discriminant::stop`). Where a number comes out longer or shorter than a kernel
-/// provides for, it leaves the work to the general code of `form::compose`, and never gives a wrong form of a right
+/// discriminant's length, and a little (`Discriminant::stop`). Where a number is longer or shorter than a kernel
+/// provides for, it leaves the work to the general code of `form::compose`. It never makes a wrong form from a right
 /// one.
 #[derive(Debug)]
 pub struct Kernels {
-    /// Squares `form` up to `n` times in place, and gives how often it did. Where that is less than `n`, the next
-    /// squaring is for the general code. Must equal [`spec::square`](crate::spec::square) repeated.
+    /// Squares `form` up to `n` times in place, and returns how often. If that is less than `n`, the next squaring is
+    /// for the general code. Must equal [`spec::square`](crate::spec::square) repeated.
     pub(crate) square512: unsafe fn(form: &mut Form512, stop: usize, n: u64) -> u64,
     /// The same for longer forms.
     pub(crate) square1024: unsafe fn(form: &mut Form1024, stop: usize, n: u64) -> u64,
     /// The same for the longest.
     pub(crate) square2048: unsafe fn(form: &mut Form2048, stop: usize, n: u64) -> u64,
-    /// The product of `x` and `y`, or nothing if it is for the general code. Must equal
+    /// The product of `x` and `y`, or `None` if it is for the general code. Must equal
     /// [`spec::compose`](crate::spec::compose).
     pub(crate) compose512: unsafe fn(x: &Form512, y: &Form512, stop: usize) -> Option<Form512>,
     /// The same for longer forms.
     pub(crate) compose1024: unsafe fn(x: &Form1024, y: &Form1024, stop: usize) -> Option<Form1024>,
     /// The same for the longest.
     pub(crate) compose2048: unsafe fn(x: &Form2048, y: &Form2048, stop: usize) -> Option<Form2048>,
-    /// The chain's code on many forms, each by itself, up to a phase: what the study of its phases times.
+    /// The chain's code on many forms, each by itself, up to a phase, for the study of phases.
     pub(crate) phases: unsafe fn(forms: &[Form1024], stop: usize, upto: Phase) -> Tally,
-    /// For numbers out of hashes that have to be prime.
+    /// Tests of prime candidates.
     pub(crate) candidates: &'static Candidates,
 }
 
 /// Every backend, from the plainest, which needs nothing, to the fastest.
 pub static BACKENDS: &[Backend<Kernels>] =
-    // SAFETY: a row's list has every feature that its kernels enable; `subjects/tests/features.rs` holds the sources
-    // against it.
+    // SAFETY: a row's list has every feature that its kernels enable; `lab/suite/tests/features.rs` compares it with
+    // the sources.
     unsafe {
         &[
             Backend::new("portable", "plain Rust on 64-bit limbs", Features::NONE, &portable::KERNELS),
@@ -127,17 +127,17 @@ pub enum Phase {
     Forms,
 }
 
-/// What came of many forms.
+/// The results of many forms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Forms that the phase had a result for.
+    /// Forms for which the phase had a result.
     pub(crate) done: usize,
-    /// All results' lowest limbs together, so that none is left out.
+    /// The sum of all results' lowest limbs, so that the compiler keeps every result.
     pub(crate) mixed: u64,
 }
 
 impl Tally {
-    /// Takes one result in, and waits for it: the next form's instructions begin after its last.
+    /// Adds one result and waits for it: the next form's instructions begin after its last.
     #[inline(always)]
     pub(crate) fn take(&mut self, result: Option<u64>) {
         self.done += usize::from(result.is_some());
@@ -170,7 +170,7 @@ macro_rules! phases_kernel {
 }
 pub(crate) use phases_kernel;
 
-/// The loop that every kernel is.
+/// The loop of every kernel.
 macro_rules! chain_kernel {
     ($lane:expr, $form:ident, $stop:ident, $n:ident, $($sizes:literal)*) => {{
         let mut done = 0;

@@ -51,8 +51,8 @@ unsafe fn square1024(form: &mut Form1024, stop: usize, n: u64) -> u64 {
     done
 }
 
-/// The inverse in lanes where it can be found there. `STUDY` makes another copy of this and what follows for the
-/// study's phases: with one copy for both the compiler keeps them as functions, and the chain is 4 % slower.
+/// The inverse in lanes where it can be found there. `STUDY` makes another copy of this and its callees for the study's
+/// phases. With one copy for both the compiler keeps them as functions, and the chain is 4 % slower.
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
@@ -64,13 +64,13 @@ fn invert<const STUDY: bool>(lane: Adx, a: &[u64; 8], b: &[u64; 8]) -> Option<In
     }
 }
 
-/// The rows at the end of the partial GCD, and the determinant of what led to them.
+/// The rows at the end of the partial GCD, and the determinant of their matrix.
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
 #[inline]
 fn rows<const STUDY: bool>(lane: Adx, form: &Form1024, stop: usize) -> Option<(partial::Rows, i64)> {
-    // SAFETY: this function is compiled for what they need.
+    // SAFETY: this function enables the features that the callees need.
     let (m, k) = unsafe { eight::multiples(form, |a, b| invert::<STUDY>(lane, a, b))? };
     // e is at most about c / 2^stop, or c / a if there is nothing to reduce, and has to fit in the lanes.
     let least = stop.min(lanework_integer::limbs::bits(&form.a));
@@ -80,7 +80,7 @@ fn rows<const STUDY: bool>(lane: Adx, form: &Form1024, stop: usize) -> Option<(p
     partial::reduce::<STUDY>(&partial::Start { a: &form.a, k: &k, b: &form.b, m: &m }, stop)
 }
 
-/// The square but for the sign that was set aside, as in `generic::nudupl`.
+/// The square without the sign that was set aside, as in `generic::nudupl`.
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
@@ -103,7 +103,7 @@ unsafe fn phases(list: &[Form1024], stop: usize, upto: Phase) -> Tally {
         tally.take(match upto {
             Phase::Inverse => invert::<true>(lane, &form.a, &form.b).map(|x| x.magnitude[0]),
             Phase::Multiples => {
-                // SAFETY: this function is compiled for what they need.
+                // SAFETY: this function enables the features that the callees need.
                 let found = unsafe { eight::multiples(form, |a, b| invert::<true>(lane, a, b)) };
                 found.map(|(m, k)| m[0] ^ k[0])
             }

@@ -1,4 +1,4 @@
-//! Tests of prime candidates: how many are tested side by side, and with what code. All values are public.
+//! Tests of prime candidates: their number side by side, and their code. All values are public.
 
 use crate::form::num::Num;
 
@@ -40,8 +40,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Kernels that test candidates. Numbers are odd, above 2^15, and have up to 2,048 bits. A set bit of a mask speaks for
-/// the number of that place.
+/// Kernels that test candidates. Numbers are odd, above 2^15, and have up to 2,048 bits. A set bit of a mask means the
+/// number of that place.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     /// Numbers that are tested side by side: as many as are given to `coprime` and `likely`.

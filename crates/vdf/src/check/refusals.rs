@@ -48,7 +48,7 @@ pub fn malleability() -> Row {
     row
 }
 
-/// A published proof spoilt in one way.
+/// A published proof corrupted in one way.
 struct Spoilt {
     what: &'static str,
     change: fn(&mut Record),
@@ -110,7 +110,7 @@ const SPOILT: &[Spoilt] = &[
     Spoilt {
         what: "a form of no or another discriminant",
         change: |r| {
-            // t = 0 stands for b = a.
+            // t = 0 means b = a.
             r.x.fill(0);
             r.x[2..66].fill(0xff);
         },

@@ -36,7 +36,7 @@ pub(crate) struct Product {
 pub(crate) struct Sieve {
     /// From the smallest primes up.
     pub(crate) products: Vec<Product>,
-    /// How many products make up the first round, after which most numbers are gone.
+    /// Products of the first round, which removes most numbers.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX-512 sieves by lanes"))]
     pub(crate) first: usize,
 }

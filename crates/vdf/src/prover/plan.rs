@@ -1,4 +1,4 @@
-//! How a chain is cut, and how densely forms are kept.
+//! Cutting a chain into segments, and the density of kept forms.
 #![forbid(unsafe_code)]
 
 use super::{ProverError, Task};
@@ -62,7 +62,7 @@ pub(crate) fn choose(iterations: u64, most: usize) -> Parameters {
         if k > 1 && 8 << (k - 1) > most {
             break;
         }
-        // The fewest passes that keep few enough forms.
+        // The fewest passes whose kept forms fit.
         let l =
             iterations.div_ceil(u64::from(k).saturating_mul(most.max(1) as u64)).clamp(1, u64::from(MOST_L));
         let cost = u128::from(iterations / u64::from(k)) + u128::from(l) * ((1 << k) + u128::from(k));

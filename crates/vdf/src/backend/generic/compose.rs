@@ -5,8 +5,8 @@ use lanework_integer::limbs;
 
 use crate::backend::FormLimbs;
 
-/// Rows (x, v, e) of `nudupl`: x and |v| as they are, e times the determinant and in two's complement. v0 is not above
-/// 0 and v1 not below if the determinant is 1 (not `odd`), else the other way around.
+/// Rows (x, v, e) of `nudupl`: x and |v| unchanged, e times the determinant and in two's complement. v0 is not above 0
+/// and v1 not below if the determinant is 1 (not `odd`), else the other way around.
 pub(crate) struct Rows<const H: usize> {
     pub(crate) x: [[u64; H]; 2],
     pub(crate) v: [[u64; H]; 2],
@@ -88,7 +88,7 @@ fn signed<const H: usize, const C: usize>(e: &[u64; H], v: &[u64; H]) -> [u64; C
     out
 }
 
-/// The form of the rows' lattice, reduced to |b| <= a, or nothing if it does not fit. C = 2 H - 1 limbs, N = C - 1.
+/// The form of the rows' lattice, reduced to |b| <= a, or `None` if it does not fit. C = 2 H - 1 limbs, N = C - 1.
 #[inline(always)]
 pub(crate) fn compose<const N: usize, const C: usize, const H: usize>(
     rows: &Rows<H>,
@@ -101,7 +101,7 @@ pub(crate) fn compose<const N: usize, const C: usize, const H: usize>(
     reduce(a, b, c, rows.odd)
 }
 
-/// Steps of reduction that are tried before the general code takes over.
+/// Steps of reduction before the general code takes over.
 const STEPS: usize = 12;
 
 /// Bits at the position of |b|'s highest 64: of b and of a.
@@ -116,7 +116,7 @@ fn tops<const C: usize>(b: &[u64; C], a: &[u64; C]) -> (u64, u64) {
     (top(b), top(a))
 }
 
-/// The form (a, b, c), b in two's complement and to be negated if `flip`, reduced to |b| <= a <= c; nothing if it does
+/// The form (a, b, c), b in two's complement and to be negated if `flip`, reduced to |b| <= a <= c; `None` if it does
 /// not fit.
 #[inline(always)]
 pub(crate) fn reduce<const N: usize, const C: usize>(
@@ -133,7 +133,7 @@ pub(crate) fn reduce<const N: usize, const C: usize>(
     }
     for _ in 0..STEPS {
         let (_, larger) = sub(&c, &a);
-        // A coin's outcome: by moves.
+        // By conditional moves: a branch would be mispredicted half of the time.
         let mask = 0u64.wrapping_sub(u64::from(larger));
         for i in 0..C {
             let both = (a[i] ^ c[i]) & mask;
