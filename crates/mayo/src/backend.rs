@@ -74,8 +74,8 @@ impl Expand {
         unsafe { (self.shake256)(parts, out) }
     }
 
-    /// Absorbs whole blocks of SHAKE256 into `state`, with the permutation behind each; secret data, constant time for given
-    /// lengths.
+    /// Absorbs whole blocks of SHAKE256 into `state`, with the permutation behind each; secret data, constant time for
+    /// given lengths.
     pub(crate) fn shake256_absorb(&self, state: &mut [u64; 25], blocks: &[u8]) {
         // SAFETY: as above.
         unsafe { (self.shake256_absorb)(state, blocks) }
@@ -175,7 +175,8 @@ impl Kernels {
 /// An engine of a check's kernels: those of a row that runs here, some of them replaced.
 #[cfg(any(test, feature = "leaks"))]
 pub(crate) fn altered(name: &'static str, kernels: Kernels) -> Engine {
-    // SAFETY: checks take the kernels of a row that runs here; what replaces some enables no feature that this row lacks.
+    // SAFETY: checks take the kernels of a row that runs here; what replaces some enables no feature that this row
+    // lacks.
     unsafe { Engine::outside(name, Box::leak(Box::new(kernels))) }
 }
 
@@ -210,7 +211,8 @@ pub(crate) use stamp_sets;
 
 /// Every backend, from the plainest to the fastest.
 pub static BACKENDS: &[Backend<Kernels>] =
-    // SAFETY: a row's list has every feature that its kernels enable; `subjects/tests/features.rs` holds the sources against it.
+    // SAFETY: a row's list has every feature that its kernels enable; `subjects/tests/features.rs` holds the sources
+    // against it.
     unsafe {
         &[
             Backend::new(

@@ -4,8 +4,8 @@
 //! the work starts, so that a batch with a seeded generator gives the same signatures on any number of threads.
 //!
 //! A thread takes a few neighbouring items at a time, as many as its backend hashes side by side, and fewer where that
-//! would leave another thread without any. What one of them takes from the others is time alone: results are those of the
-//! single calls. Their secrets stay in the thread's workspace until the last of the few is done.
+//! would leave another thread without any. What one of them takes from the others is time alone: results are those of
+//! the single calls. Their secrets stay in the thread's workspace until the last of the few is done.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Threads;
@@ -204,9 +204,9 @@ fn group_sizes(count: usize, lanes: usize, threads: usize) -> impl Iterator<Item
     })
 }
 
-/// Fills `count` results in groups of neighbouring items; `task` gets the first item's index and their number, and gives
-/// a result for each. `lanes` is how many the backend of an item works on at a time; `alike` tells whether an item
-/// may be in the group of the one before.
+/// Fills `count` results in groups of neighbouring items; `task` gets the first item's index and their number, and
+/// gives a result for each. `lanes` is how many the backend of an item works on at a time; `alike` tells whether an
+/// item may be in the group of the one before.
 fn collect<T: Send>(
     threads: Threads<'_>,
     count: usize,
@@ -278,8 +278,8 @@ pub fn generate<R: TryCryptoRng + ?Sized>(
 /// Signs each message, hedged with `rng`.
 ///
 /// # Errors
-/// [`Error::Count`] if there are keys for each message and not as many; [`Error::Random`]; [`Error::Threads`]. What goes
-/// wrong with one signature is that item's own result.
+/// [`Error::Count`] if there are keys for each message and not as many; [`Error::Random`]; [`Error::Threads`]. What
+/// goes wrong with one signature is that item's own result.
 pub fn sign<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
     signers: Signers<'_>,
     messages: &[M],
@@ -332,8 +332,8 @@ fn sign_each<R: TryCryptoRng + ?Sized>(
 /// Verifies each signature against the message of the same index.
 ///
 /// # Errors
-/// [`Error::Count`] if the lists differ in length; [`Error::Threads`]. Each item's result is its own: that of a signature or a
-/// digest of another set or round is [`Error::WrongSet`] or [`Error::WrongRound`].
+/// [`Error::Count`] if the lists differ in length; [`Error::Threads`]. Each item's result is its own: that of a
+/// signature or a digest of another set or round is [`Error::WrongSet`] or [`Error::WrongRound`].
 pub fn verify<M: AsRef<[u8]> + Sync>(
     verifiers: Verifiers<'_>,
     messages: &[M],

@@ -89,7 +89,8 @@ fn answers(count: usize, how: &str, maker: &dyn Maker, engine: Engine, params: &
     row
 }
 
-/// A backend that gets its messages in pieces of odd sizes: some within a block of SHAKE256 (136 bytes), some across several.
+/// A backend that gets its messages in pieces of odd sizes: some within a block of SHAKE256 (136 bytes), some across
+/// several.
 struct Pieces(Engine);
 
 impl Pieces {

@@ -1,16 +1,16 @@
 //! Batches on a CUDA device, with the CPU for everything that a device cannot or should not do.
 //!
-//! A [`Gpu`] is one device with the CPU backend that stands beside it. What comes back does not depend on which of
-//! them computed it: small batches, batches that do not fit, those of a device that fails on the way and signatures that the
+//! A [`Gpu`] is one device with the CPU backend that stands beside it. What comes back does not depend on which of them
+//! computed it: small batches, batches that do not fit, those of a device that fails on the way and signatures that the
 //! device got wrong are computed on the CPU, and [`Tally`] tells how many and why.
 //!
 //! * Randomness comes from the host alone.
-//! * Every signature is verified before it is handed out, on matrices that are expanded anew; what fails is made again by the
-//!   CPU, and the device is not used again. [`Release::Unverified`] turns that off.
+//! * Every signature is verified before it is handed out, on matrices that are expanded anew; what fails is made again
+//!   by the CPU, and the device is not used again. [`Release::Unverified`] turns that off.
 //! * Of the public keys that the device makes, one in [`Options::spot_check`] is computed on the CPU as well.
 //! * The first use of a parameter set compares keys, signatures and verdicts with the CPU's.
-//! * Memory on the device and pinned memory that held secrets is overwritten before it is freed. That of a device that an
-//!   error has lost is out of reach; the driver clears it before another process gets it.
+//! * Memory on the device and pinned memory that held secrets is overwritten before it is freed. That of a device that
+//!   an error has lost is out of reach; the driver clears it before another process gets it.
 //!
 //! Not covered: a device that hashes a seed wrongly when signing with a compact key, and likewise both times, signs for
 //! another key; such a signature gives nothing away and is refused by every verifier.
@@ -78,7 +78,8 @@ pub struct Options {
     pub chunk: usize,
     /// Streams: while one computes, others copy.
     pub streams: usize,
-    /// How many operations of a chunk have their matrices on the device at the same time, where every operation has its own.
+    /// How many operations of a chunk have their matrices on the device at the same time, where every operation has its
+    /// own.
     pub ring: Ring,
     /// How those matrices are expanded.
     pub expand: Expand,
@@ -202,8 +203,8 @@ impl Gpu {
         self.kernels(params).map(|_| ())
     }
 
-    /// The kernels that operations on a set consist of, by name, with what the compiler made of each: local memory says whether a
-    /// thread works outside its registers.
+    /// The kernels that operations on a set consist of, by name, with what the compiler made of each: local memory says
+    /// whether a thread works outside its registers.
     ///
     /// # Errors
     /// Why the device is not used for this set.
@@ -216,8 +217,8 @@ impl Gpu {
             .collect())
     }
 
-    /// Which operations on a set with compact keys are one kernel with the expansion of their matrices, as [`Options::expand`] and the
-    /// device's shared memory have it: key generation, signing, verification.
+    /// Which operations on a set with compact keys are one kernel with the expansion of their matrices, as
+    /// [`Options::expand`] and the device's shared memory have it: key generation, signing, verification.
     ///
     /// # Errors
     /// Why the device is not used for this set.
@@ -257,14 +258,15 @@ fn one_set<'a>(all: impl IntoIterator<Item = &'a Params>) -> Result<Option<&'sta
     Ok(Some(Params::of(first.round, first.set)))
 }
 
-/// SHA-256 of the program that devices run, in hexadecimal: times that were measured with another one say nothing of this one.
+/// SHA-256 of the program that devices run, in hexadecimal: times that were measured with another one say nothing of
+/// this one.
 #[must_use]
 pub fn program() -> String {
     crate::known::sha256_hex(CODE)
 }
 
-/// Bytes of device memory that one operation in flight takes, its matrices among them: key generation, then signing and verification with compact
-/// keys, then both with expanded keys, whose matrices come on top once for each key.
+/// Bytes of device memory that one operation in flight takes, its matrices among them: key generation, then signing and
+/// verification with compact keys, then both with expanded keys, whose matrices come on top once for each key.
 #[must_use]
 pub fn bytes_in_flight(params: &Params) -> [usize; 5] {
     [Job::Keygen, Job::Sign, Job::Verify, Job::SignExpanded, Job::VerifyExpanded]

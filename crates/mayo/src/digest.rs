@@ -1,9 +1,9 @@
 //! The digest of a message that comes piece by piece.
 //!
-//! MAYO hashes every message before anything else: M_digest = SHAKE256(M) is the first line of MAYO.Sign (algorithm 8) and of
-//! MAYO.Verify (algorithm 9), in rounds 2 and 3, and M is used nowhere else. Hashing it here by pieces is that line and
-//! nothing more, so a signature over a [`MessageDigest`] is the signature over its message. This is not a "prehash" variant, which
-//! would sign the digest as if it were a message.
+//! MAYO hashes every message before anything else: M_digest = SHAKE256(M) is the first line of MAYO.Sign (algorithm 8)
+//! and of MAYO.Verify (algorithm 9), in rounds 2 and 3, and M is used nowhere else. Hashing it here by pieces is that
+//! line and nothing more, so a signature over a [`MessageDigest`] is the signature over its message. This is not a
+//! "prehash" variant, which would sign the digest as if it were a message.
 #![forbid(unsafe_code)]
 
 use core::fmt;

@@ -2,15 +2,15 @@
 //!
 //! Round 2 follows oqs-provider, which gives MAYO the identifiers 1.3.9999.8.s.3 (s the digit of the set):
 //!
-//! * private: PKCS#8 version 0, no algorithm parameters; the `privateKey` octets are themselves the DER of an OCTET STRING
-//!   that holds the secret key and, behind it, the public key. Files made with oqs-provider's build option
+//! * private: PKCS#8 version 0, no algorithm parameters; the `privateKey` octets are themselves the DER of an OCTET
+//!   STRING that holds the secret key and, behind it, the public key. Files made with oqs-provider's build option
 //!   `NOPUBKEY_IN_PRIVKEY` hold the secret key alone, and are read too;
 //! * public: SPKI, no algorithm parameters, the compact public key in the BIT STRING.
 //!
-//! For round 3 no identifier could be read when this was written, and none is made up here. The documents are
-//! `SEQUENCE { version INTEGER (0), round INTEGER, set INTEGER, key OCTET STRING }` in PEM under labels of their own, the
-//! key being what the round-2 forms hold innermost. A reader of PKCS#8 refuses the label, and no reader can take such a
-//! key for one of round 2.
+//! For round 3 no identifier could be read when this was written, and none is made up here. The documents are `SEQUENCE
+//! { version INTEGER (0), round INTEGER, set INTEGER, key OCTET STRING }` in PEM under labels of their own, the key
+//! being what the round-2 forms hold innermost. A reader of PKCS#8 refuses the label, and no reader can take such a key
+//! for one of round 2.
 #![forbid(unsafe_code)]
 
 use const_oid::ObjectIdentifier;

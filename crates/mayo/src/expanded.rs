@@ -177,8 +177,8 @@ impl VerifyingKey {
     /// Verifies.
     ///
     /// # Errors
-    /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature belongs elsewhere; [`Error::Refused`] if it is not
-    /// valid.
+    /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature belongs elsewhere; [`Error::Refused`] if it is
+    /// not valid.
     pub fn verify(&self, message: &[u8], signature: &Signature) -> Result<(), Error> {
         self.judge(Message::Whole(message), signature)
     }

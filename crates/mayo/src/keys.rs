@@ -1,7 +1,7 @@
 //! Compact keys and signatures whose parameter set is chosen at run time.
 //!
-//! A key knows its set and its round. Keys of MAYO-3 and MAYO-5 have the same bytes in rounds 2 and 3, and a key used in
-//! both gives itself away (`tests/rounds.rs` recovers it from two signatures): everything here that takes two things
+//! A key knows its set and its round. Keys of MAYO-3 and MAYO-5 have the same bytes in rounds 2 and 3, and a key used
+//! in both gives itself away (`tests/rounds.rs` recovers it from two signatures): everything here that takes two things
 //! checks that they belong to one round.
 #![forbid(unsafe_code)]
 
@@ -49,8 +49,8 @@ pub struct SignOptions {
     /// Verify the fresh signature and destroy it if that fails ([`Error::Fault`]).
     ///
     /// This is the cheap defence against faults: a computing error while signing, provoked or not, can turn a signature
-    /// into one that gives the key away, and such a signature does not verify. It costs one verification; with a compact
-    /// key also one key generation.
+    /// into one that gives the key away, and such a signature does not verify. It costs one verification; with a
+    /// compact key also one key generation.
     pub verify: bool,
 }
 
@@ -313,8 +313,8 @@ impl PublicKey {
     /// Verifies. To verify often with one key, keep a [`crate::VerifyingKey`].
     ///
     /// # Errors
-    /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature belongs elsewhere; [`Error::Refused`] if it is not
-    /// valid.
+    /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature belongs elsewhere; [`Error::Refused`] if it is
+    /// not valid.
     pub fn verify(&self, engine: Engine, message: &[u8], signature: &Signature) -> Result<(), Error> {
         self.judge(engine, Message::Whole(message), signature)
     }
@@ -322,8 +322,8 @@ impl PublicKey {
     /// [`PublicKey::verify`] for a message that was hashed piece by piece.
     ///
     /// # Errors
-    /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature or the digest belongs elsewhere; [`Error::Refused`] if
-    /// the signature is not valid.
+    /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature or the digest belongs elsewhere;
+    /// [`Error::Refused`] if the signature is not valid.
     pub fn verify_digest(
         &self,
         engine: Engine,

@@ -1,17 +1,17 @@
-//! Whether a branch or an address depends on a secret, asked of valgrind's memcheck, for the backends whose instructions
-//! valgrind knows: portable and avx2.
+//! Whether a branch or an address depends on a secret, asked of valgrind's memcheck, for the backends whose
+//! instructions valgrind knows: portable and avx2.
 //!
 //! The tests run themselves under valgrind. There the library's operations are done with a seed and a randomizer that
 //! memcheck takes for undefined, on the true kernels and through the true schedule of `scheme`; `instrument` says what
 //! counts as released. `plants` shows that a leak in any kernel would be seen.
 //!
-//! `traced` compares runs on different secrets instruction by instruction, on every backend that this CPU has: all that there
-//! is for those whose instructions valgrind does not know.
+//! `traced` compares runs on different secrets instruction by instruction, on every backend that this CPU has: all that
+//! there is for those whose instructions valgrind does not know.
 //!
-//! What memcheck cannot see: instructions whose time depends on their operands; the avx512 backend; key files; paths that the
-//! keys and messages here do not take; what another compiler makes of the portable code. And it looks at the build that it
-//! is part of: debug assertions check sums of secrets for overflow, by branches, so that only an optimised build without
-//! them, as it is shipped, is judged: `cargo test --release -p lanework-mayo --lib leaks`.
+//! What memcheck cannot see: instructions whose time depends on their operands; the avx512 backend; key files; paths
+//! that the keys and messages here do not take; what another compiler makes of the portable code. And it looks at the
+//! build that it is part of: debug assertions check sums of secrets for overflow, by branches, so that only an
+//! optimised build without them, as it is shipped, is judged: `cargo test --release -p lanework-mayo --lib leaks`.
 #![forbid(unsafe_code)]
 
 mod instrument;
@@ -38,7 +38,8 @@ use subjects::path;
 
 pub use subjects::subjects;
 
-/// Whether valgrind knows every instruction of a backend: those of AVX2 and what CPUs have beside it, none that came later.
+/// Whether valgrind knows every instruction of a backend: those of AVX2 and what CPUs have beside it, none that came
+/// later.
 fn valgrind_knows(backend: &str) -> bool {
     let known = |row: &Backend<Kernels>| Features::AVX2_AES_BMI_PCLMULQDQ.includes(row.needs());
     BACKENDS.iter().any(|row| row.name() == backend && known(row))
@@ -162,7 +163,8 @@ fn operate(plain: Engine, engine: Engine, params: &'static Params, operations: &
     }
 }
 
-/// What the child does under valgrind: every operation that `wanted` says of its path, on the backends that it has there.
+/// What the child does under valgrind: every operation that `wanted` says of its path, on the backends that it has
+/// there.
 pub fn under_memcheck(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) {
     for plain in Engine::all(cpu).filter_map(Result::ok).filter(|engine| valgrind_knows(engine.name())) {
         for params in Params::all() {
@@ -175,7 +177,8 @@ pub fn under_memcheck(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// What memcheck said to [`under_memcheck`], as rows: of every backend of `cpu`, those among them that valgrind cannot run.
+/// What memcheck said to [`under_memcheck`], as rows: of every backend of `cpu`, those among them that valgrind cannot
+/// run.
 pub fn memcheck_rows(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool, said: Result<&str, &NotRun>) -> Vec<Row> {
     let mut rows = Vec::new();
     for (params, operation) in Params::all().flat_map(|p| operations(p).iter().map(move |what| (p, *what))) {

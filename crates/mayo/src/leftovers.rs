@@ -1,5 +1,5 @@
-//! No operation reads what an earlier one left in the workspace: the same answer in fresh memory and in memory full of a pattern,
-//! on every backend.
+//! No operation reads what an earlier one left in the workspace: the same answer in fresh memory and in memory full of
+//! a pattern, on every backend.
 #![forbid(unsafe_code)]
 
 use getrandom::SysRng;

@@ -4,8 +4,9 @@
 //! backend can hash them side by side; what it gives is a `Prepared` for each. From there on items go one by one.
 //! The memory that a group works in is wiped once, at its end.
 //!
-//! These functions take and give bytes of lengths that their callers have checked; `keys` puts types and errors around. A
-//! length that slipped through ends in a panic: nothing is computed from what an earlier operation left in the workspace.
+//! These functions take and give bytes of lengths that their callers have checked; `keys` puts types and errors around.
+//! A length that slipped through ends in a panic: nothing is computed from what an earlier operation left in the
+//! workspace.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "cuda")]

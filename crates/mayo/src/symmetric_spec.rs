@@ -85,7 +85,8 @@ pub fn aes128_encrypt_block(key: &[u8; 16], block: &[u8; 16]) -> [u8; 16] {
     state
 }
 
-/// AES-128 in counter mode over a zero message: block `i` of the output is `AES(key, nonce xor BE128(first_block + i))`.
+/// AES-128 in counter mode over a zero message: block `i` of the output is `AES(key, nonce xor BE128(first_block +
+/// i))`.
 pub fn aes128_ctr(key: &[u8; 16], nonce: &[u8; 16], first_block: u32, out: &mut [u8]) {
     for (i, chunk) in (u128::from(first_block)..).zip(out.chunks_mut(16)) {
         let block = (u128::from_be_bytes(*nonce) ^ i).to_be_bytes();

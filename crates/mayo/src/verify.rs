@@ -1,5 +1,6 @@
-//! The one way into verification: every form of it (single, batch, device, fleet, thread) admits a signature here and words its
-//! verdict here. A new reason to refuse one is a variant of [`Error`], a line in [`Admitted::new`] and a test below.
+//! The one way into verification: every form of it (single, batch, device, fleet, thread) admits a signature here and
+//! words its verdict here. A new reason to refuse one is a variant of [`Error`], a line in [`Admitted::new`] and a test
+//! below.
 #![forbid(unsafe_code)]
 
 use crate::backend::Engine;
@@ -12,8 +13,8 @@ use crate::scheme::{self, PublicSource, VerifyItem};
 #[cfg(test)]
 mod tests;
 
-/// A message and its signature, both made for the set and round of the key that is to verify them, so of the lengths that the
-/// computation relies on.
+/// A message and its signature, both made for the set and round of the key that is to verify them, so of the lengths
+/// that the computation relies on.
 #[derive(Clone, Copy)]
 pub(crate) struct Admitted<'a> {
     message: Message<'a>,
@@ -63,8 +64,8 @@ pub(crate) fn verdict(admission: &Admission<'_>, valid: bool) -> Result<(), Erro
     }
 }
 
-/// The messages and the signatures of a batch that goes to a device whole: where an item was refused, an empty message and zeros,
-/// whose verdict is not looked at.
+/// The messages and the signatures of a batch that goes to a device whole: where an item was refused, an empty message
+/// and zeros, whose verdict is not looked at.
 #[cfg(feature = "cuda")]
 pub(crate) fn placed<'a>(
     admissions: &'a [Admission<'a>],
@@ -87,8 +88,8 @@ pub(crate) fn one(
     verdict(admission, valid)
 }
 
-/// Verifies neighbours, all of one backend and one set, those that were admitted side by side; `source` gives the key's matrices at an
-/// index.
+/// Verifies neighbours, all of one backend and one set, those that were admitted side by side; `source` gives the key's
+/// matrices at an index.
 pub(crate) fn group<'a>(
     engine: Engine,
     set: &Params,

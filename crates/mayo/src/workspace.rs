@@ -1,5 +1,5 @@
-//! The memory that operations run in: one aligned arena per thread, made once, wiped after every operation on secrets, be it on
-//! one item or on the few of a batch that a thread takes at a time.
+//! The memory that operations run in: one aligned arena per thread, made once, wiped after every operation on secrets,
+//! be it on one item or on the few of a batch that a thread takes at a time.
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
@@ -21,8 +21,8 @@ pub(crate) struct Workspace {
 /// What hashing gives for one item of an operation on several, before any work on field elements. Sized for the largest
 /// set.
 pub(crate) struct Prepared {
-    /// Digest, salt (first the randomizer), seed and number of the attempt, one behind the other: what every hash but the
-    /// first two takes a beginning of.
+    /// Digest, salt (first the randomizer), seed and number of the attempt, one behind the other: what every hash but
+    /// the first two takes a beginning of.
     pub(crate) line: [u8; 64 + 40 + 40 + 1],
     /// seed_pk, and O packed.
     pub(crate) seed: [u8; 16 + 864],

@@ -1,4 +1,5 @@
-//! MAYO on a CUDA device: the program, and lanes that run chunks of operations through it. `crate::cuda` puts batches around.
+//! MAYO on a CUDA device: the program, and lanes that run chunks of operations through it. `crate::cuda` puts batches
+//! around.
 
 pub(crate) mod fuse;
 #[cfg(test)]

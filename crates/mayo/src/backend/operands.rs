@@ -1,12 +1,13 @@
-//! What each field kernel takes and gives: shapes stated once, and checked by the safe calls in [`super`] before any kernel runs.
+//! What each field kernel takes and gives: shapes stated once, and checked by the safe calls in [`super`] before any
+//! kernel runs.
 //!
-//! Operands are borrows, so none overlaps another. A kernel fills what it gives whole, whatever stood there. `scratch` is at least
-//! as long as the set's kernels ask for, of any content, and wiped by the caller. An element is a byte, an m-vector `m_bytes`, a
-//! padded one `stride` bytes, in [`Block`]s: see [`super`].
+//! Operands are borrows, so none overlaps another. A kernel fills what it gives whole, whatever stood there. `scratch`
+//! is at least as long as the set's kernels ask for, of any content, and wiped by the caller. An element is a byte, an
+//! m-vector `m_bytes`, a padded one `stride` bytes, in [`Block`]s: see [`super`].
 //!
-//! The table of kernels takes operands by name, the kernels themselves one by one, in the order that [`kernel`] states once for
-//! all backends: the compiler knows of arguments that they do not overlap, of fields it does not, and made half of the portable
-//! kernels otherwise. For the same reason those are never inlined into their entries.
+//! The table of kernels takes operands by name, the kernels themselves one by one, in the order that [`kernel`] states
+//! once for all backends: the compiler knows of arguments that they do not overlap, of fields it does not, and made
+//! half of the portable kernels otherwise. For the same reason those are never inlined into their entries.
 
 use super::{SLACK, SetKernels};
 use crate::params::Params;
@@ -44,8 +45,8 @@ pub(crate) struct Sign<'a, K> {
     pub(crate) lambda: &'a [u8],
     /// Gets k x o padded m-vectors: v_i^T L, and with lambda M_0 += O^T lambda_vinegar + lambda_oil.
     pub(crate) m: &'a mut [Block],
-    /// Gets padded m-vectors in schedule order: v_i^T P1 v_j + v_j^T P1 v_i (once if i = j), and with lambda, where one index is 0,
-    /// + sum of v_j\[r\] lambda_r for the other index j.
+    /// Gets padded m-vectors in schedule order: v_i^T P1 v_j + v_j^T P1 v_i (once if i = j), and with lambda, where one
+    /// index is 0, + sum of v_j\[r\] lambda_r for the other index j.
     pub(crate) u: &'a mut [Block],
     pub(crate) scratch: &'a mut [Block],
 }
@@ -303,12 +304,12 @@ macro_rules! kernel {
     };
     (@ $kernel:expr, $type:ty, $operands:pat, ($($argument:expr),*) -> $gives:ty) => {{
         use $crate::backend::operands::*;
-        // Generic, so that kernels stay what other crates may reach, and are optimised as if they stood in the table themselves.
-        // Portable ones are safe to call.
+        // Generic, so that kernels stay what other crates may reach, and are optimised as if they stood in the table
+        // themselves. Portable ones are safe to call.
         #[allow(unused_unsafe)]
         unsafe fn entry<const SET: usize>($operands: $type) -> $gives {
-            // SAFETY: entries are called by the safe calls of `SetKernels` alone, on a backend whose features were checked and with
-            // operands of the contract's lengths.
+            // SAFETY: entries are called by the safe calls of `SetKernels` alone, on a backend whose features were
+            // checked and with operands of the contract's lengths.
             unsafe { ($kernel)($($argument),*) }
         }
         entry::<S>

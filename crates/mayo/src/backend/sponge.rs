@@ -1,8 +1,8 @@
-//! What SHAKE256 is on every instruction set: a Keccak round on words, and the sponge around any permutation of one state
-//! or of several side by side. Each backend's `expand.rs` brings its permutation.
+//! What SHAKE256 is on every instruction set: a Keccak round on words, and the sponge around any permutation of one
+//! state or of several side by side. Each backend's `expand.rs` brings its permutation.
 //!
-//! Absorbing adds to the state directly, so that no second copy of the message exists. Source: FIPS 202. Leak class: secret
-//! data, constant time in everything but lengths; the state is wiped before returning.
+//! Absorbing adds to the state directly, so that no second copy of the message exists. Source: FIPS 202. Leak class:
+//! secret data, constant time in everything but lengths; the state is wiped before returning.
 #![forbid(unsafe_code)]
 
 use zeroize::Zeroize;
@@ -106,7 +106,8 @@ pub(crate) fn keccak_round(a: &mut [u64; 25], constant: u64, chi: impl Fn(usize,
     a[0] ^= constant;
 }
 
-/// The SHAKE256 sponge around any permutation. Wipes its state; what the permutation leaves on the stack or in registers is the caller's to wipe.
+/// The SHAKE256 sponge around any permutation. Wipes its state; what the permutation leaves on the stack or in
+/// registers is the caller's to wipe.
 #[inline(always)]
 pub(crate) fn sponge(parts: &[&[u8]], out: &mut [u8], mut permute: impl FnMut(&mut [u64; 25])) {
     let mut state = [0u64; 25];
@@ -155,7 +156,8 @@ pub(crate) fn absorb_blocks(state: &mut [u64; 25], blocks: &[u8], mut permute: i
     }
 }
 
-/// Calls `add(i, word)` for the words that `bytes`, laid down from byte `position` of the state on, add to its word `i`.
+/// Calls `add(i, word)` for the words that `bytes`, laid down from byte `position` of the state on, add to its word
+/// `i`.
 #[inline(always)]
 fn absorb(bytes: &[u8], mut position: usize, mut add: impl FnMut(usize, u64)) {
     let (head, aligned) = bytes.split_at(bytes.len().min(position.wrapping_neg() % 8));

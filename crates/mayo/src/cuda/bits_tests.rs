@@ -21,7 +21,8 @@ fn flipped(signature: &Signature, bit: usize) -> Signature {
     Signature::made(signature.params(), bytes)
 }
 
-/// `count` signatures under three keys in turn and under the second alone, a third of them spoilt, and what is launched for them.
+/// `count` signatures under three keys in turn and under the second alone, a third of them spoilt, and what is launched
+/// for them.
 fn agrees(how: Emulation, params: &'static Params, count: usize) {
     let what = format!("{}, {count} signatures, {:?}", params.name(), how.order);
     let (gpu, control) = gpu(how, BITS);

@@ -1,7 +1,7 @@
 //! The checks that a device must pass, as functions: the tests, the command and the laboratory call the same ones.
 //!
-//! What a device computes is held against the published answers and against the CPU beside it, and a result that the CPU had
-//! to compute in the device's stead is a failure here.
+//! What a device computes is held against the published answers and against the CPU beside it, and a result that the
+//! CPU had to compute in the device's stead is a failure here.
 #![forbid(unsafe_code)]
 
 use zeroize::Zeroizing;
@@ -35,8 +35,8 @@ fn new_row(what: &str, gpu: &Gpu, params: &Params) -> Row {
     Row::new(format!("{what}, {}, device {}", params.name(), gpu.device().card().ordinal), name)
 }
 
-/// The other ways that a device may be told to go, each with its name: where matrices are expanded, and by which instructions
-/// products are computed.
+/// The other ways that a device may be told to go, each with its name: where matrices are expanded, and by which
+/// instructions products are computed.
 const FORMS: [(&str, Expand, Multiply); 3] = [
     ("expansion beside products", Expand::Beside, Multiply::Masks),
     ("expansion within products", Expand::Fused, Multiply::Masks),
@@ -90,8 +90,8 @@ fn judge(row: &mut Row, what: &str, count: usize, tally: &Tally, right: bool) {
     });
 }
 
-/// NIST's response file by its published digest, record 0 or all 100 records: one batch for each operation, so one launch of
-/// each kernel.
+/// NIST's response file by its published digest, record 0 or all 100 records: one batch for each operation, so one
+/// launch of each kernel.
 #[must_use]
 pub fn known_answers(gpu: &Gpu, params: &'static Params, depth: Depth) -> Row {
     let count = if depth == Depth::Full { 100 } else { 1 };
@@ -101,7 +101,8 @@ pub fn known_answers(gpu: &Gpu, params: &'static Params, depth: Depth) -> Row {
         row.skip("no known answers are published for this round");
         return row;
     };
-    // One launch of each kernel, whatever the cache holds. What the self-test says of the device, the batches say again.
+    // One launch of each kernel, whatever the cache holds. What the self-test says of the device, the batches say
+    // again.
     let _ = gpu.test(params);
     let gpu = &gpu.with(Options { chunk: count, ring: Ring::Whole, ..*gpu.options() });
     match records(gpu, params, count) {
@@ -152,8 +153,9 @@ fn records(gpu: &Gpu, params: &'static Params, count: usize) -> Result<Vec<Recor
     Ok((0..count).map(made).collect())
 }
 
-/// Keys, signatures and verdicts of odd batch sizes against the CPU's: compact keys, one expanded key and several, every
-/// third signature spoilt in another bit. Of small batches two operations at a time have their matrices in memory.
+/// Keys, signatures and verdicts of odd batch sizes against the CPU's: compact keys, one expanded key and several,
+/// every third signature spoilt in another bit. Of small batches two operations at a time have their matrices in
+/// memory.
 #[must_use]
 pub fn agreement(gpu: &Gpu, params: &'static Params, depth: Depth) -> Row {
     let mut row = new_row("agreement with the CPU", gpu, params);
@@ -223,8 +225,9 @@ fn batch(gpu: &Gpu, params: &'static Params, count: usize, row: &mut Row) -> Res
     Ok(())
 }
 
-/// [`agreement`] in each of the other ways that the device may be told to go, a row for each: what it cannot do is skipped with
-/// the reason. They come apart from [`run`], for a device that computes wrongly in one of them is not used any more at all.
+/// [`agreement`] in each of the other ways that the device may be told to go, a row for each: what it cannot do is
+/// skipped with the reason. They come apart from [`run`], for a device that computes wrongly in one of them is not used
+/// any more at all.
 pub fn forms(gpu: &Gpu, params: &'static Params, depth: Depth, each: &mut dyn FnMut(Row)) {
     for (what, expand, multiply) in FORMS {
         let gpu = gpu.with(Options { expand, multiply, ..*gpu.options() });

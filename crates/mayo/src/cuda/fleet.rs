@@ -20,9 +20,9 @@ use crate::verify;
 
 /// Devices that batches are split over, each with a thread of its own, and the CPU beside them.
 ///
-/// A batch is cut into one piece for each device that lives, as large as its weight asks for, and the CPU's share behind
-/// them. Results do not depend on the cut: randomness is drawn before it, and what a device cannot do the CPU does.
-/// Batches below the break-even go to the CPU whole.
+/// A batch is cut into one piece for each device that lives, as large as its weight asks for, and the CPU's share
+/// behind them. Results do not depend on the cut: randomness is drawn before it, and what a device cannot do the CPU
+/// does. Batches below the break-even go to the CPU whole.
 #[derive(Debug)]
 pub struct Fleet {
     gpus: Vec<Gpu>,
@@ -123,8 +123,8 @@ impl Fleet {
         Ok(Fleet::of(gpus))
     }
 
-    /// Devices that are open already, with their multiprocessors as weights. Their options but for the first's break-even and CPU
-    /// share stay their own.
+    /// Devices that are open already, with their multiprocessors as weights. Their options but for the first's
+    /// break-even and CPU share stay their own.
     #[must_use]
     pub fn of(gpus: Vec<Gpu>) -> Fleet {
         let weights = multiprocessors(&gpus);
@@ -147,7 +147,8 @@ impl Fleet {
         self.gpus.iter_mut().for_each(|gpu| gpu.set_options(options));
     }
 
-    /// Splits by these weights from here on, measured rates for instance: one for each device, 0 for one that is to idle.
+    /// Splits by these weights from here on, measured rates for instance: one for each device, 0 for one that is to
+    /// idle.
     ///
     /// # Errors
     /// [`Error::Count`] for another number of weights.

@@ -108,8 +108,8 @@ fn lost(why: impl core::fmt::Display) -> Error {
 }
 
 impl Gpu {
-    /// Expands secret keys of one set on the device. There is no CPU beside this: without the device there is nothing to keep
-    /// them on, and `crate::SigningKey` is what serves then.
+    /// Expands secret keys of one set on the device. There is no CPU beside this: without the device there is nothing
+    /// to keep them on, and `crate::SigningKey` is what serves then.
     ///
     /// # Errors
     /// [`Error::Count`] for no keys; [`Error::WrongRound`] and [`Error::WrongSet`] for several sets; [`Error::Device`].
@@ -124,7 +124,8 @@ impl Gpu {
         Ok(GpuSigningKeys { params, keys: keys.to_vec(), public, expanded })
     }
 
-    /// Expands public keys of one set on the device, and lays them as [`Options::multiply`](super::Options::multiply) asks for.
+    /// Expands public keys of one set on the device, and lays them as [`Options::multiply`](super::Options::multiply)
+    /// asks for.
     ///
     /// # Errors
     /// As for [`Gpu::expand_secret`]; [`Error::Device`] too where the device does not multiply so.
@@ -213,7 +214,8 @@ impl Gpu {
         lanes.pop().ok_or_else(|| DeviceError::Shape("no lane".to_owned()))
     }
 
-    /// Two keys, signatures with compact and expanded keys, and verdicts on these and on a spoilt one, all against the CPU.
+    /// Two keys, signatures with compact and expanded keys, and verdicts on these and on a spoilt one, all against the
+    /// CPU.
     pub(super) fn self_test(&self, kernels: &Arc<Kernels>, expand: Expand) -> Result<(), String> {
         let params = kernels.params;
         let (device, cpu) = (&self.device, self.cpu);

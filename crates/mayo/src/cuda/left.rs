@@ -1,7 +1,9 @@
-//! Whether secrets are left in memory that was given back: planted ones are searched for, in the context that had them and in a fresh one.
+//! Whether secrets are left in memory that was given back: planted ones are searched for, in the context that had them
+//! and in a fresh one.
 //!
 //! A search that finds nothing shows something only where it would have found what was there. So everything is done
-//! twice, the second time on a device that frees secrets as they are, and only kinds of secrets that are found then count.
+//! twice, the second time on a device that frees secrets as they are, and only kinds of secrets that are found then
+//! count.
 #![forbid(unsafe_code)]
 
 use getrandom::SysRng;
@@ -26,9 +28,9 @@ const KINDS: [&str; 4] = ["secret seeds", "randomizers", "O", "vinegar vectors"]
 /// How many of them are in pinned memory at all: what the host hands over.
 const GIVEN: usize = 2;
 
-/// Secrets in freed memory of the device, and of the host's where it was pinned. The device is opened anew for it; nobody else in
-/// this process may hold it, or no context is fresh. A kind of secret counts as skipped where it is not found even though it was not
-/// overwritten: nothing was shown then.
+/// Secrets in freed memory of the device, and of the host's where it was pinned. The device is opened anew for it;
+/// nobody else in this process may hold it, or no context is fresh. A kind of secret counts as skipped where it is not
+/// found even though it was not overwritten: nothing was shown then.
 #[must_use]
 pub fn secrets_left(device: Device, cpu: Engine, params: &'static Params) -> Row {
     let card = device.card();
@@ -100,7 +102,8 @@ fn look(
     device.search(&needles).map_err(|e| e.to_string())
 }
 
-/// Key generation, signing, expanding and signing with expanded keys, by secrets that nobody has had before: the needles, key by key.
+/// Key generation, signing, expanding and signing with expanded keys, by secrets that nobody has had before: the
+/// needles, key by key.
 fn plant(gpu: &Gpu, cpu: Engine, params: &'static Params) -> Result<Vec<Vec<u8>>, String> {
     let draw = || -> Result<Vec<u8>, String> {
         let mut bytes = vec![0; params.salt_bytes];

@@ -14,15 +14,15 @@ use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 use crate::verify;
 
-/// How a device computes the products of a verification whose key it holds expanded. It is chosen when keys are expanded, since they
-/// lie otherwise for each; keys that a device holds are used as they were laid.
+/// How a device computes the products of a verification whose key it holds expanded. It is chosen when keys are
+/// expanded, since they lie otherwise for each; keys that a device holds are used as they were laid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Multiply {
     /// Logical instructions under masks: every device has them.
     #[default]
     Masks,
-    /// Products of bits on tensor cores. Devices of compute capability 8.0 to 9.x have the instruction; newer ones emulate it, and
-    /// keys are not expanded for it there.
+    /// Products of bits on tensor cores. Devices of compute capability 8.0 to 9.x have the instruction; newer ones
+    /// emulate it, and keys are not expanded for it there.
     Bits,
 }
 
@@ -51,8 +51,8 @@ impl Gpu {
         slot.get_or_init(|| self.test_bits(kernels).inspect_err(|why| self.device.condemn(why))).clone()
     }
 
-    /// Verdicts under two keys and under one of them alone, each time on a signature that is good and on one that is spoilt, with
-    /// the CPU's signatures.
+    /// Verdicts under two keys and under one of them alone, each time on a signature that is good and on one that is
+    /// spoilt, with the CPU's signatures.
     fn test_bits(&self, kernels: &Arc<Kernels>) -> Result<(), String> {
         let (params, cpu) = (kernels.params, self.cpu);
         let seed = |fill: u8| vec![fill; params.salt_bytes];

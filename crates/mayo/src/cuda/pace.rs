@@ -15,8 +15,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The device's time for a batch of none and what each operation adds, by the line through both sizes. A larger batch that
-    /// was not slower makes that line flat.
+    /// The device's time for a batch of none and what each operation adds, by the line through both sizes. A larger
+    /// batch that was not slower makes that line flat.
     #[must_use]
     pub fn line(&self) -> (f64, f64) {
         let more = self.large.0.saturating_sub(self.small.0).max(1) as f64;
@@ -24,8 +24,8 @@ impl Pace {
         ((self.small.1 - each * self.small.0 as f64).max(0.0), each)
     }
 
-    /// The pace of devices that share each batch by their rates: what starts last starts them all, and rates add up. None of
-    /// none; the CPU's time is the first's.
+    /// The pace of devices that share each batch by their rates: what starts last starts them all, and rates add up.
+    /// None of none; the CPU's time is the first's.
     #[must_use]
     pub fn together(all: &[Pace]) -> Option<Pace> {
         let fixed = all.iter().map(|pace| pace.line().0).fold(0.0, f64::max);
@@ -35,7 +35,8 @@ impl Pace {
         Some(Pace { small: (0, fixed), large: (many, fixed + many as f64 / rate), cpu: all.first()?.cpu })
     }
 
-    /// Shares of a large batch by these devices' rates, in any one unit: all equal where one of them took no time that could be told.
+    /// Shares of a large batch by these devices' rates, in any one unit: all equal where one of them took no time that
+    /// could be told.
     #[must_use]
     pub fn weights(all: &[Pace]) -> Vec<f64> {
         let rates: Vec<f64> = all.iter().map(|pace| 1.0 / pace.line().1).collect();

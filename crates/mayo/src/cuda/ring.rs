@@ -1,8 +1,8 @@
 //! How many operations of a chunk have their matrices in device memory at the same time.
 //!
-//! With a compact key every operation has matrices of its own, 0.1 to 0.8 MB, that one kernel writes and the next one reads once. A
-//! chunk whose matrices are all there sends them through the device's memory twice; a few operations at a time, each in the
-//! place of one before it, stay in the second-level cache. The streams' places together are the ring.
+//! With a compact key every operation has matrices of its own, 0.1 to 0.8 MB, that one kernel writes and the next one
+//! reads once. A chunk whose matrices are all there sends them through the device's memory twice; a few operations at a
+//! time, each in the place of one before it, stay in the second-level cache. The streams' places together are the ring.
 #![forbid(unsafe_code)]
 
 use lanework_cuda::Card;

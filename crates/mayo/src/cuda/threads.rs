@@ -1,9 +1,9 @@
-//! One thread to a whole operation, the way in which MAYO was first put on a device: the baseline that everything else is
-//! measured against.
+//! One thread to a whole operation, the way in which MAYO was first put on a device: the baseline that everything else
+//! is measured against.
 //!
-//! Grid and block are the caller's, so that it can be swept to its best launch; what a thread works in lies on its stack or on
-//! the device's heap. There is no overlap of copies with work here, no restart on the CPU and no
-//! halving: what does not fit is an error.
+//! Grid and block are the caller's, so that it can be swept to its best launch; what a thread works in lies on its
+//! stack or on the device's heap. There is no overlap of copies with work here, no restart on the CPU and no halving:
+//! what does not fit is an error.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -27,8 +27,8 @@ use crate::verify;
 /// Where a thread keeps matrices and everything else that it works in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadMemory {
-    /// On its stack, which is 512 KiB at most: for the smaller sets only. A device sets aside as much for every thread that it can hold
-    /// at once, whatever the launch, and may refuse.
+    /// On its stack, which is 512 KiB at most: for the smaller sets only. A device sets aside as much for every thread
+    /// that it can hold at once, whatever the launch, and may refuse.
     Stack,
     /// On the device's heap.
     Heap,
@@ -98,8 +98,8 @@ fn packed<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Zeroizing<Vec<u8>> {
 }
 
 impl GpuThreads {
-    /// The device, with a heap of `heap` bytes for its threads: see [`heap`](GpuThreads::heap). A heap cannot grow once a kernel
-    /// has used it, so it is the largest that any launch will need. 0 leaves the driver's.
+    /// The device, with a heap of `heap` bytes for its threads: see [`heap`](GpuThreads::heap). A heap cannot grow once
+    /// a kernel has used it, so it is the largest that any launch will need. 0 leaves the driver's.
     ///
     /// # Errors
     /// What the device says; [`lanework_cuda::Error::OutOfMemory`] for such a heap.
@@ -112,7 +112,8 @@ impl GpuThreads {
         Ok(GpuThreads { device: device.clone(), cpu, module, stream, bytes })
     }
 
-    /// Bytes of the heap that `in_flight` threads of `bytes` each need: a tenth and a MiB more, for what the heap keeps about itself.
+    /// Bytes of the heap that `in_flight` threads of `bytes` each need: a tenth and a MiB more, for what the heap keeps
+    /// about itself.
     #[must_use]
     pub const fn heap(bytes: usize, in_flight: usize) -> usize {
         let all = bytes.saturating_mul(in_flight);
@@ -205,8 +206,8 @@ impl GpuThreads {
         Ok((made.chunks_exact(size).map(|key| PublicKey::made(params, key.to_vec())).collect(), times))
     }
 
-    /// A signature of each message by the key of the same index, hedged with `rng`. Unless `release` says otherwise the CPU verifies
-    /// each before it is handed out, and those that fail are [`Error::Fault`].
+    /// A signature of each message by the key of the same index, hedged with `rng`. Unless `release` says otherwise the
+    /// CPU verifies each before it is handed out, and those that fail are [`Error::Fault`].
     ///
     /// # Errors
     /// [`ThreadError`]; what goes wrong with one signature is that item's own result.
@@ -270,8 +271,8 @@ impl GpuThreads {
     /// Whether each signature is valid for the message and the key of the same index.
     ///
     /// # Errors
-    /// [`ThreadError`]. Each item's result is its own: that of a signature of another set or round is [`Error::WrongSet`] or
-    /// [`Error::WrongRound`].
+    /// [`ThreadError`]. Each item's result is its own: that of a signature of another set or round is
+    /// [`Error::WrongSet`] or [`Error::WrongRound`].
     pub fn verify<M: AsRef<[u8]>>(
         &self,
         launch: ThreadLaunch,
@@ -331,8 +332,8 @@ fn name(what: &str, params: &Params, memory: ThreadMemory) -> String {
 pub enum ThreadError {
     /// The lists do not fit together, or the random generator failed.
     Batch(Error),
-    /// What the device says: among it want of memory, of stack or of heap, and [`lanework_cuda::Error::NoKernel`] for a set whose
-    /// matrices are too large for a stack.
+    /// What the device says: among it want of memory, of stack or of heap, and [`lanework_cuda::Error::NoKernel`] for a
+    /// set whose matrices are too large for a stack.
     Device(DeviceError),
 }
 

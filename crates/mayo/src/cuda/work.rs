@@ -265,9 +265,9 @@ impl Gpu {
     /// Signs each message, hedged with `rng`.
     ///
     /// # Errors
-    /// [`Error::Count`] where lists differ in length or a number names no key; [`Error::WrongRound`] and [`Error::WrongSet`]
-    /// for keys of several sets; [`Error::Random`]; [`Error::Threads`]. What goes wrong with one signature is that
-    /// item's own result.
+    /// [`Error::Count`] where lists differ in length or a number names no key; [`Error::WrongRound`] and
+    /// [`Error::WrongSet`] for keys of several sets; [`Error::Random`]; [`Error::Threads`]. What goes wrong with one
+    /// signature is that item's own result.
     pub fn sign<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         signers: GpuSigners<'_>,
@@ -311,9 +311,9 @@ impl Gpu {
     /// Verifies each signature against the message of the same index.
     ///
     /// # Errors
-    /// [`Error::Count`] where lists differ in length or a number names no key; [`Error::WrongRound`] and [`Error::WrongSet`]
-    /// for keys of several sets; [`Error::Threads`]. Each item's result is its own: that of a signature of another set or round is
-    /// [`Error::WrongSet`] or [`Error::WrongRound`].
+    /// [`Error::Count`] where lists differ in length or a number names no key; [`Error::WrongRound`] and
+    /// [`Error::WrongSet`] for keys of several sets; [`Error::Threads`]. Each item's result is its own: that of a
+    /// signature of another set or round is [`Error::WrongSet`] or [`Error::WrongRound`].
     pub fn verify<M: AsRef<[u8]> + Sync>(
         &self,
         verifiers: GpuVerifiers<'_>,

@@ -1,9 +1,9 @@
 //! A backend whose kernels are the true ones, each inside a function that tells memcheck what the scheme releases.
 //!
-//! Released are: the public seed, where it comes out of SHAKE256; the salt, likewise; the bit that `solve` returns; P3, as
-//! key generation leaves it; s, where verification takes it up. Everything else that derives from the secret seed stays
-//! secret. The functions also see to it that secrets arrive as secrets: where memcheck had lost track of them, silence
-//! would mean nothing.
+//! Released are: the public seed, where it comes out of SHAKE256; the salt, likewise; the bit that `solve` returns; P3,
+//! as key generation leaves it; s, where verification takes it up. Everything else that derives from the secret seed
+//! stays secret. The functions also see to it that secrets arrive as secrets: where memcheck had lost track of them,
+//! silence would mean nothing.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;

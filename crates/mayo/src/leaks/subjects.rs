@@ -1,7 +1,7 @@
 //! Key generation, expansion and signing as subjects of `lanework-leakage`: what is done to which secrets.
 //!
-//! The public seed and the salt differ from case to case like the secrets: nothing may depend on them either. Released is
-//! alone the number of restarts, so that cases are taken which need none.
+//! The public seed and the salt differ from case to case like the secrets: nothing may depend on them either. Released
+//! is alone the number of restarts, so that cases are taken which need none.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;

@@ -1,5 +1,5 @@
-//! The same ways and the same memory for different secrets, on the processor itself and on every backend that it has: each
-//! operation is run for several seeds, messages' randomizers included, and compared instruction by instruction.
+//! The same ways and the same memory for different secrets, on the processor itself and on every backend that it has:
+//! each operation is run for several seeds, messages' randomizers included, and compared instruction by instruction.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Settings;

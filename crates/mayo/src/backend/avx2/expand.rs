@@ -1,23 +1,23 @@
-//! The expanders for AVX2 machines: AES-NI counter mode from [`aesni`], SHAKE256 on general registers for one message and
-//! on four states side by side for many.
+//! The expanders for AVX2 machines: AES-NI counter mode from [`aesni`], SHAKE256 on general registers for one message
+//! and on four states side by side for many.
 //!
-//! **Layout.** One state: 25 words in general registers and on the stack, rounds in pairs. Four states: word `i` of all four
-//! in one 256-bit register.
+//! **Layout.** One state: 25 words in general registers and on the stack, rounds in pairs. Four states: word `i` of all
+//! four in one 256-bit register.
 //!
-//! **Cost model.** One state, per round: theta 55, rho 24, chi 50 (`andn` and `xor`), iota 1: 130 operations, four a cycle,
-//! so 780 core cycles a permutation; with the copies and spills that 25 words in 15 registers ask for about 210
+//! **Cost model.** One state, per round: theta 55, rho 24, chi 50 (`andn` and `xor`), iota 1: 130 operations, four a
+//! cycle, so 780 core cycles a permutation; with the copies and spills that 25 words in 15 registers ask for about 210
 //! instructions, six a cycle, 840. Four states, per round: 76 XOR, 25 ANDN, 27 rotations of three operations and two of
-//! one: 184 at four a cycle, 1 104 core cycles, 276 per lane (Zen 4 and Zen 5 shift on two of the four ports: 54
-//! of the 184, no bound).
+//! one: 184 at four a cycle, 1 104 core cycles, 276 per lane (Zen 4 and Zen 5 shift on two of the four ports: 54 of the
+//! 184, no bound).
 //!
-//! **Measured** on Zen 4 (1.41 core cycles a tick), median, ticks per permutation: one state 670, or 945 core cycles, 1.2
-//! times the floor; four states 1 002, or 1 413 core cycles, 1.3 times the floor (sixteen registers for 25 words), 251 per
-//! lane (300 calls of 40 permutations between fenced `rdtsc` reads). For AES see [`aesni`].
+//! **Measured** on Zen 4 (1.41 core cycles a tick), median, ticks per permutation: one state 670, or 945 core cycles,
+//! 1.2 times the floor; four states 1 002, or 1 413 core cycles, 1.3 times the floor (sixteen registers for 25 words),
+//! 251 per lane (300 calls of 40 permutations between fenced `rdtsc` reads). For AES see [`aesni`].
 //!
-//! Source: FIPS 202. Leak class: SHAKE256's inputs and outputs are secret; constant time in everything but lengths. State,
-//! the stack below the permutation, the vector registers and the general registers that a function need not preserve are
-//! wiped before returning; the others are restored to the caller's values. Copies that the compiler may place in the
-//! frame of `shake256` itself are out of reach.
+//! Source: FIPS 202. Leak class: SHAKE256's inputs and outputs are secret; constant time in everything but lengths.
+//! State, the stack below the permutation, the vector registers and the general registers that a function need not
+//! preserve are wiped before returning; the others are restored to the caller's values. Copies that the compiler may
+//! place in the frame of `shake256` itself are out of reach.
 
 use crate::backend::aesni;
 use crate::backend::sponge::{ROUND_CONSTANTS, absorb_blocks, keccak_round, sponge, sponges, wipe_stack};
@@ -27,8 +27,8 @@ use core::arch::x86_64::*;
 /// Messages hashed side by side by [`shake256_xn`].
 pub(crate) const LANES: usize = 4;
 
-/// AES-128 counter mode with a zero nonce: block `i` of the stream is `AES(key, BE128(i))`, from `i = first_block`, cut to
-/// `out.len()` bytes. Public data.
+/// AES-128 counter mode with a zero nonce: block `i` of the stream is `AES(key, BE128(i))`, from `i = first_block`, cut
+/// to `out.len()` bytes. Public data.
 #[target_feature(enable = "aes,avx2,bmi1,bmi2")]
 pub(crate) fn aes128_ctr(key: &[u8; 16], first_block: u32, out: &mut [u8]) {
     aesni::aes128_ctr(key, first_block, out);
@@ -48,8 +48,8 @@ pub(crate) fn shake256(parts: &[&[u8]], out: &mut [u8]) {
     wipe();
 }
 
-/// Absorbs whole blocks into a state that SHAKE256 goes on with. Constant time but for the length; wipes as [`shake256`] does,
-/// but for the state.
+/// Absorbs whole blocks into a state that SHAKE256 goes on with. Constant time but for the length; wipes as
+/// [`shake256`] does, but for the state.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(crate) fn shake256_absorb(state: &mut [u64; 25], blocks: &[u8]) {
     absorb_blocks(state, blocks, |state| keccak_f1600(state));

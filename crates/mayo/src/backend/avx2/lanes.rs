@@ -1,13 +1,13 @@
 //! Sums of multiples of m-vectors: the layout, the tables, and the one loop that all products share.
 //!
-//! **Layout.** Two m-vectors a and b of packed nibbles share registers: a in the low 128-bit lane, b in the high one.
-//! A *chunk* of R registers covers up to 40 bytes of each: every 16 bytes give one register with the low nibbles and one
-//! with the high ones, one nibble to a byte; a remainder of up to 8 bytes gives a single register with both
-//! (low nibbles in bytes 0..8 of a lane, high ones in bytes 8..16). m = 64, 78, 80 take one chunk (R = 4, 5, 5),
-//! m = 108 takes 4 + 3, m = 142 takes 4 + 5; the loss against m/32 registers is at most 2.5 %, 3.7 % and 1.4 %.
+//! **Layout.** Two m-vectors a and b of packed nibbles share registers: a in the low 128-bit lane, b in the high one. A
+//! *chunk* of R registers covers up to 40 bytes of each: every 16 bytes give one register with the low nibbles and one
+//! with the high ones, one nibble to a byte; a remainder of up to 8 bytes gives a single register with both (low
+//! nibbles in bytes 0..8 of a lane, high ones in bytes 8..16). m = 64, 78, 80 take one chunk (R = 4, 5, 5), m = 108
+//! takes 4 + 3, m = 142 takes 4 + 5; the loss against m/32 registers is at most 2.5 %, 3.7 % and 1.4 %.
 //!
-//! **Product.** The table of a pair of constants (c0, c1) holds n c0 in the low nibble and n c1 in the high nibble of byte
-//! n: one byte shuffle multiplies 32 elements by both. Accumulators therefore hold two results, nibble by nibble.
+//! **Product.** The table of a pair of constants (c0, c1) holds n c0 in the low nibble and n c1 in the high nibble of
+//! byte n: one byte shuffle multiplies 32 elements by both. Accumulators therefore hold two results, nibble by nibble.
 //! Where a and b have the same constants the table is broadcast to both lanes; where they are rows r and r + 1 of a sum
 //! over r, both lanes' tables lie next to each other in memory, and the lanes are added at the end.
 //!

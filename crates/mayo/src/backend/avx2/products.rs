@@ -5,11 +5,10 @@
 //! L = (P1 + P1^T) O + P2 is never formed in signing: M = V L = W^T O + V P2, which for k vectors is fewer products
 //! than forming L wherever k < 2 o or so, and also otherwise, as L would still have to be multiplied by V.
 //!
-//! Cost in shuffles (R registers a chunk, halves rounded up): keygen v(v+1)/4 o/2 R + v/2 o o/2 R; signing
-//! 2 v(v+1)/4 k/2 R + v/2 (k k/2 + k o/2 + o k/2) R; half a cycle each on Zen 4 and Zen 5.
-//! **Measured** on Zen 4 (MAYO-1, 2, 3, 5 of round 2): keygen 26.1 k, 35.0 k, 82.6 k, 206 k ticks, signing 65.6 k, 21.4 k,
-//! 194 k, 435 k, which is 0.55 to 0.62 ticks a shuffle.
-//! Leak class: constant time in O, V and everything made of them.
+//! Cost in shuffles (R registers a chunk, halves rounded up): keygen v(v+1)/4 o/2 R + v/2 o o/2 R; signing 2 v(v+1)/4
+//! k/2 R + v/2 (k k/2 + k o/2 + o k/2) R; half a cycle each on Zen 4 and Zen 5. **Measured** on Zen 4 (MAYO-1, 2, 3, 5
+//! of round 2): keygen 26.1 k, 35.0 k, 82.6 k, 206 k ticks, signing 65.6 k, 21.4 k, 194 k, 435 k, which is 0.55 to 0.62
+//! ticks a shuffle. Leak class: constant time in O, V and everything made of them.
 
 use core::arch::x86_64::*;
 

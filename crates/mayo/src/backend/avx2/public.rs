@@ -1,9 +1,8 @@
 //! Expanded public keys: every operand of verification unpacked, in the order in which it is read.
 //!
-//! For each pair of rows and each chunk, one group of R registers per column (see `verify` for the columns' order). This
-//! takes twice the space of P, and the products no longer pay for unpacking: 12 of 62 operations a column for m = 80, k = 10.
-//! Larger ones than `LAID_OUT_MAX` keep P1, P2, P3 as they are.
-//! Leak class: public data only.
+//! For each pair of rows and each chunk, one group of R registers per column (see `verify` for the columns' order).
+//! This takes twice the space of P, and the products no longer pay for unpacking: 12 of 62 operations a column for m =
+//! 80, k = 10. Larger ones than `LAID_OUT_MAX` keep P1, P2, P3 as they are. Leak class: public data only.
 
 use super::eliminate::powers;
 use super::lanes::{NOTHING, Sums, Y, chunk_bytes, take, unpack};

@@ -1,9 +1,8 @@
 //! Expanded secret keys: P1 and L = (P1 + P1^T) O + P2, so that signing needs neither P2 nor the second pass over P1.
 //!
-//! Both are laid out as unpacked operands in the order in which signing reads them (for each pair of rows and each chunk
-//! P1's columns, then for each chunk and column of L its pairs of rows). Larger keys than `LAID_OUT_MAX` keep P1 as it is
-//! and lay out L alone.
-//! Leak class: constant time in O, V, L and everything made of them.
+//! Both are laid out as unpacked operands in the order in which signing reads them (for each pair of rows and each
+//! chunk P1's columns, then for each chunk and column of L its pairs of rows). Larger keys than `LAID_OUT_MAX` keep P1
+//! as it is and lay out L alone. Leak class: constant time in O, V, L and everything made of them.
 
 use core::arch::x86_64::*;
 
@@ -188,7 +187,8 @@ pub(super) fn sign_expanded<const S: usize, const A: usize, const B: usize>(
     m.fill(Block::ZERO);
     let m: *mut u8 = m.as_mut_ptr().cast();
     let at = pair_at(set, powers, u);
-    // SAFETY: `scratch_blocks` covers what was taken; P1 and L are the expanded key's; lambda has n m-vectors with slack.
+    // SAFETY: `scratch_blocks` covers what was taken; P1 and L are the expanded key's; lambda has n m-vectors with
+    // slack.
     unsafe {
         vector_tables(s, vinegar, s.v, v_tables);
         let [u0, u1] = halves(s, rows, s.v_even, s.k_pairs, A);

@@ -1,9 +1,9 @@
 //! The products of verification, on the same lane pairs as those of signing.
 //!
 //! All n columns of a row pair are one sum: P1, then P2 (or P3 alone for the oil rows), with the tables of s. Variables
-//! take positions 0..v and v_even..v_even + o, so that pairs of rows never mix P1 and P3.
-//! Cost in shuffles: n(n+1)/4 k/2 R + n/2 k k/2 R, half a cycle each. **Measured** on Zen 4 (MAYO-1, 2, 3, 5 of round 2):
-//! 36.5 k, 11.5 k, 106 k, 232 k ticks. Leak class: public data only (and constant time all the same).
+//! take positions 0..v and v_even..v_even + o, so that pairs of rows never mix P1 and P3. Cost in shuffles: n(n+1)/4
+//! k/2 R + n/2 k k/2 R, half a cycle each. **Measured** on Zen 4 (MAYO-1, 2, 3, 5 of round 2): 36.5 k, 11.5 k, 106 k,
+//! 232 k ticks. Leak class: public data only (and constant time all the same).
 
 use super::eliminate::powers;
 use super::lanes::{Sums, Y, chunk_bytes, take, unpack};

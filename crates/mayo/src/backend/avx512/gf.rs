@@ -214,8 +214,9 @@ pub(super) fn from_nibbles(from_low: Z, from_high: Z) -> Z {
     _mm512_or_si512(low, high)
 }
 
-/// Matrices for vectors that lie row by row: `out[j * stride + c]` is (x[2j][2c], x[2j][2c+1]; x[2j+1][2c], x[2j+1][2c+1]),
-/// elements beyond `count` vectors or `columns` columns being 0. Fills `out` to the multiple of 8 above `columns / 2`.
+/// Matrices for vectors that lie row by row: `out[j * stride + c]` is (x[2j][2c], x[2j][2c+1]; x[2j+1][2c],
+/// x[2j+1][2c+1]), elements beyond `count` vectors or `columns` columns being 0. Fills `out` to the multiple of 8 above
+/// `columns / 2`.
 ///
 /// # Safety
 /// x must have `count` rows of `columns` elements, `row_bytes` apart; out room for `count.div_ceil(2)` times `stride`.
@@ -275,8 +276,8 @@ pub(super) unsafe fn table_of_columns<const PAIRS: usize>(
     }
     for r in 0..pairs {
         let left = (rows * count).saturating_sub(2 * r * count).min(2 * count);
-        // SAFETY: only elements of x are touched; two rows are at most 34 bytes, so byte 63 is 0; the stores reach at most
-        // 8 matrices past this r's, and are overwritten by the next.
+        // SAFETY: only elements of x are touched; two rows are at most 34 bytes, so byte 63 is 0; the stores reach at
+        // most 8 matrices past this r's, and are overwritten by the next.
         unsafe {
             let both = load_part(x.wrapping_add(2 * r * count), left);
             for half in 0..PAIRS.div_ceil(8) {

@@ -1,14 +1,14 @@
 //! The products of keygen, signing and verification.
 //!
-//! Everything is two kinds of pass. First, rows of a matrix of m-vectors times constant vectors: U = P1 V^T, X = P1 O + P2,
-//! P S^T. Expanded keys, and signing but for m = 108, do it on dense cells of four rows ([`sweep`](super::sweep)); keygen and
-//! verification of compact keys go row by row without packing ([`rows`](super::rows)), and m = 64 needs no packing at all.
-//! Second, constant vectors times the results ([`contract`]).
+//! Everything is two kinds of pass. First, rows of a matrix of m-vectors times constant vectors: U = P1 V^T, X = P1 O +
+//! P2, P S^T. Expanded keys, and signing but for m = 108, do it on dense cells of four rows ([`sweep`](super::sweep));
+//! keygen and verification of compact keys go row by row without packing ([`rows`](super::rows)), and m = 64 needs no
+//! packing at all. Second, constant vectors times the results ([`contract`]).
 //!
-//! Signing never forms L = (P1 + P1^T) O + P2. With U = P1 V^T and X = P1 O + P2, both made from each cell of P1 while it is
-//! in the first-level cache, M = V L = U^T O + V X: v(v+1)/2 (k + o) + 2vko + vk^2 m-vector products, as many as by columns
-//! if k = o, and fewer if k > o. For m = 64, where k is 4 or 5 and o 17 or 13, W = (P1 + P1^T) V^T comes from the same loads as
-//! U, and M = W^T O + V P2: v(v+1)/2 2k instead of (k + o), and P2 is used as it lies.
+//! Signing never forms L = (P1 + P1^T) O + P2. With U = P1 V^T and X = P1 O + P2, both made from each cell of P1 while
+//! it is in the first-level cache, M = V L = U^T O + V X: v(v+1)/2 (k + o) + 2vko + vk^2 m-vector products, as many as
+//! by columns if k = o, and fewer if k > o. For m = 64, where k is 4 or 5 and o 17 or 13, W = (P1 + P1^T) V^T comes
+//! from the same loads as U, and M = W^T O + V P2: v(v+1)/2 2k instead of (k + o), and P2 is used as it lies.
 //!
 //! Floor: m / 256 affine instructions for an m-vector product, at one 512-bit affine a core cycle on Zen 4 (1.42 core
 //! cycles a tick there), two on Zen 5; `vpternlog` adds two products at once. In ticks on Zen 4, round 2, floor and
@@ -113,14 +113,14 @@ const fn by_rows(g: usize) -> bool {
     matches!(g, 5 | 7 | 9)
 }
 
-/// Whether signing does: with twice as many constant vectors, dense cells pay for their packing unless m = 108, whose rows
-/// waste least.
+/// Whether signing does: with twice as many constant vectors, dense cells pay for their packing unless m = 108, whose
+/// rows waste least.
 const fn sign_by_rows(g: usize) -> bool {
     g == 7
 }
 
-/// Whether signing goes over P1 by rows and by columns instead of multiplying it with O: at m = 64 columns are joined in
-/// registers, and if k < o that takes fewer products. W then fits where X would be.
+/// Whether signing goes over P1 by rows and by columns instead of multiplying it with O: at m = 64 columns are joined
+/// in registers, and if k < o that takes fewer products. W then fits where X would be.
 const fn both_ways(p: &Params) -> bool {
     cell(p) == 4 && p.k < p.o
 }
@@ -139,7 +139,8 @@ pub(super) fn keygen<const S: usize, const OP: usize, const G: usize>(
     let to: *mut u64 = take(&mut scratch, 8 * (2 * quads(v) * OP + 16)).cast();
     let x = take(&mut scratch, 64 * quads(v) * OP * G + 64);
     let w = take(&mut scratch, 64 * (2 * OP * OP * row_registers(G) + 1));
-    // SAFETY: p holds P1 and P2 with slack, o v x o elements; the scratch was cut to the sizes that the functions ask for.
+    // SAFETY: p holds P1 and P2 with slack, o v x o elements; the scratch was cut to the sizes that the functions ask
+    // for.
     unsafe {
         table_of_columns::<OP>(o.as_ptr(), v, oil, 2 * quads(v), to);
         if const { by_rows(G) } {
@@ -242,8 +243,8 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
     let w_pairs = take(&mut scratch, 64 * (2 * KP * KP * registers + 1));
     let w_oil = take(&mut scratch, 64 * (2 * KP * OP * registers + 1));
     let w_x = take(&mut scratch, 64 * (2 * KP * OP * registers + 1));
-    // SAFETY: p holds P1 and P2 with slack, the elements and lambda are as long as the contract says, and the scratch was
-    // cut to the sizes that the functions ask for.
+    // SAFETY: p holds P1 and P2 with slack, the elements and lambda are as long as the contract says, and the scratch
+    // was cut to the sizes that the functions ask for.
     unsafe {
         table_of_rows(vinegar.as_ptr(), v, k, v, tv, JS);
         table_of_columns::<OP>(o.as_ptr(), v, oil, 2 * quads(v), to);

@@ -1,4 +1,5 @@
-//! How an operation with a compact key comes to its matrices: by kernels of their own, beside products, or in one kernel with them.
+//! How an operation with a compact key comes to its matrices: by kernels of their own, beside products, or in one
+//! kernel with them.
 #![forbid(unsafe_code)]
 
 #[cfg(all(test, feature = "emulated"))]
@@ -9,16 +10,18 @@ use super::lane::{Job, Kernels, Lane};
 use super::shape::{self, Products};
 use crate::params::Params;
 
-/// How matrices are expanded where every operation has its own. Results are the same; which is fastest a device has to tell.
+/// How matrices are expanded where every operation has its own. Results are the same; which is fastest a device has to
+/// tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expand {
     /// A kernel of its own with as many threads as a multiprocessor has registers for; products read what it wrote.
     #[default]
     Alone,
-    /// The same with so few threads that one of its blocks and one of products share a multiprocessor, where both find room there.
+    /// The same with so few threads that one of its blocks and one of products share a multiprocessor, where both find
+    /// room there.
     Beside,
-    /// In one kernel with the products, where its shared memory suffices: matrices stay within a block and never lie in the
-    /// device's memory. Other operations go as with `Alone`.
+    /// In one kernel with the products, where its shared memory suffices: matrices stay within a block and never lie in
+    /// the device's memory. Other operations go as with `Alone`.
     Fused,
 }
 
@@ -96,7 +99,8 @@ pub(crate) fn fused_shape(p: &Params, what: Products) -> (u32, usize) {
     (FUSED_THREADS, all * 4)
 }
 
-/// Which operations are fused on a device, with the blocks that a multiprocessor holds at once; and how the others expand.
+/// Which operations are fused on a device, with the blocks that a multiprocessor holds at once; and how the others
+/// expand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     keygen: Option<u32>,
@@ -150,9 +154,9 @@ impl Plan {
     }
 }
 
-/// Threads of a block of `expand` that leaves room for one of products: by registers, which are allotted to warps by eights for a thread, and
-/// by shared memory, of which a multiprocessor has 1 KiB more than a block may ask for and gives 1 KiB to each. All of them
-/// where there is no room.
+/// Threads of a block of `expand` that leaves room for one of products: by registers, which are allotted to warps by
+/// eights for a thread, and by shared memory, of which a multiprocessor has 1 KiB more than a block may ask for and
+/// gives 1 KiB to each. All of them where there is no room.
 fn beside(card: &Card, kernels: &Kernels, job: Job) -> u32 {
     const REGISTERS: u32 = 65_536;
     let (products, what) = match job {

@@ -94,7 +94,8 @@ impl Kernels {
         Ok(self)
     }
 
-    /// What the kernels say their sizes are, ten words for each of eight sets, and six for each of the products of bits.
+    /// What the kernels say their sizes are, ten words for each of eight sets, and six for each of the products of
+    /// bits.
     #[cfg(all(test, feature = "emulated"))]
     pub(crate) fn shapes(device: &Device, module: &Module) -> Result<[Vec<u32>; 2], Error> {
         Ok([
@@ -109,7 +110,8 @@ impl Kernels {
 pub(super) fn said(device: &Device, kernel: &Kernel, words: usize) -> Result<Vec<u32>, Error> {
     let (stream, out) = (device.stream()?, device.buffer::<u32>(words)?);
     let grid = Grid { blocks: 1, threads: 1, shared: 0 };
-    // SAFETY: the kernels of this kind take room for ten or for six words for each of eight sets, which callers ask for.
+    // SAFETY: the kernels of this kind take room for ten or for six words for each of eight sets, which callers ask
+    // for.
     unsafe { stream.launch(kernel, grid, args![&out])? };
     stream.get(&out, 0..words)
 }
@@ -243,7 +245,8 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// A lane for chunks of up to `capacity` operations, of which `slots` at a time have matrices; `plan` says which have none.
+    /// A lane for chunks of up to `capacity` operations, of which `slots` at a time have matrices; `plan` says which
+    /// have none.
     pub(crate) fn new(
         device: &Device,
         kernels: &Arc<Kernels>,
@@ -305,8 +308,8 @@ impl Lane {
         let shape = |what: &str| Error::Shape(format!("{what} of {} are too many", kernel.name()));
         let blocks = u32::try_from(blocks).map_err(|_| shape("the blocks"))?;
         let shared = u32::try_from(shared).map_err(|_| shape("the shared bytes"))?;
-        // SAFETY: the callers below pass what `mayo.cu` declares, and buffers with room for `capacity` operations, of which
-        // they launch no more; a test holds the sizes of `shape` against the kernels'.
+        // SAFETY: the callers below pass what `mayo.cu` declares, and buffers with room for `capacity` operations, of
+        // which they launch no more; a test holds the sizes of `shape` against the kernels'.
         unsafe { self.stream.launch(kernel, Grid { blocks, threads, shared }, arguments) }
     }
 
@@ -321,7 +324,8 @@ impl Lane {
         (0..count).step_by(slots).map(move |start| start..count.min(start + slots))
     }
 
-    /// `vectors` m-vectors of key stream for each of `count` keys, `stride` bytes apart; with a `list`, for the keys that it names.
+    /// `vectors` m-vectors of key stream for each of `count` keys, `stride` bytes apart; with a `list`, for the keys
+    /// that it names.
     pub(super) fn expand(
         &self,
         count: usize,
@@ -333,8 +337,8 @@ impl Lane {
     ) -> Result<(), Error> {
         let (k, stride) = (&self.kernels, stride as u32);
         self.hash(&k.round_keys, count, args![count as u32, list, keys, stride, &self.schedules])?;
-        // As many blocks as run at once: registers leave room for one to a multiprocessor, or it is to share one with products. Each
-        // goes from tile to tile.
+        // As many blocks as run at once: registers leave room for one to a multiprocessor, or it is to share one with
+        // products. Each goes from tile to tile.
         let tile = (16384 - 32) / k.params.m_bytes();
         let blocks = (count * vectors.div_ceil(tile)).min(self.multiprocessors as usize);
         let arguments =
@@ -402,8 +406,8 @@ impl Lane {
         self.expand(count, Argument::null(), from, set.n, set.n, (&self.lambda).into())
     }
 
-    /// Queues what signing needs up to the first attempt's flags. Seeds, digests and randomizers are in pinned memory, with
-    /// expanded keys also which belongs to which message.
+    /// Queues what signing needs up to the first attempt's flags. Seeds, digests and randomizers are in pinned memory,
+    /// with expanded keys also which belongs to which message.
     pub(crate) fn sign(&mut self, count: usize, expanded: Option<&Expanded>) -> Result<(), Error> {
         let set = self.kernels.params;
         let stream = &self.stream;
@@ -467,7 +471,8 @@ impl Lane {
         self.launch(&k.solve, count, 32, shape::solve_shared(set), arguments)
     }
 
-    /// Matrices and products of a part of the list, with compact keys: the slot of a signature is its place in the part.
+    /// Matrices and products of a part of the list, with compact keys: the slot of a signature is its place in the
+    /// part.
     pub(super) fn sign_part(&self, part: Range<usize>) -> Result<(), Error> {
         let (set, count, list) = (self.kernels.params, part.len(), self.list.at(part.start)?);
         let (total, none) = (shape::p12(set), Argument::null());
@@ -479,9 +484,10 @@ impl Lane {
         self.products(&self.kernels.sign, Products::Sign, count, arguments)
     }
 
-    /// Waits for the first attempts, makes further ones where they failed, up to the 256 that the specification allows, and
-    /// with `verify` verifies what came out on matrices expanded anew. Returns for every signature whether it was made and,
-    /// if asked for, is valid, and how many attempts came after the first; the signatures are in `host_signatures`.
+    /// Waits for the first attempts, makes further ones where they failed, up to the 256 that the specification allows,
+    /// and with `verify` verifies what came out on matrices expanded anew. Returns for every signature whether it was
+    /// made and, if asked for, is valid, and how many attempts came after the first; the signatures are in
+    /// `host_signatures`.
     pub(crate) fn finish_signing(
         &mut self,
         count: usize,

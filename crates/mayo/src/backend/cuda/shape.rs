@@ -1,5 +1,5 @@
-//! Sizes that the host shares with the kernels: how m-vectors lie, bytes of hashes, shared memory. A test holds them against
-//! what the kernels themselves say.
+//! Sizes that the host shares with the kernels: how m-vectors lie, bytes of hashes, shared memory. A test holds them
+//! against what the kernels themselves say.
 #![forbid(unsafe_code)]
 
 use crate::params::Params;
@@ -44,7 +44,8 @@ pub(crate) const EXPAND_THREADS: u32 = 1024;
 /// Bytes that the sponge writes for a salt.
 pub(crate) const SALT: usize = 136;
 
-/// Bytes of shared memory of a block that expands: two tables in 32 copies, 16 KiB of stream with slack, a key schedule.
+/// Bytes of shared memory of a block that expands: two tables in 32 copies, 16 KiB of stream with slack, a key
+/// schedule.
 pub(crate) const EXPAND_SHARED: usize = (2 * 256 * 32 + 4096 + 4 + 44) * 4;
 
 /// Bytes for the hash of a seed.

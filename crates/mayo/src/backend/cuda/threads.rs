@@ -28,8 +28,8 @@ fn place(what: &str, each: Each<'_>, at: usize, count: usize) -> Result<Argument
     }
 }
 
-/// Runs `count` operations, `blocks` times `threads` to a launch, one launch behind the other. The device's time for all of them,
-/// and how many launches they were.
+/// Runs `count` operations, `blocks` times `threads` to a launch, one launch behind the other. The device's time for
+/// all of them, and how many launches they were.
 pub(crate) fn run(
     stream: &Stream,
     module: &Module,
@@ -59,8 +59,8 @@ pub(crate) fn run(
             strings.flags.at(at)?,
             strings.cycles.at(3 * at)?
         ];
-        // SAFETY: these are the arguments that `thread.cu` declares; each buffer was seen to have what `count` operations
-        // take, and a kernel that takes no digests or randomizers does not look for them.
+        // SAFETY: these are the arguments that `thread.cu` declares; each buffer was seen to have what `count`
+        // operations take, and a kernel that takes no digests or randomizers does not look for them.
         unsafe { stream.launch(&kernel, Grid { blocks, threads, shared: 0 }, arguments)? };
         launches += 1;
     }

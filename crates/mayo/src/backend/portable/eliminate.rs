@@ -168,8 +168,9 @@ mod tests {
         );
     }
 
-    /// Systems whose rank is known: the rows of a triangle in any order, some added to others, and in every other system one
-    /// row there twice. Entries are mostly 0 and 1, so that a single one often decides; behind the last row stands anything.
+    /// Systems whose rank is known: the rows of a triangle in any order, some added to others, and in every other
+    /// system one row there twice. Entries are mostly 0 and 1, so that a single one often decides; behind the last row
+    /// stands anything.
     fn known_ranks<const NW: usize>(set: &Params) {
         let mut seed = set.m as u64;
         let mut below = |n: usize| {
