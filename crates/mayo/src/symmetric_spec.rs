@@ -1,8 +1,7 @@
 //! AES-128 and SHAKE256 straight from FIPS 197 and FIPS 202: slow, readable, table-free, the oracle that every
 //! backend's `expand` functions are checked against.
 //!
-//! Nothing here is meant for speed, and nothing here is constant time; the library never calls it on a caller's
-//! secrets, only checks do.
+//! Nothing here is fast or constant time. Only checks call it, never on a caller's secrets.
 #![forbid(unsafe_code)]
 
 /// Multiplies by `x` in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1 (FIPS 197, section 4.2.1).

@@ -2,7 +2,7 @@
 //! and, from `avx512/expand.rs`, VAES-512.
 //!
 //! **Layout.** A register holds 1, 2 or 4 consecutive blocks as they lie in memory; round keys are broadcast to all of
-//! them. A *step* is eight registers: what it takes to hide a latency of four cycles at two instructions a cycle.
+//! them. A *step* is eight registers, enough to hide a latency of four cycles at two instructions a cycle.
 //!
 //! **Counter caching.** The four counting bytes (12 to 15) go to four different columns in round 1, and round 2 takes
 //! one byte from each column into every column of its result. So two rounds are additive in those bytes: `round2(block
@@ -21,11 +21,10 @@
 //! | VAES-256 | 0.141 | 0.100 | 0.107 | 0.129 |
 //! | VAES-512 | 0.141 (Zen 5: 0.070) | 0.100 | 0.104 | 0.127 |
 //!
-//! Four, eight and sixteen 512-bit registers to a step came out the same within 2 %; sixteen are slower on short
-//! streams.
+//! Four, eight and sixteen 512-bit registers to a step are equal within 2 %; sixteen are slower on short streams.
 //!
 //! Source: FIPS 197, SP 800-38A section 6.5; the caching goes back to Bernstein and Schwabe, "New AES software speed
-//! records", Indocrypt 2008. Leak class: public inputs (the seed of P), and constant time all the same. Nothing is
+//! records", Indocrypt 2008. Leak class: public inputs (the seed of P), in constant time nevertheless. Nothing is
 //! wiped.
 
 use core::arch::x86_64::*;
@@ -112,7 +111,7 @@ macro_rules! counter_mode {
             plain(&keys, whitening, block, out);
         }
 
-        /// Writes whole spans of 256 blocks, from the multiple of 256 in `block`; returns what is left to write.
+        /// Writes whole spans of 256 blocks, from the multiple of 256 in `block`; returns the rest to write.
         #[target_feature(enable = $features)]
         fn spans<'a>(
             keys: &[$register; 11],
@@ -186,7 +185,7 @@ macro_rules! counter_mode {
             }
             for (s, bytes) in state.iter().zip(out.as_chunks_mut::<REGISTER_BYTES>().0) {
                 let last = $last_round(*s, keys[10]);
-                // SAFETY: `bytes` is as long as a register, and the store asks for no alignment.
+                // SAFETY: `bytes` is as long as a register, and the store needs no alignment.
                 unsafe { $store(bytes.as_mut_ptr().cast(), last) };
             }
         }

@@ -181,7 +181,7 @@ unsafe fn add_product<const S: usize, const NR: usize>(
     }
 }
 
-/// Discrete logarithms to the base x, and for 0 a number whose every difference to one has its top bit set.
+/// Discrete logarithms to the base x, and for 0 a number whose difference to any logarithm has its top bit set.
 const LOG: [u8; 16] = {
     let mut out = [0xc0; 16];
     let (mut power, mut e) = (1u8, 0);
@@ -216,7 +216,7 @@ fn logarithms() -> (Y, Y) {
     }
 }
 
-/// The table n -> n / e, given e in every byte; anything if e is 0.
+/// The table n -> n / e, given e in every byte; unspecified if e is 0.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn quotients(e: Y) -> Y {
@@ -240,9 +240,9 @@ fn products(e: Y) -> Y {
 
 /// A pivot.
 struct Pivot<const NR: usize> {
-    /// Its row's number, or one that no row has.
+    /// Its row's number, or a number without a row.
     number: u32,
-    /// Whether there is one: 1 or 0.
+    /// Whether it exists: 1 or 0.
     found: u32,
     /// The number in every byte.
     everywhere: Y,

@@ -5,10 +5,10 @@
 //! four in one 256-bit register.
 //!
 //! **Cost model.** One state, per round: theta 55, rho 24, chi 50 (`andn` and `xor`), iota 1: 130 operations, four a
-//! cycle, so 780 core cycles a permutation; with the copies and spills that 25 words in 15 registers ask for about 210
+//! cycle, so 780 core cycles a permutation; with the copies and spills of 25 words in 15 registers about 210
 //! instructions, six a cycle, 840. Four states, per round: 76 XOR, 25 ANDN, 27 rotations of three operations and two of
 //! one: 184 at four a cycle, 1 104 core cycles, 276 per lane (Zen 4 and Zen 5 shift on two of the four ports: 54 of the
-//! 184, no bound).
+//! 184, not a bound).
 //!
 //! **Measured** on Zen 4 (1.41 core cycles a tick), median, ticks per permutation: one state 670, or 945 core cycles,
 //! 1.2 times the floor; four states 1 002, or 1 413 core cycles, 1.3 times the floor (sixteen registers for 25 words),
@@ -17,7 +17,7 @@
 //! Source: FIPS 202. Leak class: SHAKE256's inputs and outputs are secret; constant time in everything but lengths.
 //! State, the stack below the permutation, the vector registers and the general registers that a function need not
 //! preserve are wiped before returning; the others are restored to the caller's values. Copies that the compiler may
-//! place in the frame of `shake256` itself are out of reach.
+//! place in the frame of `shake256` itself cannot be wiped.
 
 use crate::backend::aesni;
 use crate::backend::sponge::{ROUND_CONSTANTS, absorb_blocks, keccak_round, sponge, sponges, wipe_stack};
@@ -40,7 +40,7 @@ pub(crate) fn aes128_ctr_xor(key: &[u8; 16], nonce: &[u8; 16], out: &mut [u8]) {
     aesni::aes128_ctr_xor(key, nonce, out);
 }
 
-/// SHAKE256 of the concatenation of `parts`, as many bytes as `out` holds. Constant time but for the lengths; wipes its
+/// SHAKE256 of the concatenation of `parts`, as many bytes as `out` holds. Constant time for given lengths; wipes its
 /// state, the stack below and the vector registers.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(crate) fn shake256(parts: &[&[u8]], out: &mut [u8]) {
@@ -48,16 +48,16 @@ pub(crate) fn shake256(parts: &[&[u8]], out: &mut [u8]) {
     wipe();
 }
 
-/// Absorbs whole blocks into a state that SHAKE256 goes on with. Constant time but for the length; wipes as
-/// [`shake256`] does, but for the state.
+/// Absorbs whole blocks into a state with which SHAKE256 continues. Constant time for a given length; wipes as
+/// [`shake256`] does, except for the state.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(crate) fn shake256_absorb(state: &mut [u64; 25], blocks: &[u8]) {
     absorb_blocks(state, blocks, |state| keccak_f1600(state));
     wipe();
 }
 
-/// SHAKE256 of each message into the output of the same index, [`LANES`] at a time where all messages are of one length
-/// and all outputs too. Constant time but for the lengths; wipes as [`shake256`] does.
+/// SHAKE256 of each message into the output of the same index, [`LANES`] at a time where all messages have one length,
+/// and all outputs. Constant time for given lengths; wipes as [`shake256`] does.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(crate) fn shake256_xn(messages: &[&[u8]], outs: &mut [&mut [u8]]) {
     sponges::<LANES>(
@@ -69,7 +69,7 @@ pub(crate) fn shake256_xn(messages: &[&[u8]], outs: &mut [&mut [u8]]) {
     wipe();
 }
 
-/// Overwrites what the permutations left in vector registers and on the stack.
+/// Overwrites the permutations' remains in vector registers and on the stack.
 #[target_feature(enable = "avx2")]
 pub(crate) fn wipe() {
     wipe_stack::<128>();
@@ -80,7 +80,7 @@ pub(crate) fn wipe() {
 /// Zeroes the general registers that a function need not preserve.
 #[inline(always)]
 pub(crate) fn wipe_general_registers() {
-    // SAFETY: touches nothing but the registers it declares, and the flags.
+    // SAFETY: changes only the declared registers and the flags.
     unsafe {
         asm!(
             "xor eax, eax", "xor ecx, ecx", "xor edx, edx", "xor esi, esi", "xor edi, edi",

@@ -1,7 +1,7 @@
 //! The linear system and what follows it: A and y by whipping, Gauss-Jordan by pairs of columns, s = (v + O x, x).
 //!
 //! Two neighbouring columns of A lie in one vector of bytes: row i's entries in the nibbles of byte i, the even rows'
-//! bytes in the first register, the odd rows' in the second (m = 64: both in one; m = 142: what is left of both in a
+//! bytes in the first register, the odd rows' in the second (m = 64: both in one; m = 142: the rest of both in a
 //! third). A pair of columns gives two pivots: `vptestmb` and `tzcnt` find the first free row with a nonzero entry
 //! without a branch, `vpermb` reads it, and the two multiplier columns become the nibbles of one vector F. Every later
 //! pair of columns then loses F times the 2x2 matrix of its four entries in the two pivot rows: one affine instruction
@@ -11,8 +11,7 @@
 //!
 //! The matrices of a step are all made before its first column changes, and a step's work is done in five shares
 //! between the parts of the next pivots' chain. Neither the queues of waiting instructions (128 on Zen 4) nor the
-//! window of 320 reach from one end of a step to the other, so that the two can overlap only if they take turns in the
-//! program.
+//! window of 320 reach across a step, so the two overlap only if they alternate in the program.
 //!
 //! Floor: C = k o columns give C^2 / 8 updates of a pair by a pair, for one, two and three registers 3.75, 4.75 and
 //! 7.75 instructions on the pipes that have byte permutations and affine maps, one a core cycle on Zen 4 and two on Zen
@@ -123,8 +122,8 @@ pub(super) fn solve<const S: usize, const NR: usize, const ZP: usize>(
     let vectors = if k * oil > set.pairs() { k * oil } else { set.pairs() };
     let buffer = take(&mut scratch, buffer_bytes(set, vectors));
     let pairs = take(&mut scratch, 64 * ZP * (column_pairs(set) + SPARE));
-    // SAFETY: the buffers have the sizes that their users ask for; the columns are all written before they are read; m,
-    // u, t, r and x have the contract's lengths.
+    // SAFETY: the buffers have the sizes of their constants; all columns are written before they are read; m, u, t, r
+    // and x have the contract's lengths.
     unsafe {
         spread_out::<S, NR>(u, buffer);
         let mut y = whip_spread::<S, NR>(buffer);
@@ -234,7 +233,7 @@ fn first_place<const ZP: usize>(masks: [u64; ZP]) -> u64 {
     for mask in masks {
         let here = _tzcnt_u64(mask);
         place += here & open;
-        // Goes on only if nothing was found in this mask.
+        // Continues only if this mask has none.
         open &= (here >> 6).wrapping_neg();
     }
     place
@@ -314,7 +313,7 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
         let mut matrices = [Block::ZERO; GROUPS];
         let last = count / 2;
         let mut next = get(0);
-        // The step whose pivots are known; at first one that changes nothing.
+        // The step whose pivots are known; at first one without effect.
         let (mut f, mut place1, mut second, mut cross) = ([zero; ZP], zero, zero, zero);
         for p in 0..count.div_ceil(2) {
             // The columns behind this pair, which step p - 1 has yet to change.
@@ -337,8 +336,8 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
                         store(matrices[made].0.as_mut_ptr(), entry_matrices(e1, e2));
                         made += 1;
                     }
-                    // No instruction; it keeps the compiler from taking the matrices out of registers one by one, on
-                    // the pipes that are busy, instead of loading them.
+                    // Empty assembly: without it the compiler extracts the matrices from registers one by one, on the
+                    // busy pipes, instead of loading them.
                     core::arch::asm!("", in("rax") &raw mut matrices, options(nostack, preserves_flags));
                     let until = left * $number / 4;
                     while changed < until {
@@ -369,7 +368,7 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
                 own[h] = times(times(own[h], scale), add);
             }
             if 2 * p + 1 == count {
-                // The right side shares the last pivot's pair: it is done now.
+                // The right side shares the last pivot's pair, and is updated here.
                 for h in 0..ZP {
                     store(pairs.add(64 * (p * ZP + h)), own[h]);
                 }
@@ -451,8 +450,8 @@ pub(super) fn finish<const S: usize>(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut
                 }
             }
         }
-        // By masks, since of plain copies of 8 bytes the compiler makes one scatter, which is on no list of
-        // instructions whose time is independent of data.
+        // By masks: from plain copies of 8 bytes the compiler makes one scatter, whose time is not documented as
+        // independent of data.
         for (s, x) in s.chunks_exact_mut(n).zip(x.chunks_exact(oil)) {
             let x = _mm256_maskz_loadu_epi8(first(oil) as u32, x.as_ptr().cast());
             _mm256_mask_storeu_epi8(s.as_mut_ptr().add(v).cast(), first(oil) as u32, x);

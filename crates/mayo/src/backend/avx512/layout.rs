@@ -22,7 +22,7 @@ use super::gf::{Z, highs, load, lows, store};
 use core::arch::x86_64::*;
 use core::ops::Range;
 
-/// Stands in for an absent m-vector.
+/// Zeros in place of an absent m-vector.
 static NONE: [u8; 128] = [0; 128];
 
 /// Bytes of half a row of a cell.

@@ -8,16 +8,15 @@
 //! Signing never forms L = (P1 + P1^T) O + P2. With U = P1 V^T and X = P1 O + P2, both made from each cell of P1 while
 //! it is in the first-level cache, M = V L = U^T O + V X: v(v+1)/2 (k + o) + 2vko + vk^2 m-vector products, as many as
 //! by columns if k = o, and fewer if k > o. For m = 64, where k is 4 or 5 and o 17 or 13, W = (P1 + P1^T) V^T comes
-//! from the same loads as U, and M = W^T O + V P2: v(v+1)/2 2k instead of (k + o), and P2 is used as it lies.
+//! from the same loads as U, and M = W^T O + V P2: v(v+1)/2 2k instead of (k + o), and P2 is used without packing.
 //!
 //! Floor: m / 256 affine instructions for an m-vector product, at one 512-bit affine a core cycle on Zen 4 (1.42 core
 //! cycles a tick there), two on Zen 5; `vpternlog` adds two products at once. In ticks on Zen 4, round 2, floor and
 //! measured median: keygen 6.3 k, 9.5 k, 20.7 k, 55.5 k against 13.4 k, 16.0 k, 30.0 k, 94.5 k; signing 16.3 k, 4.7 k,
-//! 47.7 k, 119 k against 29.2 k, 9.4 k, 70.4 k, 188 k; verification 9.9 k, 2.6 k, 27.2 k, 64.4 k
-//! against 18.6 k, 5.3 k, 40.8 k, 105 k, and from expanded keys 12.9 k, 3.4 k, 35.0 k, 74.0 k.
-//! Source: the 2x2 form follows from the affine instruction's definition; MAYO-C's round-3 code has it too. The dense
-//! cells and the U, X schedule are ours.
-//! Leak class: constant time in O, V, s and everything made of them; what depends on the set alone decides branches.
+//! 47.7 k, 119 k against 29.2 k, 9.4 k, 70.4 k, 188 k; verification 9.9 k, 2.6 k, 27.2 k, 64.4 k against 18.6 k, 5.3 k,
+//! 40.8 k, 105 k, and from expanded keys 12.9 k, 3.4 k, 35.0 k, 74.0 k. Source: the 2x2 form follows from the affine
+//! instruction's definition; MAYO-C's round-3 code has it too. The dense cells and the U, X schedule are new. Leak
+//! class: constant time in O, V, s and everything made of them; only the set decides branches.
 
 use super::gf::{first, load_part, store, sum3, table_of_columns, table_of_rows, take};
 use super::layout::{pack_rows, pack_transposed, pack_triangle};
@@ -317,7 +316,7 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
     }
 }
 
-/// Verification from cells that lie in `expanded` (see [`expand_public`]) or are packed on the way from P and P3.
+/// Verification from cells in `expanded` (see [`expand_public`]), or from P and P3, which are packed first.
 ///
 /// # Safety
 /// `cells` must be the whole layout if EXPANDED; otherwise p and p3 must hold P and P3 with slack.

@@ -26,10 +26,10 @@ pub(super) const fn vector_registers(p: &Params) -> usize {
     p.m_bytes().div_ceil(64)
 }
 
-/// What a sweep goes over: cells, each with its number, which is its place in the tables of matrices.
+/// The cells of a sweep, each with its number: its place in the tables of matrices.
 ///
 /// Four rows of m-vectors of 32 bytes (m = 64) are never packed; rows beyond the matrix are then read as its last one,
-/// and a column beyond it as whatever lies behind: both meet matrices that are 0.
+/// and a column beyond it as the bytes behind: the matrices of both are 0.
 #[derive(Clone, Copy)]
 pub(super) struct Work {
     /// Runs of cells in memory: where, the first one's number, how many.
@@ -38,7 +38,7 @@ pub(super) struct Work {
     direct: [([*const u8; 4], usize, usize); 2],
     runs: usize,
     direct_runs: usize,
-    /// The first cells of a triangle's rows, of which only the part in [`EDGES`] counts; as in `direct`, at most 2.
+    /// The first cells of a triangle's rows, of which only the part in [`EDGES`] is used; as in `direct`, at most 2.
     edge: ([*const u8; 4], usize, usize),
     /// Where the pairs of m-vectors of 32 bytes are that each row's sums begin with; null if `sweep` is given packed
     /// ones.
@@ -63,8 +63,8 @@ impl Work {
         self.runs += 1;
     }
 
-    /// Adds rows 4b to 4b + 3 of a triangle, packing them into `buffer` where that is needed; cell c has number
-    /// `number + c`. Returns where the buffer goes on.
+    /// Adds rows 4b to 4b + 3 of a triangle, packing them into `buffer` if needed; cell c has number `number + c`.
+    /// Returns the rest of the buffer.
     ///
     /// # Safety
     /// As for [`pack_triangle`].
@@ -123,8 +123,8 @@ impl Work {
         self.packed(buffer, number, end);
     }
 
-    /// Makes sums begin with rows 4b to 4b + 3 of a matrix of m-vectors; if that takes packing, it goes to `buffer`,
-    /// which is then what `sweep` wants as `init`.
+    /// Makes sums begin with rows 4b to 4b + 3 of a matrix of m-vectors; if they need packing, `buffer` gets them, and
+    /// is then the `init` of `sweep`.
     ///
     /// # Safety
     /// As for [`pack_rows`].
@@ -250,7 +250,7 @@ unsafe fn chunk<
                 while pairs >= 2 {
                     for g in 0..GC {
                         if KT > 3 {
-                            // Two rows at a time follow each other too slowly for the hardware's guesses.
+                            // Two rows at a time advance too slowly for the hardware prefetcher.
                             _mm_prefetch::<_MM_HINT_T0>(rows[g0 + g].wrapping_add(at + 512).cast());
                             _mm_prefetch::<_MM_HINT_T0>(rows[g0 + g].wrapping_add(at + 576).cast());
                         }
@@ -319,8 +319,8 @@ pub(super) unsafe fn sweep<
 }
 
 /// For m = 64, four rows of an upper triangle P by rows and by columns at once: `us` receives the rows' products with
-/// KP pairs of vectors, P V^T, as [`sweep`] writes them; in `ws`, of that layout but whole, grows (P + P^T) V^T, of
-/// which the block of these rows is then done. Blocks must come in order.
+/// KP pairs of vectors, P V^T, as [`sweep`] writes them; `ws`, of that layout but whole, accumulates (P + P^T) V^T,
+/// whose block of these rows is then complete. Blocks must come in order.
 ///
 /// Joined rows r, r + 1 make joined columns with two shifts and two `vpternlog`, so that a 64-byte load serves 4 KP
 /// products for 2 KP affine instructions and 5 others.
@@ -429,7 +429,7 @@ pub(super) unsafe fn contract_plain<const KA: usize, const JS: usize>(
     table: *const u64,
     w: *mut u8,
 ) {
-    // SAFETY: the caller's promise; rows beyond the last one are read as that one, and meet matrices that are 0.
+    // SAFETY: the caller's promise; rows beyond the last one are read as that one, and their matrices are 0.
     unsafe {
         let columns = width.next_multiple_of(2);
         for j in 0..columns / 2 {
