@@ -41,7 +41,7 @@ pub const TAG: usize = 8;
 /// The smallest chunk that a header may name.
 pub const SMALLEST_CHUNK: usize = 1 << 12;
 
-/// The largest chunk that a header may name, and the one that is used unless another is asked for.
+/// The largest chunk that a header may name, and the default.
 pub const LARGEST_CHUNK: usize = 1 << 16;
 
 /// The most chunks of one container: 1 TiB of the largest chunks. `FORMAT.md` has the security bounds up to there.

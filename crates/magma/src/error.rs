@@ -11,11 +11,11 @@ use crate::limits::Limits;
 pub enum Error {
     /// The key has this many bytes instead of 32.
     KeyLength(usize),
-    /// The initialisation vector or nonce has `got` bytes; the mode wants `want`, as a phrase.
+    /// The initialisation vector or nonce has `got` bytes; the mode needs `want`, as a phrase.
     NonceLength {
         /// Bytes given.
         got: usize,
-        /// What the mode wants.
+        /// The length that the mode needs.
         want: &'static str,
     },
     /// The top bit of an MGM nonce is set; it is reserved (RFC 9058, 4.1).

@@ -184,8 +184,8 @@ impl Sealed for Gost28147 {
 impl Keyed for Gost28147 {}
 
 impl Magma {
-    /// The key under other limits than [`Limits::default`]. It goes on counting together with its clones, which keep
-    /// the limits that they had.
+    /// The key under other limits than [`Limits::default`]. It still counts together with its
+    /// clones, which keep their limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Magma {
         self.0.limit(limits);
@@ -214,8 +214,8 @@ impl Magma {
 }
 
 impl Gost28147 {
-    /// The key under other limits than [`Limits::default`]. It goes on counting together with its clones, which keep
-    /// the limits that they had.
+    /// The key under other limits than [`Limits::default`]. It still counts together with its
+    /// clones, which keep their limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Gost28147 {
         self.0.limit(limits);

@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(budget.open(Limits::REFUSED - 256_001, false), Err(Error::Refused));
         assert_eq!(budget.judge(0, || Ok(())), Ok(()), "a byte is left");
         assert_eq!(budget.open(1 << 29, false), Err(Error::Refused));
-        // No clone verifies any message any more, and sealing goes on.
+        // No clone verifies any message any more, and sealing continues.
         let closed = Err(Error::TooManyRefused { limit: Limits::REFUSED });
         for budget in [&budget, &clone] {
             assert_eq!(budget.may_open(1), closed);

@@ -8,7 +8,7 @@ use lanework_cpu::{Feature, Features};
 
 use super::Kernels;
 
-/// What the backend needs.
+/// The backend's features.
 pub(super) const NEEDS: Features = Features::AVX2_AES_BMI_PCLMULQDQ.union(Features::of(&[
     Feature::Avx512f,
     Feature::Avx512bw,

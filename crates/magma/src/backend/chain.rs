@@ -328,7 +328,7 @@ impl Plain {
         for lane in lanes {
             let (at, stride) = (places.at[lane], places.stride[lane]);
             for t in 0..rows {
-                // SAFETY: the caller says so.
+                // SAFETY: the caller's promise.
                 tile[t][lane] = unsafe { at.add(stride * (first + t)).cast::<[u8; 8]>().read() };
             }
         }
@@ -349,7 +349,7 @@ impl Plain {
         for lane in lanes {
             let (at, stride) = (places.at[lane], places.stride[lane]);
             for t in 0..rows {
-                // SAFETY: the caller says so.
+                // SAFETY: the caller's promise.
                 unsafe { at.add(stride * (first + t)).cast::<[u8; 8]>().write(tile[t][lane]) };
             }
         }
@@ -359,13 +359,13 @@ impl Plain {
 impl Fetch for Plain {
     #[inline(always)]
     unsafe fn gather(tile: &mut [LaneBlocks; ROWS], places: &Places, n: usize, first: usize, rows: usize) {
-        // SAFETY: the caller's promises are the same.
+        // SAFETY: the caller's promises are the callee's.
         unsafe { Plain::read(tile, places, 0..n, first, rows) }
     }
 
     #[inline(always)]
     unsafe fn scatter(tile: &[LaneBlocks; ROWS], places: &Places, n: usize, first: usize, rows: usize) {
-        // SAFETY: the caller's promises are the same.
+        // SAFETY: the caller's promises are the callee's.
         unsafe { Plain::write(tile, places, 0..n, first, rows) }
     }
 }
@@ -465,6 +465,6 @@ unsafe fn steps_by<F: Fetch>(chain: &Chain<'_>, scratch: &mut Scratch) {
 /// # Safety
 /// See `Kernels::chain`'s field.
 pub(super) unsafe fn plain(chain: &Chain<'_>, scratch: &mut Scratch) {
-    // SAFETY: the caller's promises are the same.
+    // SAFETY: the caller's promises are the callee's.
     unsafe { steps_by::<Plain>(chain, scratch) }
 }

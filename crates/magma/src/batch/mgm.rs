@@ -150,7 +150,7 @@ impl Job for Opening<'_, '_> {
     }
 }
 
-/// The nonce with its top bit as it is, for encryption, or set, for authentication.
+/// The nonce, with its top bit unchanged for encryption, or set for authentication.
 fn first_block(nonce: &[u8], authentication: bool) -> [u8; 8] {
     let mut first = block(nonce);
     first[0] |= u8::from(authentication) << 7;

@@ -55,7 +55,7 @@ impl Batch<'_> {
         self.drive(jobs, |lanes, group| {
             let n = group.len();
             let mut strands = Strands::reading(lanes.table());
-            // The last blocks, padded if cut: they meet the state only after their subkeys.
+            // The last blocks, padded if cut: their subkeys are added before the state.
             let mut last = [[0u8; 8]; LANES];
             lanes.states()[..n].fill([0; 8]);
             for (lane, Ready { job, shape, .. }) in group.iter().enumerate() {

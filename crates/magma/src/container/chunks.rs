@@ -157,8 +157,8 @@ pub struct Decryptor {
 }
 
 impl Decryptor {
-    /// Checks that the header commits to this secret. With a passphrase, this takes the time that the header's
-    /// iterations ask for.
+    /// Checks that the header commits to this secret. With a passphrase, this takes the time of the header's
+    /// iterations.
     ///
     /// # Errors
     /// [`Error::NeedsKey`], [`Error::NeedsPassphrase`], [`Error::EmptyPassphrase`], [`Error::WrongKey`].

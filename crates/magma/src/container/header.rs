@@ -6,7 +6,7 @@ use super::{
     SUITE, VERSION,
 };
 
-/// Bytes of the header before the commitment: what the keys depend on.
+/// Bytes of the header before the commitment, on which the keys depend.
 pub(super) const START: usize = 48;
 
 /// The source of the key.
@@ -171,7 +171,7 @@ impl Header {
         bytes
     }
 
-    /// What stands before the commitment.
+    /// The bytes before the commitment.
     #[must_use]
     pub const fn start(&self) -> &HeaderStart {
         &self.start

@@ -130,7 +130,7 @@ fn keystream(kernels: &Kernels) {
     }
 }
 
-/// Every lane's secret key in the backend's layout, and in the open.
+/// Every lane's secret key in the backend's layout, and as public bytes.
 fn keys(kernels: &Kernels, numbers: &mut Numbers) -> (Vec<Block>, Vec<[u32; 8]>) {
     let mut held = vec![Block::ZERO; kernels.lane_keys_blocks];
     let open = (0..LANES).map(|lane| {

@@ -15,7 +15,7 @@ pub(super) fn secret(bytes: &[u8]) -> Vec<u8> {
     black_box(bytes)
 }
 
-/// A secret array of the next numbers, and the same in the open.
+/// A secret array of the next numbers, and the same as public bytes.
 pub(super) fn both<const N: usize>(numbers: &mut Numbers) -> ([u8; N], [u8; N]) {
     let open = numbers.array::<N>();
     (secret(&open).try_into().expect("as long as it was"), open)

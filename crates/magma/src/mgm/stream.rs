@@ -298,7 +298,7 @@ impl<'k> Opener<'k> {
     /// Says whether everything that was decrypted is authentic.
     ///
     /// # Errors
-    /// [`Error::Refused`], [`Error::TooManyRefused`], [`Error::KeyExhausted`]: destroy what was decrypted.
+    /// [`Error::Refused`], [`Error::TooManyRefused`], [`Error::KeyExhausted`]: destroy the decrypted data.
     /// [`Error::EmptyMessage`], [`Error::TagLength`].
     pub fn finish(mut self, tag: &[u8]) -> Result<(), Error> {
         self.0.check(tag)

@@ -25,7 +25,7 @@ impl Register {
         Ok(Register { blocks: iv.to_vec(), at: 0 })
     }
 
-    /// Bytes that chain with what is in the register now, at most `n`.
+    /// Bytes that chain with the register's content, at most `n`.
     fn reach(&self, n: usize) -> usize {
         n.min(self.blocks.len() - self.at)
     }
@@ -122,7 +122,7 @@ impl<K: Keyed> CbcDecryptor<K> {
         }
         self.key.core().budget.spend(data.len() as u64)?;
         // Every piece begins with the register after the previous piece: that piece's end, all ciphertext. Pieces are
-        // multiples of the register, so that it stands at the same place at the beginning of each.
+        // multiples of the register, so it has the same offset at the beginning of each.
         let mut pieces = Vec::new();
         let mut register = self.register.clone();
         for data in data.chunks_mut(piece) {

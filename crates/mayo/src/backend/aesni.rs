@@ -45,7 +45,7 @@ pub(crate) fn round_keys(key: &[u8; 16]) -> [__m128i; 11] {
         let sums = _mm_xor_si128(sums, _mm_slli_si128::<8>(sums));
         _mm_xor_si128(sums, turned)
     }
-    // SAFETY: sixteen readable bytes, no alignment asked for.
+    // SAFETY: sixteen readable bytes; the load needs no alignment.
     let k0 = unsafe { _mm_loadu_si128(key.as_ptr().cast()) };
     let k1 = next::<0x01>(k0);
     let k2 = next::<0x02>(k1);
@@ -96,7 +96,7 @@ macro_rules! counter_mode {
             for (wide, narrow) in keys[1..].iter_mut().zip(&small[1..]) {
                 *wide = $broadcast(*narrow);
             }
-            // SAFETY: sixteen readable bytes, no alignment asked for.
+            // SAFETY: sixteen readable bytes; the load needs no alignment.
             let nonce = unsafe { _mm_loadu_si128(nonce.as_ptr().cast()) };
             let whitening = $xor(keys[0], $broadcast(nonce));
             let mut block = u64::from(first_block);

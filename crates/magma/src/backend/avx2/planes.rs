@@ -36,7 +36,7 @@ pub(super) const fn place(i: usize) -> usize {
     i / 2 % 2 * 16 + i / 4 * 2 + i % 2
 }
 
-/// Registers that hold what a round adds and compares with.
+/// The operands that a round adds and compares with, in registers.
 const ADDENDS: usize = 7;
 
 /// Round keys for planes: k0, k1, k2, k3, and n0, n1, n2 (255 - k with its top bit flipped), each byte four times.

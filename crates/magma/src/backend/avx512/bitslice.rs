@@ -125,7 +125,7 @@ macro_rules! substitute {
     })*};
 }
 
-/// One round of both sets: word `A` of the state meets the key, the other receives.
+/// One round of both sets: adds the round function of word `A` and the key to the other word.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn round<const A: usize>(sets: &mut Sets, key: &[u32; 32]) {

@@ -76,9 +76,9 @@ impl Not for Plane {
 /// places.
 mod reverse {
     pub(super) const NOTHING: u8 = 0;
-    /// The words are what is transposed.
+    /// The words are the input of the transposition.
     pub(super) const WORDS_BEFORE: u8 = 1;
-    /// The words are what comes out.
+    /// The words are its output.
     pub(super) const WORDS_AFTER: u8 = 2;
 }
 

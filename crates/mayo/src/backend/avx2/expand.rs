@@ -126,7 +126,7 @@ macro_rules! keccak_lanes {
         fn $name(states: &mut $crate::backend::sponge::Lanes<$lanes>) {
             let mut a = [$set(0); 25];
             for (register, words) in a.iter_mut().zip(&states.0) {
-                // SAFETY: the array is as long as the register, and the load asks for no alignment.
+                // SAFETY: the array is as long as the register, and the load needs no alignment.
                 *register = unsafe { $load(words.as_ptr().cast()) };
             }
             for constant in $crate::backend::sponge::ROUND_CONSTANTS {
@@ -173,7 +173,7 @@ macro_rules! keccak_lanes {
                 a[0] = $xor(a[0], $set(constant as i64));
             }
             for (register, words) in a.iter().zip(&mut states.0) {
-                // SAFETY: the array is as long as the register, and the store asks for no alignment.
+                // SAFETY: the array is as long as the register, and the store needs no alignment.
                 unsafe { $store(words.as_mut_ptr().cast(), *register) };
             }
         }

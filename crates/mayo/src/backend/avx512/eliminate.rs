@@ -255,7 +255,7 @@ fn entry_matrices(e1: Z, e2: Z) -> Z {
 /// Solves for the last of `count + 1` columns; x = solution + r; whether the rank is `m`.
 ///
 /// # Safety
-/// `pairs` must be the columns in pairs of ZP registers, with SPARE pairs behind; bytes that are no rows must be 0.
+/// `pairs` must be the columns in pairs of ZP registers, with SPARE pairs behind; bytes that are not rows must be 0.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni,bmi1")]
 #[inline(never)]
 unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: &[u8], x: &mut [u8]) -> bool {
@@ -286,7 +286,7 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
             columns
         };
         let get = |c: usize| get_at(pairs.add(64 * ZP * c));
-        // Rows that are no pivot's yet.
+        // Rows without a pivot so far.
         let mut free = [zero; ZP];
         for h in 0..ZP {
             free[h] = _mm512_movm_epi8(rows(m, ZP)[h]);

@@ -138,8 +138,7 @@ pub(super) fn keygen<const S: usize, const OP: usize, const G: usize>(
     let to: *mut u64 = take(&mut scratch, 8 * (2 * quads(v) * OP + 16)).cast();
     let x = take(&mut scratch, 64 * quads(v) * OP * G + 64);
     let w = take(&mut scratch, 64 * (2 * OP * OP * row_registers(G) + 1));
-    // SAFETY: p holds P1 and P2 with slack, o v x o elements; the scratch was cut to the sizes that the functions ask
-    // for.
+    // SAFETY: p holds P1 and P2 with slack, o v x o elements; the scratch was cut to the sizes that the functions need.
     unsafe {
         table_of_columns::<OP>(o.as_ptr(), v, oil, 2 * quads(v), to);
         if const { by_rows(G) } {
@@ -242,8 +241,8 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
     let w_pairs = take(&mut scratch, 64 * (2 * KP * KP * registers + 1));
     let w_oil = take(&mut scratch, 64 * (2 * KP * OP * registers + 1));
     let w_x = take(&mut scratch, 64 * (2 * KP * OP * registers + 1));
-    // SAFETY: p holds P1 and P2 with slack, the elements and lambda are as long as the contract says, and the scratch
-    // was cut to the sizes that the functions ask for.
+    // SAFETY: p holds P1 and P2 with slack, the elements and lambda have the contract's lengths, and the scratch was
+    // cut to the sizes that the functions need.
     unsafe {
         table_of_rows(vinegar.as_ptr(), v, k, v, tv, JS);
         table_of_columns::<OP>(o.as_ptr(), v, oil, 2 * quads(v), to);

@@ -1,4 +1,4 @@
-//! The inverse against a general-purpose library, and what it leaves to others.
+//! The inverse against a general-purpose library, and the cases that it refuses.
 
 use lanework_cpu::{Cpu, Feature};
 use num_bigint::{BigInt, BigUint, Sign};
@@ -55,9 +55,9 @@ fn right(a: &[u64; 8], b: &[u64; 8], inverse: &Inverse<13>) -> bool {
     rest % big(b) == BigInt::ZERO
 }
 
-/// Whether there was an answer; it must be right.
+/// Whether there was an answer, which must be right.
 fn check(a: &[u64; 8], b: &[u64; 8]) -> bool {
-    // SAFETY: `present` was asked.
+    // SAFETY: `present` found the features on this CPU.
     let Some(inverse) = (unsafe { invert::<_, false>(a, b) }) else { return false };
     assert!(right(a, b, &inverse), "{a:x?} modulo {b:x?}");
     true
@@ -88,8 +88,8 @@ fn inverses_are_inverses() {
         b[0] |= 1;
         answers[2] += u32::from(check(&a, &b));
     }
-    // Two of uniform numbers have no divisor in common with probability 8 / pi^2 if one is odd; a hundredth at most is
-    // left to the other function.
+    // Two uniform numbers, one odd, have no common divisor with probability 8 / pi^2. At most a hundredth goes to the
+    // other function.
     let rate = f64::from(answers[0]) / f64::from(COUNT);
     assert!((0.795..0.82).contains(&rate), "{rate}");
     assert!(answers[1] > COUNT / 4 && answers[2] > COUNT / 4, "{answers:?}");
@@ -101,7 +101,7 @@ fn ends_and_refusals() {
         return;
     }
     let number = |low: u64, high: u64| [low, 0, 0, 0, 0, 0, 0, high];
-    // SAFETY: `present` was asked.
+    // SAFETY: `present` found the features on this CPU.
     let invert = |a, b| unsafe { invert::<13, false>(&a, &b) };
     for (a, b) in [(1, 1), (1, 3), (2, 3), (3, 1), (1 << 63, 5), (u64::MAX >> 2, (u64::MAX >> 2) - 2)] {
         assert!(check(&number(a, 0), &number(b, 0)), "{a} modulo {b}");
@@ -122,7 +122,7 @@ fn a_wrong_inverse_is_noticed() {
     let mut random = Random(2);
     let (a, mut b) = (random.uniform(512), random.uniform(512));
     b[0] |= 1;
-    // SAFETY: `present` was asked.
+    // SAFETY: `present` found the features on this CPU.
     let mut inverse = unsafe { invert::<13, false>(&a, &b) };
     while inverse.is_none() {
         b[0] = b[0].wrapping_add(2);
