@@ -14,7 +14,7 @@ use super::euclid::{euclid, gcd_inverse};
 use super::num::Num;
 use crate::discriminant::Discriminant;
 
-/// The operands of [`finish`].
+/// The operands of [`Composition::finish`].
 struct Composition<'a> {
     v1: &'a Num,
     v2: &'a Num,
