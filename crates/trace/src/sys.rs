@@ -213,7 +213,7 @@ pub(crate) fn ending(status: i32) -> Result<i32, i32> {
     if libc::WIFSIGNALED(status) { Err(libc::WTERMSIG(status)) } else { Ok(libc::WEXITSTATUS(status)) }
 }
 
-/// Resets signals to their defaults, and disables core files.
+/// Resets the signals of crashes to their defaults, and disables core files.
 pub(crate) fn plain_signals() {
     let crashes = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
