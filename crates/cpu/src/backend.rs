@@ -1,4 +1,4 @@
-//! The backend table: what every primitive's `BACKENDS` is made of.
+//! The rows of every primitive's `BACKENDS` table.
 
 use core::fmt;
 use core::ops::Deref;
@@ -18,8 +18,9 @@ impl<K> Backend<K> {
     /// A table row.
     ///
     /// # Safety
-    /// Every safe method of `kernels` must be sound to call on a CPU that has all of `needs`: each feature that a kernel
-    /// enables is in `needs`, or implied by a member. [`Backend::get`] gives the kernels to safe code on this promise alone.
+    /// Every safe method of `kernels` must be sound to call on a CPU that has all of `needs`: each feature that a
+    /// kernel enables is in `needs`, or implied by a member. [`Backend::get`] gives the kernels to safe code, which
+    /// relies on this promise.
     #[must_use]
     pub const unsafe fn new(
         name: &'static str,
@@ -36,7 +37,7 @@ impl<K> Backend<K> {
         self.name
     }
 
-    /// One line on what it is.
+    /// A description in one line.
     #[must_use]
     pub const fn summary(&self) -> &'static str {
         self.summary
@@ -121,7 +122,7 @@ impl<K: Backends> Default for Engine<K> {
 }
 
 impl<K> Engine<K> {
-    /// An engine of kernels that stand in no table: a copy of a row's that a check watches, or a test's with a planted fault.
+    /// An engine of kernels outside the table: a copy of a row's under a check, or a test's with a planted fault.
     ///
     /// # Safety
     /// As for [`Backend::new`], with the features of the CPU that this runs on for `needs`.
@@ -202,10 +203,10 @@ impl<K: Backends> Engine<K> {
     }
 }
 
-/// Why something that was asked for cannot run here.
+/// Why a requested backend or peer cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable {
-    /// What was asked for: a backend's or a peer's name.
+    /// The requested backend's or peer's name.
     pub what: String,
     /// The reason, as a phrase.
     pub why: String,

@@ -1,4 +1,4 @@
-//! What a check of a backend gives: every primitive's checks return these rows, and tests, command and laboratory read them.
+//! The rows of checks: every primitive's checks return them, and tests, command and laboratory read them.
 #![forbid(unsafe_code)]
 
 use crate::Unavailable;
@@ -19,13 +19,13 @@ pub struct Row {
     pub what: String,
     /// On which backend.
     pub backend: String,
-    /// Cases that came out right.
+    /// Cases that passed.
     pub passed: usize,
-    /// Cases that came out wrong.
+    /// Cases that failed.
     pub failed: usize,
     /// Cases that were not run.
     pub skipped: usize,
-    /// What went wrong first, or why cases were not run; empty if all is well.
+    /// The first failure, or why cases were not run; empty if all passed.
     pub why: String,
 }
 
@@ -57,7 +57,7 @@ impl Row {
         self.failed == 0 && self.passed > 0
     }
 
-    /// Counts a case; the first wrong one says what was wrong.
+    /// Counts a case; `wrong` describes the first failure.
     pub fn case(&mut self, right: bool, wrong: impl FnOnce() -> String) {
         if right {
             self.passed += 1;

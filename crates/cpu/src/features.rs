@@ -11,7 +11,7 @@ macro_rules! features {
         pub enum Feature { $($(#[$doc])* $variant,)* }
 
         impl Feature {
-            /// Every feature this crate knows, in order of implication: a feature comes after those it implies.
+            /// Every feature of this crate, in order of implication: a feature comes after those it implies.
             pub const ALL: &'static [Feature] = &[$(Feature::$variant),*];
 
             /// The name, as in `target_feature` and `LANEWORK_MASK`.
@@ -20,7 +20,7 @@ macro_rules! features {
                 match self { $(Feature::$variant => $name,)* }
             }
 
-            /// The features that code using this one also takes for granted.
+            /// The features that this one implies.
             const fn implied(self) -> &'static [Feature] {
                 match self { $(Feature::$variant => &[$(Feature::$implied),*],)* }
             }
@@ -84,11 +84,11 @@ impl Features {
     /// The empty set.
     pub const NONE: Features = Features(0);
 
-    /// What the backends named `avx2` may use.
+    /// The features of the backends named `avx2`.
     pub const AVX2_AES_BMI_PCLMULQDQ: Features =
         Features::of(&[Feature::Avx2, Feature::Aes, Feature::Bmi1, Feature::Bmi2, Feature::Pclmulqdq]);
 
-    /// What the backends named `avx512` may use: F BW DQ VL IFMA VBMI VBMI2 GFNI VAES VPCLMULQDQ together.
+    /// The features of the backends named `avx512`: F BW DQ VL IFMA VBMI VBMI2 GFNI VAES VPCLMULQDQ together.
     pub const AVX512: Features = Features::of(&[
         Feature::Avx512f,
         Feature::Avx512bw,
@@ -214,7 +214,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// What the processor and the operating system offer, nothing masked.
+    /// The features of the processor and the operating system, nothing masked.
     #[must_use]
     pub fn detect() -> Cpu {
         #[cfg(target_arch = "x86_64")]
@@ -245,7 +245,7 @@ impl Cpu {
         self.usable
     }
 
-    /// The features that are there but masked.
+    /// The features that are present but masked.
     #[must_use]
     pub const fn masked(&self) -> Features {
         self.masked

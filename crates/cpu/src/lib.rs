@@ -1,4 +1,4 @@
-//! What this CPU offers: features, masking, the backend table type, and threads.
+//! This CPU's features, masking, the backend table type, and threads.
 //!
 #![doc = include_str!("../README.md")]
 

@@ -7,7 +7,7 @@ use std::env::VarError;
 
 use crate::{Cpu, Features, Select, UnknownFeature};
 
-/// What `LANEWORK_MASK`, `LANEWORK_BACKEND` and `LANEWORK_REQUIRE` ask for.
+/// The values of `LANEWORK_MASK`, `LANEWORK_BACKEND` and `LANEWORK_REQUIRE`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     mask: Features,
@@ -16,7 +16,7 @@ pub struct Settings {
     require: Vec<String>,
 }
 
-/// A variable that cannot be understood.
+/// An invalid variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingsError {
     /// `LANEWORK_MASK` names something that is not a feature.
@@ -81,7 +81,7 @@ impl Settings {
         Cpu::detect().masking(self.mask)
     }
 
-    /// Which backend `primitive` shall use.
+    /// The backend for `primitive`.
     #[must_use]
     pub fn select(&self, primitive: &str) -> Select<'_> {
         self.forced
@@ -90,7 +90,7 @@ impl Settings {
             .map_or(Select::Best, |name| Select::Named(name))
     }
 
-    /// The primitives that have a backend forced by name; the empty name stands for all.
+    /// The primitives that have a backend forced by name; the empty name means all.
     pub fn forced(&self) -> impl Iterator<Item = (&str, &str)> {
         self.forced.iter().map(|(p, b)| (p.as_str(), b.as_str()))
     }
@@ -100,8 +100,8 @@ impl Settings {
         self.forced.insert(primitive.to_owned(), backend.to_owned());
     }
 
-    /// Forgets every entry that forces `backend`, and says whether there was one: for what can be named like a backend and
-    /// is chosen otherwise.
+    /// Forgets every entry that forces `backend`, and returns whether there was one. For names like a backend's that
+    /// are chosen by other means.
     pub fn unforce(&mut self, backend: &str) -> bool {
         let before = self.forced.len();
         self.forced.retain(|_, name| name != backend);

@@ -1,10 +1,10 @@
-//! The one file of the primitives' crates that touches raw memory outside kernels: aligned blocks, and wiping.
+//! Raw memory outside kernels, for all primitives: aligned blocks, and wiping.
 
 #[cfg(not(any(miri, target_family = "wasm")))]
 use core::arch::asm;
 use core::mem::MaybeUninit;
 
-/// 64 aligned bytes, one cache line: what kernels' buffers are made of.
+/// 64 aligned bytes, one cache line: the unit of kernels' buffers.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub struct Block(pub [u8; 64]);
@@ -27,17 +27,17 @@ pub fn bytes_mut(blocks: &mut [Block]) -> &mut [u8] {
     unsafe { core::slice::from_raw_parts_mut(blocks.as_mut_ptr().cast(), blocks.len() * 64) }
 }
 
-/// Zeroes `memory` in a way that the compiler may not leave out, at the speed of a plain fill.
+/// Zeroes `memory` by writes that the compiler must keep, at the speed of a plain fill.
 pub fn wipe(memory: &mut [u8]) {
     memory.fill(0);
     read_by_nobody(memory.as_ptr());
 }
 
-/// What is written there before must have happened, though nobody reads it.
+/// Makes the compiler complete earlier writes to this memory, although no code reads it.
 #[inline(always)]
 fn read_by_nobody(memory: *const u8) {
     #[cfg(not(any(miri, target_family = "wasm")))]
-    // SAFETY: no instruction at all; the block claims to read memory.
+    // SAFETY: the assembly is empty; it is declared to read memory.
     unsafe {
         asm!("/* {0} */", in(reg) memory, options(nostack, preserves_flags, readonly));
     }
@@ -58,7 +58,7 @@ pub fn wipe_blocks(blocks: &mut [Block]) {
 pub fn wipe_stack_and_registers<const BYTES: usize>() {
     // An area that starts as zeros would be filled twice, the first time at the speed of the baseline's registers.
     let mut area = MaybeUninit::<[u8; BYTES]>::uninit();
-    // SAFETY: the whole area is written; all zeros is a value of it.
+    // SAFETY: the whole area is written; all zeros is a valid value of it.
     unsafe { area.as_mut_ptr().write_bytes(0, 1) };
     read_by_nobody(area.as_ptr().cast());
     wipe_vector_registers();
@@ -68,7 +68,7 @@ pub fn wipe_stack_and_registers<const BYTES: usize>() {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub fn wipe_vector_registers() {
     if std::arch::is_x86_feature_detected!("avx512f") {
-        // SAFETY: AVX-512F is there; all registers written are declared.
+        // SAFETY: AVX-512F was detected; all registers written are declared.
         unsafe {
             asm!(
                 "vpxord xmm16, xmm16, xmm16", "vpxord xmm17, xmm17, xmm17", "vpxord xmm18, xmm18, xmm18",
@@ -87,7 +87,7 @@ pub fn wipe_vector_registers() {
             );
         }
     } else if std::arch::is_x86_feature_detected!("avx") {
-        // SAFETY: AVX is there; all registers written are declared.
+        // SAFETY: AVX was detected; all registers written are declared.
         unsafe {
             asm!(
                 "vzeroall",

@@ -1,9 +1,9 @@
-//! Threads: an axis of its own, beside the instruction set and the device.
+//! Threads, independent of the instruction set and the device.
 #![forbid(unsafe_code)]
 
 use core::fmt;
 
-/// How many threads a batch call may use, and whose. Library calls never touch rayon's global pool.
+/// The threads of a batch call. Library calls never use rayon's global pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Threads<'a> {
     /// The calling thread alone.
@@ -29,8 +29,8 @@ impl fmt::Display for PoolError {
 impl core::error::Error for PoolError {}
 
 impl Threads<'_> {
-    /// The most threads that [`Threads::Own`] and [`Threads::pool`] start, whatever they are asked for: more than any machine has
-    /// cores for, and few enough for every limit on processes. Whoever takes the number from a user refuses what is above.
+    /// The most threads that [`Threads::Own`] and [`Threads::pool`] start: more than any machine has cores, and below
+    /// every limit on processes. Programs should refuse larger numbers from users.
     pub const MOST: usize = 1024;
 
     /// A pool for [`Threads::Pool`] that outlives one call; zero threads means one for each core that may be used.
@@ -42,7 +42,7 @@ impl Threads<'_> {
         rayon::ThreadPoolBuilder::new().num_threads(count).build().map_err(PoolError)
     }
 
-    /// How many threads will run.
+    /// The number of threads.
     #[must_use]
     pub fn count(&self) -> usize {
         match self {
@@ -55,7 +55,7 @@ impl Threads<'_> {
 
     /// Runs `task` on every item of `items`, with the index of the item, spread over the threads.
     ///
-    /// Items are handed out one at a time, so that uneven work (a restarted signature) does not leave a thread idle.
+    /// Threads take items one at a time, so that uneven work (a restarted signature) leaves no thread idle.
     ///
     /// # Errors
     /// [`PoolError`] when an own pool cannot be started; nothing has run then.

@@ -1,8 +1,7 @@
-//! What a device must be able to do: the contract of the CUDA driver and of the emulation.
+//! The contract of a device, for the CUDA driver and the emulation.
 //!
-//! Addresses, streams, events, programs and functions are numbers that only their own machine understands. Methods that take a
-//! number take one that the same machine gave out and has not taken back; the types of `memory`, `stream` and
-//! `module` see to that.
+//! Addresses, streams, events, programs and functions are numbers of their own machine. Methods take only numbers that
+//! the same machine returned and has not released; the types of `memory`, `stream` and `module` guarantee it.
 
 pub(crate) mod driver;
 #[cfg(feature = "emulated")]
@@ -34,31 +33,31 @@ pub enum Limit {
     Heap,
 }
 
-/// How a context of the same device is had again, once it has been given back.
+/// Opens a context of the same device again, after its release.
 pub(crate) type Reopen = Box<dyn Fn() -> Result<Arc<dyn Machine>, Error> + Send + Sync>;
 
-/// A device. Every call refuses with [`Error::Dead`] once the device is lost, except for those that give things back.
+/// A device. Every call returns [`Error::Dead`] once the device is lost, except for releases.
 pub(crate) trait Machine: Send + Sync + Debug {
     fn card(&self) -> &Card;
     fn grave(&self) -> &Grave;
-    /// Holds on to nothing of this context.
+    /// Keeps nothing of this context.
     fn reopen(&self) -> Reopen;
     fn memory(&self) -> Result<Memory, Error>;
     fn limit(&self, limit: Limit, bytes: usize) -> Result<(), Error>;
 
-    /// Device memory, with whatever is in it.
+    /// Device memory of unspecified content.
     fn allocate(&self, bytes: usize) -> Result<u64, Error>;
     /// Waits for all work, overwrites with zero if `wipe`, and frees.
     fn free(&self, address: u64, bytes: usize, wipe: bool);
-    /// Host memory that the device can reach, aligned to 4096 bytes, initialised with whatever is in it.
+    /// Host memory that the device can reach, aligned to 4096 bytes, initialised with unspecified content.
     fn pin(&self, bytes: usize) -> Result<NonNull<u8>, Error>;
-    /// Frees what `pin` gave, as it is. Nothing uses it any more.
+    /// Frees the memory of a `pin` without clearing it. Nothing uses it any more.
     fn unpin(&self, memory: NonNull<u8>, bytes: usize);
 
     fn load(&self, image: &Image) -> Result<usize, Error>;
     fn unload(&self, module: usize);
     fn function(&self, module: usize, image: &Image, name: &str) -> Result<(usize, Facts), Error>;
-    /// Lets the function ask for `bytes` of dynamic shared memory.
+    /// Allows the function `bytes` of dynamic shared memory.
     fn allow_shared(&self, function: usize, bytes: u32) -> Result<(), Error>;
     /// Blocks of the function that one multiprocessor holds at once.
     fn occupancy(&self, function: usize, threads: u32, shared: u32) -> Result<u32, Error>;
@@ -83,7 +82,7 @@ pub(crate) trait Machine: Send + Sync + Debug {
     /// its memory with as many bytes after it.
     unsafe fn upload(&self, stream: usize, from: *const u8, to: u64, bytes: usize) -> Result<(), Error>;
     /// # Safety
-    /// As for `upload`, the other way round: nobody looks at `to` until the copy is done.
+    /// As for `upload`, in reverse: nothing reads `to` until the copy is done.
     unsafe fn download(&self, stream: usize, from: u64, to: *mut u8, bytes: usize) -> Result<(), Error>;
     /// # Safety
     /// Both lie in this device's memory with `bytes` after them.
@@ -92,8 +91,8 @@ pub(crate) trait Machine: Send + Sync + Debug {
     /// `at` lies in this device's memory with `bytes` after it.
     unsafe fn zero(&self, stream: usize, at: u64, bytes: usize) -> Result<(), Error>;
     /// # Safety
-    /// The arguments are those that the function declares, and what it then reads and writes is the device's memory, alive
-    /// until the work is done.
+    /// The arguments are those that the function declares, and it reads and writes only device memory that lives until
+    /// the work is done.
     unsafe fn launch(
         &self,
         stream: usize,

@@ -1,4 +1,4 @@
-//! What a device is.
+//! The description of a device.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -20,7 +20,7 @@ pub struct Card {
     pub shared_per_block: u32,
     /// Bytes of second-level cache.
     pub l2: u32,
-    /// The multiprocessors' highest clock in kHz, 0 if it is not told.
+    /// The multiprocessors' highest clock in kHz, 0 if unknown.
     pub clock_khz: u32,
     /// Its place on the bus: domain, bus and device. Numbers of devices differ between libraries, places do not.
     pub place: (u32, u32, u32),

@@ -1,4 +1,4 @@
-//! Devices, and what is kept for each.
+//! Devices, and the state of each.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -28,11 +28,11 @@ pub fn devices() -> Result<Vec<Card>, Unavailable> {
 pub struct Device {
     machine: Arc<dyn Machine>,
     modules: Arc<Mutex<HashMap<&'static str, Module>>>,
-    /// Whether memory is freed as it is, secrets too.
+    /// Whether memory is freed without clearing, secrets too.
     leaves: bool,
 }
 
-/// How a device is opened again, once nothing of its context is held any more.
+/// Opens a device again, once nothing of its context is held any more.
 pub struct Reopener {
     again: Reopen,
     leaves: bool,
@@ -45,7 +45,7 @@ impl core::fmt::Debug for Reopener {
 }
 
 impl Reopener {
-    /// The device, in a fresh context if the last one has been given back.
+    /// The device, in a fresh context if the last one was released.
     ///
     /// # Errors
     /// As for [`Device::open`].
@@ -58,12 +58,12 @@ impl Device {
     /// The device of this number, of those that [`devices`] lists.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] as for [`devices`], or where the number is too large; what the driver says.
+    /// [`Error::Unavailable`] as for [`devices`], or where the number is too large; the driver's error.
     pub fn open(ordinal: u32) -> Result<Device, Error> {
         Ok(Device::of(driver::open(ordinal)?))
     }
 
-    /// An emulated device, and the control of what is to go wrong on it.
+    /// An emulated device, and the control of its faults.
     #[cfg(feature = "emulated")]
     #[must_use]
     pub fn emulated(how: crate::Emulation) -> (Device, crate::Control) {
@@ -75,25 +75,25 @@ impl Device {
         Device { machine, modules: Arc::default(), leaves: false }
     }
 
-    /// How to open it again; holds on to nothing of this context. Nor may anything else, if the next one is to be fresh.
+    /// How to open it again. It keeps nothing of this context; for a fresh context nothing else may keep it either.
     #[must_use]
     pub fn reopener(&self) -> Reopener {
         Reopener { again: self.machine.reopen(), leaves: self.leaves }
     }
 
-    /// The same device, whose buffers and pinned memory are freed as they are, secrets too: what a check that searches for
-    /// secrets must be seen to find. For nothing else.
+    /// The same device, which frees buffers and pinned memory without clearing, secrets too. Only for the control of
+    /// checks that search for secrets.
     #[doc(hidden)]
     #[must_use]
     pub fn leaving_secrets(&self) -> Device {
         Device { leaves: true, ..self.clone() }
     }
 
-    /// Looks for these bytes, 16 or more each, in nearly all memory of the device that is free and in 256 MiB of pinned memory, as they are
-    /// handed out. Other programs on the device meanwhile find none.
+    /// Looks for these bytes, 16 or more each, in nearly all memory of the device that is free and in 256 MiB of pinned
+    /// memory, as it is allocated. Other programs find no free memory meanwhile.
     ///
     /// # Errors
-    /// [`Error::Shape`] for fewer bytes; what the driver says.
+    /// [`Error::Shape`] for fewer bytes; the driver's error.
     pub fn search(&self, needles: &[Vec<u8>]) -> Result<Found, Error> {
         crate::search::search(self, needles)
     }
@@ -104,7 +104,7 @@ impl Device {
         self.machine.card()
     }
 
-    /// Whether an error has lost it. Nothing brings it back in this process; what was being computed is to be done elsewhere.
+    /// Whether an error has lost it. It stays lost in this process; repeat its work elsewhere.
     #[must_use]
     pub fn is_dead(&self) -> bool {
         self.machine.grave().cause().is_some()
@@ -116,7 +116,7 @@ impl Device {
         self.machine.grave().cause()
     }
 
-    /// Takes it out of use, as an error of its own would: for one that computes wrongly.
+    /// Takes it out of use, as a fatal error does. For a device that computes wrongly.
     pub fn condemn(&self, why: &str) {
         self.machine.grave().bury(why.to_owned());
     }
@@ -124,15 +124,15 @@ impl Device {
     /// Its memory now.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver's error.
     pub fn memory(&self) -> Result<Memory, Error> {
         self.machine.memory()
     }
 
-    /// Sets what threads of kernels may have.
+    /// Sets a limit for threads of kernels.
     ///
     /// # Errors
-    /// What the driver says, [`Error::OutOfMemory`] among it.
+    /// The driver's error, such as [`Error::OutOfMemory`].
     pub fn limit(&self, limit: Limit, bytes: usize) -> Result<(), Error> {
         self.machine.limit(limit, bytes)
     }
@@ -140,12 +140,12 @@ impl Device {
     /// A stream.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver's error.
     pub fn stream(&self) -> Result<Stream, Error> {
         Stream::new(&self.machine)
     }
 
-    /// Device memory for `len` values, with whatever is in it, for what is public.
+    /// Device memory for `len` public values, of unspecified content.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; [`Error::Shape`] for more than there are addresses.
@@ -169,16 +169,16 @@ impl Device {
         Ok(Pinned::new(&self.machine, len)?.cleared().left(self.leaves))
     }
 
-    /// The same with whatever is in it, and freed with it.
+    /// The same with unspecified content, and freed without clearing.
     pub(crate) fn pinned_as_it_is<T: Plain>(&self, len: usize) -> Result<Pinned<T>, Error> {
         Ok(Pinned::new(&self.machine, len)?.left(true))
     }
 
-    /// The program on this device, loaded when it is asked for first.
+    /// The program on this device, loaded at the first call.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where the driver cannot run this code on this device, or in emulation where the program was not
-    /// compiled for it; what the driver says.
+    /// [`Error::Unavailable`] where the driver cannot run this code on this device, or in emulation where the program
+    /// was not compiled for it; the driver's error.
     pub fn module(&self, image: &Image) -> Result<Module, Error> {
         self.machine.grave().check()?;
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
@@ -194,7 +194,7 @@ impl Device {
     /// Waits for everything that was queued.
     ///
     /// # Errors
-    /// What the work met.
+    /// The work's fault.
     pub fn finish(&self) -> Result<(), Error> {
         self.machine.finish_all()
     }

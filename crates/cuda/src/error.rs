@@ -1,4 +1,4 @@
-//! What can go wrong with a device.
+//! Errors of devices.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -12,14 +12,14 @@ pub use lanework_cpu::Unavailable;
 pub enum Error {
     /// There is no such device here, or no driver for it.
     Unavailable(Unavailable),
-    /// The memory asked for is not free; a smaller piece of work may fit.
+    /// The requested memory is not free; a smaller piece of work may fit.
     OutOfMemory {
         /// What kind of memory.
         what: &'static str,
         /// Bytes asked for.
         bytes: usize,
     },
-    /// This call met an error after which the device's context is lost, and so is what was in its memory.
+    /// This call caused an error that lost the device's context, with the content of its memory.
     Fault(Failure),
     /// The device was lost by an earlier call.
     Dead {
@@ -32,7 +32,7 @@ pub enum Error {
     NoKernel {
         /// The program.
         image: &'static str,
-        /// The kernel asked for.
+        /// The requested kernel.
         kernel: String,
     },
     /// The caller's ranges, sizes or arguments do not fit; nothing was done.
@@ -48,12 +48,12 @@ pub struct Failure {
     pub code: u32,
     /// The code's name.
     pub name: String,
-    /// What the driver says of it.
+    /// The driver's description.
     pub text: String,
 }
 
 impl Error {
-    /// Whether this is want of memory, so that half the work may go through.
+    /// Whether memory is lacking, so that half the work may fit.
     #[must_use]
     pub const fn is_memory(&self) -> bool {
         matches!(self, Error::OutOfMemory { .. })
@@ -123,7 +123,7 @@ const STICKY: [u32; 19] = [
 /// Out of device memory, as a code of the driver.
 pub(crate) const OUT_OF_MEMORY: u32 = 2;
 
-/// Where a device's first fatal error is kept.
+/// The place of a device's first fatal error.
 #[derive(Debug, Default)]
 pub(crate) struct Grave {
     cause: OnceLock<String>,
@@ -145,17 +145,17 @@ impl Grave {
         }
     }
 
-    /// Nothing is computed here any more. The first cause stays.
+    /// Stops all computation here. The first cause stays.
     pub(crate) fn bury(&self, cause: String) {
         let _ = self.cause.set(cause);
     }
 
-    /// Whether the driver refuses everything from here on.
+    /// Whether the driver refuses everything from now on.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// What a failure means, and a burial if it is fatal.
+    /// Classifies a failure, and marks the device lost if it is fatal.
     pub(crate) fn judge(&self, failure: Failure) -> Error {
         if STICKY.contains(&failure.code) {
             self.bury(failure.to_string());

@@ -1,10 +1,6 @@
-//! One CUDA device at a time, or its emulation: what it is, its memory, queues of work, programs and faults. No cryptography.
+//! One CUDA device at a time, or its emulation: memory, streams, programs and faults, without cryptography.
 //!
-//! The driver is loaded when it is asked for first. Without one, or with one that is too old, everything here still builds,
-//! links and runs: [`devices`] and [`Device::open`] say why there is no device.
-//!
-//! With the feature `emulated` the same host code runs kernels that were compiled as C++, one fiber for every
-//! thread: see `Device::emulated`, and `README.md` for the dialect that kernels are written in.
+#![doc = include_str!("../README.md")]
 
 mod backend;
 mod card;

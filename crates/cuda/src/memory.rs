@@ -11,9 +11,9 @@ use crate::error::Error;
 
 /// `len` values of `T` in device memory.
 ///
-/// Dropping one waits for all of the device's work, as freeing device memory does anyway, and overwrites the memory with zero
-/// first if it was asked for as a secret. The memory of a device that is lost cannot be overwritten: it is out of the
-/// driver's reach, until the driver gives it, cleared, to another process.
+/// Dropping one waits for all of the device's work, as freeing device memory does anyway, and overwrites a secret's
+/// memory with zero first. The memory of a lost device cannot be overwritten; the driver clears it before another
+/// process gets it.
 #[derive(Debug)]
 pub struct Buffer<T: Plain> {
     machine: Arc<dyn Machine>,
@@ -80,7 +80,7 @@ impl<T: Plain> Drop for Buffer<T> {
 /// `len` values of `T` in host memory that a device copies from and to by itself. It is zero at first and is overwritten
 /// before it is freed.
 ///
-/// Whoever looks at it waits for the copies that use it.
+/// Reading and writing wait for the copies that use it.
 #[derive(Debug)]
 pub struct Pinned<T: Plain> {
     pub(crate) memory: crate::sys::Pages<T>,
@@ -92,7 +92,7 @@ pub struct Pinned<T: Plain> {
 }
 
 impl<T: Plain> Pinned<T> {
-    /// With whatever is in it.
+    /// With unspecified content.
     pub(crate) fn new(machine: &Arc<dyn Machine>, len: usize) -> Result<Pinned<T>, Error> {
         let bytes = size(len, size_of::<T>())?;
         let start = machine.pin(bytes)?;
@@ -106,7 +106,7 @@ impl<T: Plain> Pinned<T> {
         self
     }
 
-    /// Freed as it is, if so.
+    /// If set, freed without clearing.
     pub(crate) fn left(mut self, left: bool) -> Pinned<T> {
         self.wiped = !left;
         self
@@ -127,7 +127,7 @@ impl<T: Plain> Pinned<T> {
     /// The values, when all copies from and to them are done.
     ///
     /// # Errors
-    /// What those copies, or work before them, met.
+    /// The fault of those copies, or of work before them.
     pub fn read(&mut self) -> Result<&[T], Error> {
         self.settle()?;
         Ok(self.memory.slice())
@@ -136,7 +136,7 @@ impl<T: Plain> Pinned<T> {
     /// The values, to change them, when all copies from and to them are done.
     ///
     /// # Errors
-    /// What those copies, or work before them, met.
+    /// The fault of those copies, or of work before them.
     pub fn write(&mut self) -> Result<&mut [T], Error> {
         self.settle()?;
         Ok(self.memory.slice_mut())
@@ -172,7 +172,7 @@ impl<T: Plain> Pinned<T> {
 
 impl<T: Plain> Drop for Pinned<T> {
     fn drop(&mut self) {
-        // A copy that could not be marked has no event, so that only waiting for everything is sure.
+        // A copy that could not be marked has no event, so only waiting for everything is safe.
         if self.settle().is_err() {
             let _ = self.machine.finish_all();
         }

@@ -52,7 +52,7 @@ impl Image {
     }
 }
 
-/// What the compiler made of a kernel, as the driver tells it. In emulation only `max_threads` means something.
+/// The compiler's figures for a kernel, from the driver. In emulation only `max_threads` is meaningful.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Registers of a thread.
@@ -88,7 +88,7 @@ impl Module {
     /// The kernel of this name.
     ///
     /// # Errors
-    /// [`Error::NoKernel`], or what the driver says.
+    /// [`Error::NoKernel`], or the driver's error.
     pub fn kernel(&self, name: &str) -> Result<Kernel, Error> {
         let loaded = &self.0;
         let (number, facts) = loaded.machine.function(loaded.number, &loaded.image, name)?;
@@ -102,7 +102,7 @@ impl Module {
     }
 }
 
-/// Bytes of dynamic shared memory that every kernel may have without being allowed more.
+/// Bytes of dynamic shared memory that every kernel may have without a raised limit.
 const DEFAULT_SHARED: u32 = 48 * 1024;
 
 /// An entry point of a program.
@@ -122,17 +122,17 @@ impl Kernel {
         &self.name
     }
 
-    /// What the compiler made of it.
+    /// The compiler's figures for it.
     #[must_use]
     pub fn facts(&self) -> Facts {
         self.facts
     }
 
-    /// How many blocks of so many threads and bytes of dynamic shared memory a multiprocessor holds at once; 0 where
-    /// a block does not fit.
+    /// Blocks of so many threads and bytes of dynamic shared memory that a multiprocessor holds at once; 0 if none
+    /// fits.
     ///
     /// # Errors
-    /// What the driver says; [`Error::Driver`] where so much shared memory cannot be had.
+    /// The driver's error; [`Error::Driver`] for too much shared memory.
     pub fn blocks_per_multiprocessor(&self, threads: u32, shared: u32) -> Result<u32, Error> {
         self.allow_shared(shared)?;
         self.machine().occupancy(self.number, threads, shared)
@@ -146,7 +146,7 @@ impl Kernel {
         &self.module.0.machine
     }
 
-    /// Raises the function's limit of shared memory where `bytes` need it.
+    /// Raises the function's limit of shared memory if `bytes` need it.
     pub(crate) fn allow_shared(&self, bytes: u32) -> Result<(), Error> {
         let mut allowed = self.allowed.lock().unwrap_or_else(PoisonError::into_inner);
         if bytes > *allowed {

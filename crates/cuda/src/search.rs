@@ -1,4 +1,4 @@
-//! Looks for bytes in memory that others have freed: whether secrets were overwritten.
+//! Searches freed memory for bytes, to find secrets that were not overwritten.
 #![forbid(unsafe_code)]
 
 use std::sync::Mutex;
@@ -7,12 +7,12 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::memory::Buffer;
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Bytes of device memory that were looked at.
+    /// Bytes of device memory searched.
     pub device_bytes: u64,
-    /// Bytes of pinned memory that were looked at.
+    /// Bytes of pinned memory searched.
     pub pinned_bytes: u64,
     /// Numbers of the needles that lie in device memory, in rising order.
     pub on_device: Vec<usize>,
@@ -20,24 +20,24 @@ pub struct Found {
     pub pinned: Vec<usize>,
 }
 
-/// Device memory is taken in pieces of this size first, and in smaller ones for what is left between them.
+/// Device memory is taken in pieces of this size first, then in smaller ones between them.
 const LARGEST: usize = 256 << 20;
 const SMALLEST: usize = 64 << 10;
-/// Pieces at most; the rest of a memory in tatters is left.
+/// The most pieces; the rest of a fragmented memory is skipped.
 const PIECES: usize = 1 << 14;
-/// What comes to the host at a time.
+/// Bytes copied to the host at a time.
 const STAGE: usize = 16 << 20;
-/// Pinned memory to look at.
+/// Bytes of pinned memory to search.
 const PINNED: usize = 256 << 20;
 /// A needle's words at every place that it can have to a word of memory.
 const WORD: usize = 8;
 
-/// Needles by the words that they must contain wherever they lie: aligned words are looked up, and what matches is compared.
+/// Needles by the words that they contain at any alignment: aligned words are looked up, and matches are compared.
 struct Needles<'a> {
     all: &'a [Vec<u8>],
     /// A word of a needle, the needle, and where in it the word lies.
     words: Vec<(u64, usize, usize)>,
-    /// A bit for each value of a word's hash, so that nearly all words are done with at once.
+    /// A bit for each value of a word's hash, which excludes nearly all words at once.
     seen: Vec<u64>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Needles<'a> {
         }
     }
 
-    /// The same by all cores; each takes its part and what a needle that begins there reaches over.
+    /// The same on all cores; each takes its part, and the bytes behind it that a needle may reach.
     fn look_together(&self, bytes: &[u8], found: &Mutex<Vec<bool>>) {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(16);
         let part = (bytes.len().div_ceil(threads).next_multiple_of(WORD)).max(1 << 20);
@@ -106,15 +106,15 @@ fn numbers(found: Mutex<Vec<bool>>) -> Vec<usize> {
     (0..found.len()).filter(|i| found[*i]).collect()
 }
 
-/// Takes nearly all memory of the device that is free, and some pinned memory, both as they come, and looks for the needles, which are of 16
-/// bytes or more. All of it is given back.
+/// Takes nearly all free memory of the device, and some pinned memory, with their old content, and searches them for
+/// the needles of 16 bytes or more. All of it is released.
 ///
 /// # Errors
-/// [`Error::Shape`] for a shorter needle; what the driver says.
+/// [`Error::Shape`] for a shorter needle; the driver's error.
 pub(crate) fn search(device: &Device, needles: &[Vec<u8>]) -> Result<Found, Error> {
     let wanted = Needles::new(needles)?;
     let mut result = Found::default();
-    // Pinned memory first: what brings the device's bytes here would lie over what was left.
+    // Pinned memory first: copies of the device's bytes would overwrite remains there.
     let found = Mutex::new(vec![false; needles.len()]);
     let mut pinned = Vec::new();
     while result.pinned_bytes < PINNED as u64 {
@@ -143,7 +143,7 @@ pub(crate) fn search(device: &Device, needles: &[Vec<u8>]) -> Result<Found, Erro
         }
     }
     for piece in &pieces {
-        // What lies over the end of one part is seen whole in the next.
+        // A needle across the end of one part is whole in the next.
         let mut at = 0;
         while at < piece.len() {
             let end = piece.len().min(at + STAGE);

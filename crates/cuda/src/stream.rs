@@ -10,7 +10,7 @@ use crate::backend::plain::Plain;
 use crate::error::Error;
 use crate::memory::{Buffer, Pinned};
 
-/// How a kernel is spread: blocks, threads of each, and bytes of dynamic shared memory of each block.
+/// The grid of a kernel: blocks, threads of each, and bytes of dynamic shared memory of each block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// Blocks.
@@ -21,7 +21,7 @@ pub struct Grid {
     pub shared: u32,
 }
 
-/// A queue: what is put into it happens in order, and at the same time as other streams' work.
+/// A queue: its work happens in order, concurrently with other streams' work.
 #[derive(Debug)]
 pub struct Stream {
     machine: Arc<dyn Machine>,
@@ -52,7 +52,7 @@ impl Stream {
     /// Queues a copy of the values `range` of `from` to `to`, from its value `at` on.
     ///
     /// # Errors
-    /// [`Error::Shape`] where either has not so many, or they belong to different devices; what the driver says.
+    /// [`Error::Shape`] if either is too short, or they belong to different devices; the driver's error.
     pub fn upload<T: Plain>(
         &self,
         from: &Pinned<T>,
@@ -93,7 +93,7 @@ impl Stream {
         self.mark_use(to)
     }
 
-    /// The copy is waited for by its pinned memory. One that cannot be marked is waited for here.
+    /// The pinned memory waits for its copy. A copy that cannot be marked is waited for here.
     fn mark_use<T: Plain>(&self, memory: &Pinned<T>) -> Result<(), Error> {
         memory.used(self.number).inspect_err(|_| {
             let _ = self.machine.finish(self.number);
@@ -131,10 +131,10 @@ impl Stream {
         crate::backend::transfer::zero(&self.machine, self.number, address, bytes)
     }
 
-    /// Copies `values` to `to`, from its value `at` on, and waits for it. For what is not worth staging.
+    /// Copies `values` to `to`, from its value `at` on, and waits for it. For small copies without staging.
     ///
     /// # Errors
-    /// As for [`upload`](Stream::upload), and want of pinned memory.
+    /// As for [`upload`](Stream::upload), and lack of pinned memory.
     pub fn put<T: Plain>(&self, values: &[T], to: &Buffer<T>, at: usize) -> Result<(), Error> {
         let mut pinned = Pinned::new(&self.machine, values.len())?.cleared();
         pinned.write()?.copy_from_slice(values);
@@ -145,7 +145,7 @@ impl Stream {
     /// The values of `range`, waited for.
     ///
     /// # Errors
-    /// As for [`download`](Stream::download), and want of pinned memory.
+    /// As for [`download`](Stream::download), and lack of pinned memory.
     pub fn get<T: Plain>(&self, from: &Buffer<T>, range: Range<usize>) -> Result<Vec<T>, Error> {
         from.part(&range)?;
         let mut pinned = Pinned::new(&self.machine, range.len())?.cleared();
@@ -156,15 +156,15 @@ impl Stream {
     /// Waits for all that was queued.
     ///
     /// # Errors
-    /// What the work met: [`Error::Fault`] where it lost the device.
+    /// The work's fault: [`Error::Fault`] if it lost the device.
     pub fn finish(&self) -> Result<(), Error> {
         self.machine.finish(self.number)
     }
 
-    /// A mark behind what has been queued so far.
+    /// A mark behind the work queued so far.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver's error.
     pub fn mark(&self) -> Result<Event, Error> {
         let number = self.machine.open_event(true)?;
         let event = Event { machine: Arc::clone(&self.machine), number };
@@ -172,10 +172,10 @@ impl Stream {
         Ok(event)
     }
 
-    /// What is queued from here on waits for `event`.
+    /// Work queued from now on waits for `event`.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the event is another device's; what the driver says.
+    /// [`Error::Shape`] for another device's event; the driver's error.
     pub fn wait_for(&self, event: &Event) -> Result<(), Error> {
         self.same(&event.machine, "the event")?;
         self.machine.wait_in(self.number, event.number)
@@ -199,7 +199,7 @@ impl Event {
     /// Waits until all work before it is done.
     ///
     /// # Errors
-    /// What the work met.
+    /// The work's fault.
     pub fn wait(&self) -> Result<(), Error> {
         self.machine.wait(self.number)
     }
@@ -207,15 +207,15 @@ impl Event {
     /// Whether all work before it is done.
     ///
     /// # Errors
-    /// What the work met.
+    /// The work's fault.
     pub fn is_done(&self) -> Result<bool, Error> {
         self.machine.is_done(self.number)
     }
 
-    /// The device's time between two marks, to half a microsecond. Waits for both. In emulation it means nothing.
+    /// The device's time between two marks, to half a microsecond. Waits for both. Meaningless in emulation.
     ///
     /// # Errors
-    /// [`Error::Shape`] for marks of different devices; what the work met.
+    /// [`Error::Shape`] for marks of different devices; the work's fault.
     pub fn since(&self, earlier: &Event) -> Result<Duration, Error> {
         if !Arc::ptr_eq(&self.machine, &earlier.machine) {
             return Err(Error::Shape("the marks belong to different devices".to_owned()));

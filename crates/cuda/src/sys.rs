@@ -7,7 +7,7 @@ use zeroize::Zeroize as _;
 
 use crate::backend::plain::Plain;
 
-/// `len` values at an address aligned for any of them. Whoever made it frees what is behind it.
+/// `len` values at an address aligned for any of them. Its creator frees the memory.
 #[derive(Debug)]
 pub(crate) struct Pages<T: Plain> {
     start: NonNull<u8>,
@@ -15,14 +15,14 @@ pub(crate) struct Pages<T: Plain> {
     of: PhantomData<T>,
 }
 
-// SAFETY: it is memory like any other, reached through `&self` for reading and `&mut self` for writing only.
+// SAFETY: it is ordinary memory, accessed through `&self` for reading and `&mut self` for writing only.
 unsafe impl<T: Plain> Send for Pages<T> {}
 // SAFETY: as above.
 unsafe impl<T: Plain> Sync for Pages<T> {}
 
 impl<T: Plain> Pages<T> {
     /// Over initialised memory of `len` values, aligned to 4096 bytes, that nothing else uses but copies which
-    /// [`Pinned`](crate::Pinned) waits for. Crate-internal callers get it from `Machine::pin`, which promises all that.
+    /// [`Pinned`](crate::Pinned) waits for. Crate-internal callers get it from `Machine::pin`, which guarantees this.
     pub(crate) fn new(start: NonNull<u8>, len: usize) -> Pages<T> {
         Pages { start, len, of: PhantomData }
     }
@@ -51,9 +51,9 @@ impl<T: Plain> Pages<T> {
         unsafe { self.start.as_ptr().write_bytes(0, self.len * size_of::<T>()) };
     }
 
-    /// Overwrites it with zero, by writes that stay.
+    /// Overwrites it with zero, by writes that the compiler must keep.
     pub(crate) fn wipe(&mut self) {
-        // SAFETY: as above; bytes of such values may be looked at as bytes.
+        // SAFETY: as above; such values have no padding, so their bytes are readable.
         let bytes =
             unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len * size_of::<T>()) };
         bytes.zeroize();

@@ -1,10 +1,11 @@
 //! The contract that every backend fulfils, and the table of backends.
 //!
-//! Kernels are `unsafe fn` pointers because they assume the instruction set that their row in [`BACKENDS`] names, and take
-//! raw pointers because every mode works in place and from one buffer into another. They are reached only through
+//! Kernels are `unsafe fn` pointers because they assume the instruction set that their row in [`BACKENDS`] names, and
+//! take raw pointers because every mode works in place and from one buffer into another. They are reached only through
 //! `lanework_cpu::Backend::get`, which checks the features; the safe methods of [`Kernels`] rest on that and check the
-//! lengths. All kernels run in constant time for given lengths: keys, blocks, states and products are secret, the S-box set,
-//! the byte order, lengths and counters are public. Every kernel equals its description in terms of [`crate::spec`].
+//! lengths. All kernels run in constant time for given lengths: keys, blocks, states and products are secret, the S-box
+//! set, the byte order, lengths and counters are public. Every kernel equals its description in terms of
+//! [`crate::spec`].
 
 use inout::InOutBuf;
 #[cfg(target_arch = "x86_64")]
@@ -42,7 +43,7 @@ impl Backends for Kernels {
 /// An engine of a test's kernels.
 #[cfg(test)]
 pub(crate) fn altered(name: &'static str, kernels: &'static Kernels) -> Engine {
-    // SAFETY: tests take the kernels of a row that runs here; what replaces some enables no feature that this row lacks.
+    // SAFETY: tests take the kernels of a row that runs here; a replaced kernel enables no feature that this row lacks.
     unsafe { Engine::outside(name, kernels) }
 }
 
@@ -56,10 +57,11 @@ pub struct Kernels {
     pub(crate) parallel: usize,
     /// Encrypts or decrypts `n` blocks: block i of the output is E(block i of the input).
     ///
-    /// input: 8n readable bytes; output: 8n writable bytes; the same address or disjoint; any alignment. n may be 0, and small n
-    /// costs little more than its share: one block at a time is what the serial modes do.
+    /// input: 8n readable bytes; output: 8n writable bytes; the same address or disjoint; any alignment. n may be 0. A
+    /// small n must cost little more than its share, since serial modes take one block at a time.
     pub(crate) blocks: unsafe fn(s: &Schedule, input: *const u8, output: *mut u8, n: usize),
-    /// output = input xor (E(counter 0), E(counter 1), ...), cut to `n` *bytes*; the last block may be cut. Pointers as for `blocks`.
+    /// output = input xor (E(counter 0), E(counter 1), ...), cut to `n` *bytes*; the last block may be cut. Pointers as
+    /// for `blocks`.
     pub(crate) counter:
         unsafe fn(s: &Schedule, counter: Counter, input: *const u8, output: *mut u8, n: usize),
     /// The `n` blocks E(counter 0), E(counter 1), ... themselves. output: 8n writable bytes.
@@ -68,17 +70,17 @@ pub struct Kernels {
     pub(crate) lane_keys_blocks: usize,
     /// Puts a key, as the words K1 to K8, into a lane. keys: `lane_keys_blocks` blocks; lane < [`LANES`].
     pub(crate) set_lane: unsafe fn(keys: &mut [Block], lane: usize, words: &[u32; 8]),
-    /// Encrypts one block in each of the first `n` <= [`LANES`] lanes under that lane's key, in place. Blocks of other lanes are
-    /// left as they were or overwritten with anything. keys: `lane_keys_blocks` blocks.
+    /// Encrypts one block in each of the first `n` <= [`LANES`] lanes under that lane's key, in place. Blocks of other
+    /// lanes are unspecified afterwards. keys: `lane_keys_blocks` blocks.
     pub(crate) lanes:
         unsafe fn(keys: &[Block], sbox: Sbox, order: ByteOrder, data: &mut LaneBlocks, n: usize),
-    /// Takes a chain's steps in each of its lanes, from the lane's state in the scratch on, which it leaves there. Other lanes'
-    /// sums stay, but their states may become anything. Any backend may use `chain::plain`; those with AVX-512F and BW have
-    /// `chain::avx512::chain`.
+    /// Takes a chain's steps in each of its lanes, starting from the lane's state in the scratch and leaving it there.
+    /// Other lanes' sums stay; their states are unspecified afterwards. Any backend may use `chain::plain`; those with
+    /// AVX-512F and BW have `chain::avx512::chain`.
     pub(crate) chain: unsafe fn(chain: &chain::Chain<'_>, scratch: &mut chain::Scratch),
     /// MGM's products: the sum over i < n of h\[i\] * x\[i\] in GF(2)\[x\], not reduced, added to `sum` (low half, high
-    /// half). Blocks are polynomials in big-endian order: the first byte's top bit is the coefficient of x^63 (RFC 9058, 4).
-    /// h and x: 8n readable bytes each, any alignment.
+    /// half). Blocks are polynomials in big-endian order: the first byte's top bit is the coefficient of x^63 (RFC
+    /// 9058, 4). h and x: 8n readable bytes each, any alignment.
     pub(crate) products: unsafe fn(h: *const u8, x: *const u8, n: usize, sum: &mut [u64; 2]),
 }
 
@@ -146,8 +148,8 @@ impl Kernels {
         assert_eq!(data.len() % 8, 0, "whole blocks");
         let n = data.len() / 8;
         let (input, output) = (data.get_in().as_ptr(), data.get_out().as_mut_ptr());
-        // SAFETY: this value is reachable only through a backend whose features were checked; InOutBuf's halves have one
-        // length and are the same memory or disjoint.
+        // SAFETY: this value is reachable only through a backend whose features were checked; InOutBuf's halves have
+        // one length and are the same memory or disjoint.
         unsafe { (self.blocks)(schedule, input, output, n) }
     }
 

@@ -1,17 +1,17 @@
-//! Many messages at once, each under a key of its own or all under one: for modes that are serial within a message, and for
-//! messages too short to fill a CPU by themselves.
+//! Many messages at once, each under its own key or all under one: for modes that are serial within a message, and for
+//! short messages.
 //!
-//! Every job is checked before the first byte of any job is written; a bad one is reported and left as it was, and the others
-//! are done. Results come in the order of the jobs.
+//! Every job is checked before the first byte of any job is written. A bad one is reported and left unchanged, and the
+//! others are done. Results have the order of the jobs.
 //!
-//! How it works: each message (each chain of it, where the IV is longer than a block) takes one of [`LANES`] lanes, which
-//! hold different keys, and all lanes step from block to block together. Jobs are sorted by length, the longest first, and
-//! go through in groups: the messages of a group are then about as long as each other, and as they end one after the other,
-//! the lanes that still run are the first ones. Refilling a lane as soon as it is free would save little over that (a group's
-//! cost is its sorted lengths' envelope) and would break the others' runs at every change.
+//! Each message (each chain of it, where the IV is longer than a block) takes one of [`LANES`] lanes, which hold
+//! different keys, and all lanes step from block to block together. Jobs are sorted by length, the longest first, and
+//! processed in groups. The messages of a group then have about the same length, and the lanes that still run are
+//! always the first ones. Refilling a lane when it is free would save little (a group's cost is its sorted lengths'
+//! envelope) and would break the other lanes' runs at every change.
 //!
 //! Every job counts against its key's [limits](crate::limits), in the order of the jobs, and is refused with
-//! [`Error::KeyExhausted`] where it goes beyond them; opening counts what was authentic, and what was not on the account of
+//! [`Error::KeyExhausted`] beyond them. Opening counts authentic messages there, and forged ones on the account of
 //! refused messages.
 //!
 //! Lengths, S-boxes and the number of jobs are public; keys and data are not, and nothing here depends on them.
@@ -50,7 +50,7 @@ pub type Outcomes = Vec<Result<(), Error>>;
 
 /// Where batches run: on a backend, and on some threads.
 ///
-/// The backend is this one's, whatever the jobs' keys were made for.
+/// The batch's backend runs, not the one that a job's key was made for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Batch<'t> {
     engine: Engine,
@@ -80,14 +80,15 @@ impl<'t> Batch<'t> {
         self.engine.kernels()
     }
 
-    /// Checks all jobs, then runs `task` on groups of good ones that fit into the lanes together and share an S-box set.
+    /// Checks all jobs, then runs `task` on groups of good ones that fit into the lanes together and share an S-box
+    /// set.
     fn drive<J: Job>(
         &self,
         jobs: &mut [J],
         task: impl for<'j> Fn(&mut Lanes, &mut [Ready<'j, J>]) + Sync,
     ) -> Result<Outcomes, PoolError> {
-        // The good jobs count against their keys' limits in their order: one that goes beyond is refused, and a shorter one
-        // after it may still be within.
+        // The good jobs count against their keys' limits in order. One that exceeds the limit is refused; a shorter one
+        // after it may still fit.
         let admit = |job: &J| job.check().and_then(|()| job.core().budget.spend(job.charge()));
         let mut outcomes: Outcomes = jobs.iter().map(admit).collect();
         let mut ready: Vec<Ready<'_, J>> = Vec::with_capacity(jobs.len());
@@ -119,7 +120,7 @@ impl<'t> Batch<'t> {
     }
 }
 
-/// The most lanes that a group shall take: all of them, or fewer where threads would otherwise go without work.
+/// The most lanes of a group: all, or fewer so that every thread has work.
 fn share(lanes: usize, threads: usize) -> usize {
     let groups = lanes.div_ceil(LANES).max(1);
     let groups = if groups < 4 * threads { groups.next_multiple_of(threads.max(1)) } else { groups };
@@ -138,7 +139,7 @@ fn fitting<J: Job>(ready: &[Ready<'_, J>], most: usize) -> usize {
     ready.iter().take_while(fits).count().max(1)
 }
 
-/// What a job asks of the lanes.
+/// A job's demand on the lanes.
 #[derive(Clone, Copy)]
 struct Shape {
     /// Lanes taken, at most [`LANES`]; none if there is nothing to do.
@@ -154,13 +155,13 @@ trait Job: Send + Sync {
     /// Its key.
     fn core(&self) -> &Core;
 
-    /// What is wrong with it.
+    /// Its fault, if any.
     fn check(&self) -> Result<(), Error>;
 
     /// Bytes that the key's limits are charged for before the job is begun; none where only its success counts.
     fn charge(&self) -> u64;
 
-    /// What a job without faults asks for.
+    /// The demand of a job without faults.
     fn shape(&self) -> Shape;
 }
 
@@ -175,7 +176,8 @@ struct Ready<'j, J> {
 struct Lanes {
     kernels: &'static Kernels,
     keys: Vec<Block>,
-    /// The address of the key in each lane. Keys are borrowed as long as these lanes live, so that one address is one key.
+    /// The address of the key in each lane. Keys are borrowed as long as these lanes live, so that one address is one
+    /// key.
     holds: [usize; LANES],
     sbox: Sbox,
     order: ByteOrder,
@@ -218,8 +220,8 @@ impl Lanes {
         }
     }
 
-    /// Blocks of one key that are worked on at once; no more than there are lanes, because a row that wants more for its best
-    /// speed has something nearly as fast for fewer.
+    /// Blocks of one key that are worked on at once; no more than there are lanes, since a row whose best speed needs
+    /// more is nearly as fast with fewer.
     fn parallel(&self) -> usize {
         self.kernels.parallel().min(LANES)
     }

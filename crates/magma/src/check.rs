@@ -1,6 +1,6 @@
 //! The checks that every backend must pass, as functions: the tests, the command and the laboratory call the same ones.
 //!
-//! Each gives a [`Row`]. Inputs come from a seeded generator, so that a failure can be had again. The oracle is
+//! Each returns a [`Row`]. Inputs come from a seeded generator, so that a failure can be repeated. The oracle is
 //! [`crate::spec`], which shares no code with any backend.
 #![forbid(unsafe_code)]
 
@@ -26,7 +26,7 @@ pub use kernels::{blocks, counters, lanes, products};
 pub use refusals::{damage, refusals};
 pub use streams::{aead, codes, pieces, streams};
 
-/// Numbers that look random and are the same every time. Every check has its own, the same on every backend.
+/// Reproducible pseudorandom numbers. Every check has its own, the same on every backend.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -52,7 +52,8 @@ impl Numbers {
     }
 }
 
-/// Lengths in bytes: around blocks, sections of 1 KiB and whole batches of every backend; all up to 300 if there is time.
+/// Lengths in bytes: around blocks, sections of 1 KiB and whole batches of every backend; all up to 300 if there is
+/// time.
 fn lengths(depth: Depth, numbers: &mut Numbers) -> Vec<usize> {
     let (mut all, around): (Vec<usize>, &[usize]) = match depth {
         Depth::Quick => (vec![0, 1, 7, 8, 9, 24, 63, 65, 129], &[1024, 4096]),
@@ -117,12 +118,12 @@ pub fn run(engine: Engine, depth: Depth, each: &mut dyn FnMut(Row)) {
     each(damage(engine, depth));
 }
 
-/// Whether a key runs on the backend that was chosen for it.
+/// Whether a key uses the backend that was chosen for it.
 fn runs_here(key: &impl Keyed, engine: Engine) -> bool {
     key.backend() == engine.name()
 }
 
-/// What a call did, with its bytes where it did something.
+/// A call's outcome, with the bytes that it produced.
 fn done(result: Result<(), Error>, data: Vec<u8>) -> Result<Vec<u8>, Error> {
     result.map(|()| data)
 }

@@ -1,12 +1,12 @@
-//! The authenticated container: a file or a stream of any size under one key, in chunks that each have a key of their own.
+//! The authenticated container: a file or a stream of any size under one secret, in chunks that each have their own
+//! key.
 //!
-//! `FORMAT.md` beside this crate's README is the format's description and reasoning; this module is the format itself,
-//! without any input or output. An [`Encryptor`] hands out the places of a file, each once, and seals a chunk in each; a
-//! [`Decryptor`] opens the chunk of any place. Both take `&self`, so that threads share one. [`encrypt`] and [`decrypt`] do a
-//! whole stream on one thread.
+//! `FORMAT.md` beside this crate's README describes the format and its reasons. An [`Encryptor`] gives out the places
+//! of a file, each once, and seals a chunk in each; a [`Decryptor`] opens the chunk of any place. Both take `&self`, so
+//! that threads share one. [`encrypt`] and [`decrypt`] process a whole stream on one thread.
 //!
-//! What is told apart: a header that is no header, another key (before any chunk is touched: the header commits to the key),
-//! a chunk that is damaged or elsewhere than it was, an end that is not the end, and bytes after it.
+//! Errors distinguish a malformed header, another key (before any chunk: the header commits to the key), a damaged or
+//! moved chunk, a missing end, and bytes after the end.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -23,8 +23,7 @@ pub use header::{Header, HeaderStart, Options, Source};
 pub use keys::Secret;
 pub use stream::{StreamError, decrypt, encrypt};
 
-/// The first bytes of every container. The first is no ASCII, and the line ends tell a file that went through a conversion
-/// of text.
+/// The first bytes of every container. The first is not ASCII, and the line ends reveal a text conversion.
 pub const MAGIC: [u8; 8] = *b"\x89LWMGM\r\n";
 
 /// The version that this module writes and reads.
@@ -42,19 +41,19 @@ pub const TAG: usize = 8;
 /// The smallest chunk that a header may name.
 pub const SMALLEST_CHUNK: usize = 1 << 12;
 
-/// The largest chunk that a header may name, and the one that is used unless another is asked for.
+/// The largest chunk that a header may name, and the default.
 pub const LARGEST_CHUNK: usize = 1 << 16;
 
-/// The most chunks of one container: 1 TiB of the largest chunks. See `FORMAT.md` for what an attacker gains up to there.
+/// The most chunks of one container: 1 TiB of the largest chunks. `FORMAT.md` has the security bounds up to there.
 pub const MOST_CHUNKS: u64 = 1 << 24;
 
 /// The fewest iterations of PBKDF2 (RFC 9337, 7.1 allows no fewer).
 pub const FEWEST_ITERATIONS: u32 = 1000;
 
-/// The most iterations of PBKDF2: a header that asks for more is taken for an attempt to keep the reader busy.
+/// The most iterations of PBKDF2: a header that asks for more is refused, so that it cannot occupy the reader.
 pub const MOST_ITERATIONS: u32 = 10_000_000;
 
-/// What is wrong with a container, or with what one shall be made of.
+/// A fault of a container, or of the inputs for a new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -68,7 +67,8 @@ pub enum Error {
     Suite(u8),
     /// A source of keys that is not known here.
     Source(u8),
-    /// A chunk size that is no power of two between the smallest and the largest. For a header, its exponent's power.
+    /// A chunk size that is not a power of two between the smallest and the largest. For a header, its exponent's
+    /// power.
     ChunkSize(u64),
     /// So many iterations of PBKDF2: out of bounds, or not 0 although there is no passphrase.
     Iterations(u32),
@@ -83,7 +83,7 @@ pub enum Error {
         /// Its number, from 0.
         chunk: u64,
     },
-    /// The data ends within or before the chunk of this number, and what there is of it cannot be told from a damaged one.
+    /// The data ends within or before the chunk of this number; its rest looks like a damaged chunk.
     Torn {
         /// Its number.
         chunk: u64,
@@ -98,7 +98,8 @@ pub enum Error {
         /// The last chunk's number.
         chunk: u64,
     },
-    /// This decryptor has refused as many bytes of chunks as one may ([`crate::limits::Limits::REFUSED`]), and opens no more of the container.
+    /// This decryptor has refused the most bytes of chunks allowed ([`crate::limits::Limits::REFUSED`]), and opens
+    /// nothing more.
     TooManyRefused {
         /// The most bytes of refused chunks.
         limit: u64,
@@ -108,7 +109,7 @@ pub enum Error {
         /// The most bytes in chunks of this size.
         limit: u64,
     },
-    /// A chunk of `got` bytes in a place that does not take as many.
+    /// A chunk of `got` bytes, which its place does not take.
     ChunkLength {
         /// The chunk's number.
         chunk: u64,

@@ -1,4 +1,4 @@
-//! What can be wrong with an input, each thing by its own name.
+//! Faults of inputs, each with its own name.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -11,19 +11,19 @@ use crate::limits::Limits;
 pub enum Error {
     /// The key has this many bytes instead of 32.
     KeyLength(usize),
-    /// The initialisation vector or nonce has `got` bytes; the mode wants `want`, as a phrase.
+    /// The initialisation vector or nonce has `got` bytes; the mode needs `want`, as a phrase.
     NonceLength {
         /// Bytes given.
         got: usize,
-        /// What the mode wants.
+        /// The length that the mode needs.
         want: &'static str,
     },
     /// The top bit of an MGM nonce is set; it is reserved (RFC 9058, 4.1).
     NonceTopBit,
     /// Data of this many bytes for a mode that takes whole blocks of 8 only.
     Unaligned(usize),
-    /// MGM with neither data nor associated data: the tag would be a forgery's stepping stone (RFC 9058, 6). Or IMIT's tag of an
-    /// empty message, which does not depend on the key.
+    /// MGM with neither data nor associated data: its tag would help a forgery (RFC 9058, 6). Or IMIT's tag of an empty
+    /// message, which does not depend on the key.
     EmptyMessage,
     /// More data than the mode allows in one message; the limit in bytes.
     TooLong {
@@ -32,15 +32,15 @@ pub enum Error {
     },
     /// Associated data after the message has begun.
     OutOfOrder,
-    /// CTR would come back to a counter that it has used.
+    /// CTR would repeat a counter.
     CounterExhausted,
     /// The key has processed as many bytes as its policy allows; the limit in bytes.
     KeyExhausted {
         /// The most bytes under one key.
         limit: u64,
     },
-    /// The key has refused as many messages as its policy allows, and verifies or opens nothing more; it still seals. The limit in
-    /// bytes (see [`crate::limits`]).
+    /// The key has refused as many messages as its policy allows, and verifies or opens nothing more; it still seals.
+    /// The limit in bytes (see [`crate::limits`]).
     TooManyRefused {
         /// The most bytes of refused messages.
         limit: u64,

@@ -1,12 +1,11 @@
-//! What the silicon allows: the least core cycles that a backend's bulk round takes for a byte, from counts of operations.
+//! The least core cycles that a backend's bulk round takes for a byte, from counts of operations.
 //!
-//! A figure here is arithmetic and was never measured: operations of the round against what a core can start in a cycle,
-//! nothing else counted (no transposition, no load, no store, no call). The counts are those that each kernel's file derives.
-//! Beside a frequency, such as the laboratory's calibration finds, a floor is a rate that no run can exceed, and a
-//! measured rate has a share of it.
+//! A figure here is arithmetic, not a measurement: the round's operations divided by those that a core starts in a
+//! cycle. Transpositions, loads, stores and calls are not counted. Each kernel's file derives its counts. With a
+//! frequency, such as the laboratory's calibration, a floor gives a rate that no run can exceed.
 #![forbid(unsafe_code)]
 
-/// What a core can start in a cycle, in registers of 256 and of 512 bits.
+/// The operations that a core starts in a cycle, on registers of 256 and of 512 bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ports {
     /// The design.
@@ -28,8 +27,8 @@ pub const ZEN4: Ports = Ports { name: "Zen 4", any256: 4.0, shuffle256: 2.0, any
 pub const ZEN5: Ports = Ports { name: "Zen 5", any256: 4.0, shuffle256: 2.0, any512: 4.0, shuffle512: 2.0 };
 
 impl Ports {
-    /// The ports of a CPU by its vendor, family and model, as CPUID gives them with the extended parts included; nothing for
-    /// designs whose ports are not written down here.
+    /// The ports of a CPU by its vendor, family and model, as CPUID gives them with the extended parts included; `None`
+    /// for designs that are not listed here.
     #[must_use]
     pub fn of(vendor: &str, family: u8, model: u8) -> Option<Ports> {
         match (vendor, family, model) {
@@ -68,7 +67,7 @@ const BULK: &[Round] = &[
     Round { backend: "avx512", wide: true, bytes: 128.0, operations: 8.0, shuffles: 4.0 },
 ];
 
-/// The least core cycles for a byte in bulk, or nothing for a backend whose operations were not counted.
+/// The least core cycles for a byte in bulk, or `None` for a backend whose operations were not counted.
 #[must_use]
 pub fn cycles_per_byte(backend: &str, ports: &Ports) -> Option<f64> {
     let round = BULK.iter().find(|round| round.backend == backend)?;

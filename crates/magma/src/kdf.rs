@@ -1,8 +1,8 @@
-//! Keys from keys and from passphrases: the derivation functions of RFC 7836 over HMAC with Streebog (GOST R 34.11-2012), and
-//! PBKDF2 with the same hash (RFC 9337).
+//! Keys from keys and from passphrases: the derivation functions of RFC 7836 over HMAC with Streebog (GOST R
+//! 34.11-2012), and PBKDF2 with the same hash (RFC 9337).
 //!
-//! Streebog is the `streebog` package's, which looks bytes up in tables: unlike everything else in this crate, what is derived
-//! here shows in the cache, to whoever can watch it, where those tables were read.
+//! The `streebog` package looks bytes up in tables. Unlike the rest of this crate, derivations therefore leak through
+//! the cache which table entries were read.
 #![forbid(unsafe_code)]
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -39,14 +39,15 @@ impl Prf {
 
 /// KDF_GOSTR3411_2012_256 (RFC 7836, 4.5): a key of 32 bytes from a key of any length, a label and a seed.
 ///
-/// Lengths of label and seed ought to be fixed by the protocol; a zero byte in a label of open length makes two inputs one.
+/// The protocol should fix the lengths of label and seed: with a variable length, a zero byte in a label makes two
+/// inputs the same.
 #[must_use]
 pub fn kdf(key: &[u8], label: &[u8], seed: &[u8]) -> Zeroizing<[u8; 32]> {
     Prf::new(key).derive(label, seed)
 }
 
-/// KDF_TREE_GOSTR3411_2012_256 (RFC 7836, 4.4): fills `out` with keying material from `key`. `width` is R, the bytes of the
-/// iteration counter.
+/// KDF_TREE_GOSTR3411_2012_256 (RFC 7836, 4.4): fills `out` with keying material from `key`. `width` is R, the bytes of
+/// the iteration counter.
 ///
 /// # Errors
 /// [`Error::Parameter`] if `width` is not 1 to 4, or `out` is empty or longer than 32 * (2^(8R) - 1) bytes.
@@ -74,11 +75,11 @@ pub const FEWEST_ITERATIONS: u32 = 1000;
 
 /// PBKDF2 with HMAC_GOSTR3411_2012_512 (RFC 9337, 4): fills `out` with key material from a passphrase.
 ///
-/// The salt is what makes equal passphrases differ: 32 random bytes are what RFC 9337 recommends.
+/// The salt makes equal passphrases differ. RFC 9337 recommends 32 random bytes.
 ///
 /// # Errors
-/// [`Error::Parameter`] if there are fewer than [`FEWEST_ITERATIONS`], if the salt has fewer than 8 bytes, or if `out` is
-/// empty.
+/// [`Error::Parameter`] if there are fewer than [`FEWEST_ITERATIONS`], if the salt has fewer than 8 bytes, or if `out`
+/// is empty.
 pub fn pbkdf2(passphrase: &[u8], salt: &[u8], iterations: u32, out: &mut [u8]) -> Result<(), Error> {
     if iterations < FEWEST_ITERATIONS {
         return Err(Error::Parameter("PBKDF2 takes 1000 iterations at least"));
@@ -93,7 +94,7 @@ pub fn pbkdf2(passphrase: &[u8], salt: &[u8], iterations: u32, out: &mut [u8]) -
     Ok(())
 }
 
-/// [`pbkdf2`] with whatever parameters known answers have.
+/// [`pbkdf2`] without limits on its parameters, for known answers.
 pub(crate) fn stretch(passphrase: &[u8], salt: &[u8], iterations: u32, out: &mut [u8]) {
     pbkdf2::pbkdf2_hmac::<Streebog512>(passphrase, salt, iterations, out);
 }

@@ -1,7 +1,7 @@
 //! KExp15 and KImp15 over Magma: keys wrapped for transport (RFC 9189, 8.2.1; R 1323565.1.017-2018).
 //!
-//! SExp = CTR(K_ENC, IV, S | OMAC(K_MAC, IV | S)). The two keys must be independent, and an IV of 4 bytes must never come
-//! twice under one pair of keys: with random IVs that is likely after some 2^16 wraps.
+//! SExp = CTR(K_ENC, IV, S | OMAC(K_MAC, IV | S)). The two keys must be independent. An IV of 4 bytes must never repeat
+//! under one pair of keys; random IVs repeat after some 2^16 wraps.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -17,10 +17,10 @@ use crate::release::equal;
 /// Bytes of an IV.
 pub const IV: usize = 4;
 
-/// By how many bytes a wrapped secret is longer.
+/// Bytes by which a wrapped secret is longer.
 pub const OVERHEAD: usize = 8;
 
-/// The longest secret: what CTR has counters for would be 2^35 bytes, and nothing that is a key comes near this.
+/// The longest secret, far above any key. CTR's counters would allow 2^35 bytes.
 pub const LONGEST: usize = 1 << 20;
 
 /// The two keys of KExp15. Wiped when dropped.
@@ -42,7 +42,7 @@ impl Kexp15 {
         Ok(Kexp15 { mac: Magma::with(mac, engine), encrypt: Magma::with(encrypt, engine) })
     }
 
-    /// KExp15: wraps a secret under an IV of 4 bytes that this pair of keys has never had.
+    /// KExp15: wraps a secret under an IV of 4 bytes, new for this pair of keys.
     ///
     /// # Errors
     /// [`Error::NonceLength`]; [`Error::Parameter`] for an empty secret; [`Error::TooLong`] above [`LONGEST`];
@@ -62,13 +62,13 @@ impl Kexp15 {
         Ok(core::mem::take(&mut *out))
     }
 
-    /// KImp15: the secret, if it was wrapped under these keys and this IV. Both keys are charged for it whether or not it is
-    /// authentic, because the check lies under the cipher: whoever can send can use the keys up. Refusals count as well
-    /// ([`crate::limits`]).
+    /// KImp15: the secret, if it was wrapped under these keys and this IV. Both keys are charged whether or not it is
+    /// authentic, because the check lies under the cipher. So a sender of forgeries can use the keys up. Refusals count
+    /// as well ([`crate::limits`]).
     ///
     /// # Errors
-    /// [`Error::NonceLength`]; [`Error::TooLong`]; [`Error::KeyExhausted`]; [`Error::TooManyRefused`]; [`Error::Refused`] for
-    /// everything else that can be wrong.
+    /// [`Error::NonceLength`]; [`Error::TooLong`]; [`Error::KeyExhausted`]; [`Error::TooManyRefused`];
+    /// [`Error::Refused`] for all other faults.
     pub fn unwrap(&self, iv: &[u8], wrapped: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
         let mut ctr = Ctr::with_key(&self.encrypt, iv)?;
         if wrapped.len() <= OVERHEAD {

@@ -1,4 +1,4 @@
-//! Keys: the two ciphers as types, and what they share.
+//! Keys: the two ciphers as types, and their common parts.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -11,7 +11,7 @@ use crate::limits::{Budget, Limits};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule, wipe_words, word};
 
-/// What both ciphers are under their byte order: schedules for both directions, and the kernels that run them.
+/// The common part of both ciphers: schedules for both directions, and the kernels that run them.
 #[doc(hidden)]
 pub struct Core {
     pub(crate) words: [u32; 8],
@@ -47,8 +47,8 @@ impl Core {
         })
     }
 
-    /// Becomes another key of the same kind, in the same memory and on the same account. Words go to their places one by one,
-    /// through no copy on the stack.
+    /// Becomes another key of the same kind, in the same memory and on the same account. Words go to their places one
+    /// by one, through no copy on the stack.
     pub(crate) fn change(&mut self, key: &[u8; 32]) {
         let order = self.encrypt.order;
         for (word, bytes) in self.words.iter_mut().zip(key.as_chunks::<4>().0) {
@@ -76,8 +76,7 @@ impl Core {
         core
     }
 
-    /// The same key under other limits; what it and its clones process still counts together. Clones keep the limits that they
-    /// had.
+    /// The same key under other limits, still counting together with its clones. Clones keep their limits.
     pub(crate) fn limit(&mut self, limits: Limits) {
         self.budget.set_limits(limits);
     }
@@ -137,7 +136,8 @@ pub trait Keyed: Sealed {
         self.core().budget.used()
     }
 
-    /// The bytes of messages that this key and its clones have refused; short ones count as more (see [`crate::limits`]).
+    /// The bytes of messages that this key and its clones have refused; short ones count as more (see
+    /// [`crate::limits`]).
     fn refused(&self) -> u64 {
         self.core().budget.refused()
     }
@@ -184,8 +184,8 @@ impl Sealed for Gost28147 {
 impl Keyed for Gost28147 {}
 
 impl Magma {
-    /// The key under other limits than [`Limits::default`]. It goes on counting together with its clones, which keep the limits
-    /// that they had.
+    /// The key under other limits than [`Limits::default`]. It still counts together with its
+    /// clones, which keep their limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Magma {
         self.0.limit(limits);
@@ -214,8 +214,8 @@ impl Magma {
 }
 
 impl Gost28147 {
-    /// The key under other limits than [`Limits::default`]. It goes on counting together with its clones, which keep the limits
-    /// that they had.
+    /// The key under other limits than [`Limits::default`]. It still counts together with its
+    /// clones, which keep their limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Gost28147 {
         self.0.limit(limits);

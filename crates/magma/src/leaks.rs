@@ -1,19 +1,18 @@
-//! Whether a branch or an address depends on a secret, asked of valgrind's memcheck, for the backends whose instructions
-//! valgrind knows: those that need no more than AVX2 and what came with it.
+//! Whether a branch or an address depends on a secret, by valgrind's memcheck, for the backends that valgrind can run:
+//! those that need AVX2 at most.
 //!
-//! The tests run themselves under valgrind. There every kernel, and everything that is built of them, works under keys and on
-//! data that memcheck takes for undefined. Released are ciphertexts and tags, by the operations here after the work is done,
-//! and the three answers that `release` names, where they are given. That secrets came out is asserted everywhere: where
-//! memcheck had lost track of them, silence would mean nothing. `leaky` shows that a leak in any kernel would be seen.
+//! The tests run themselves under valgrind. There every kernel, and everything built of them, works with keys and data
+//! that memcheck takes for undefined. The operations here release ciphertexts and tags after the work, and `release`
+//! the three answers that it names. Every operation asserts that its output is still secret, since silence means
+//! nothing where memcheck has lost track. `leaky` shows that a leak in any kernel is found.
 //!
 //! `traced` compares runs on different secrets instruction by instruction, on every backend that this CPU has.
 //!
-//! What memcheck cannot see: instructions whose time depends on their operands; the backends that valgrind has no instructions
-//! for, which the tests name when they pass; lengths and numbers of messages that are not tried; what another compiler makes
-//! of the code. The traits of other crates, in `traits`, lead to the same code by other names. Streebog, which keys are
-//! derived with, leaks: see `STREEBOG`.
+//! Memcheck does not cover instructions whose time depends on their operands, backends that valgrind cannot run (the
+//! tests name them), untried lengths and numbers of messages, and other compilers. The traits of other crates, in
+//! `traits`, call the same code. Streebog, which derives keys, leaks: see `STREEBOG`.
 //!
-//! Only an optimised build is judged, as it is shipped: `cargo test --release -p lanework-magma --lib leaks`.
+//! Only an optimised build is checked, as shipped: `cargo test --release -p lanework-magma --lib leaks`.
 #![forbid(unsafe_code)]
 
 mod derivations;
@@ -38,16 +37,17 @@ use subjects::path;
 
 pub use subjects::subjects;
 
-/// Whether valgrind must be able to run a backend: it knows the instructions of AVX2 and of what came with it.
+/// Whether valgrind must be able to run a backend: it has AVX2's instructions and earlier ones.
 fn valgrind_knows(row: &Backend<Kernels>) -> bool {
     row.needs().difference(Features::AVX2_AES_BMI_PCLMULQDQ) == Features::NONE
 }
 
-/// Where the one known leak is: the function that the crate `streebog` looks its S-box up in, at addresses that derive from the
-/// keys that go through `kdf`, `tlstree` and a container's head. Whoever shares a cache with these may learn of them.
+/// The place of the one known leak: the function in which the crate `streebog` looks up its S-box, at addresses that
+/// derive from the keys of `kdf`, `tlstree` and a container's head. An observer of the cache may learn about these
+/// keys.
 const STREEBOG: &str = ": lps (block_api.rs:";
 
-/// What an operation is called, and what does it.
+/// An operation's name and function.
 type Operation = (&'static str, fn(Engine));
 
 /// Operations made of kernels.
@@ -72,7 +72,7 @@ fn headline(tier: &str, operation: &str) -> String {
     format!("## {tier}: {operation}")
 }
 
-/// What the child says of a backend that it has run.
+/// The child's line about a backend that it has run.
 fn ran(tier: &str) -> String {
     format!("## {tier} runs under valgrind")
 }
@@ -94,7 +94,7 @@ fn operate(engine: Engine) {
     });
 }
 
-/// Whether all that was said comes from inside Streebog.
+/// Whether all complaints come from inside Streebog.
 fn only_streebog(section: &Section<'_>) -> bool {
     section.complaints().all(|complaint| {
         let innermost = complaint.lines().find(|line| line.contains(" at 0x"));
@@ -102,7 +102,7 @@ fn only_streebog(section: &Section<'_>) -> bool {
     })
 }
 
-/// What the child does under valgrind: every operation that `wanted` says of its path, on the backends that it has there.
+/// The child's work under valgrind: every operation that `wanted` accepts by its path, on the backends available there.
 pub fn under_memcheck(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) {
     // The groups of operations share their secrets; they take seconds.
     if operations().iter().any(|what| wanted(&path(what))) {
@@ -125,7 +125,8 @@ fn operations() -> Vec<&'static str> {
     kernels.chain(built).chain([CONTAINER_KEYS, CONTAINER_CHUNKS]).collect()
 }
 
-/// What memcheck said to [`under_memcheck`], as rows: of every backend of `cpu`, those among them that valgrind cannot run.
+/// Memcheck's complaints about [`under_memcheck`] as rows, for every backend of `cpu`; those that valgrind cannot run
+/// are skipped.
 pub fn memcheck_rows(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool, said: Result<&str, &NotRun>) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut judge = |tier: &str, operation: &str, finding: Option<Finding>| {
@@ -172,7 +173,7 @@ fn finding_of(tier: &str, operation: &str, said: Result<&str, &NotRun>) -> Findi
             "tables of the crate streebog, looked up at addresses that derive from keys; see SECURITY.md"
                 .into(),
         ),
-        // The declaration would have to go.
+        // The declaration is then out of date.
         (Finding::Clean, _) => Finding::Broken("declared as leaking through Streebog, and does not".into()),
         (other, _) => other,
     }

@@ -1,28 +1,29 @@
 //! How much one key may process, as a policy on the key.
 //!
-//! A block of 64 bits is short: after q blocks under one key, a ciphertext in CTR, CBC, CFB or OFB can be told from noise with an
-//! advantage of about q^2 / 2^65, and at the speeds of this crate 2^32 blocks pass in seconds. Every key therefore counts the
-//! bytes that the modes put through it, all clones of a key together, and refuses with [`Error::KeyExhausted`] what
-//! would go beyond its limit. Nothing of a refused piece is processed. Modes that change their key themselves (CTR-ACPKM,
-//! OMAC-ACPKM, key meshing) charge the key that they were given for its own section only.
+//! A block of 64 bits is short: after q blocks under one key, a ciphertext in CTR, CBC, CFB or OFB differs from noise
+//! with an advantage of about q^2 / 2^65, and this crate processes 2^32 blocks in seconds. Every key therefore counts
+//! the bytes that the modes put through it, all clones together. It refuses a piece that exceeds its limit with
+//! [`Error::KeyExhausted`], and processes nothing of it. Modes that change their key themselves (CTR-ACPKM, OMAC-ACPKM,
+//! key meshing) charge the key that they were given for its own section only.
 //!
 //! # Forgeries
 //!
-//! Messages that are not authentic have an account of their own. Sealing never draws on it: a stranger who sends junk cannot use
-//! up what the key's owner may seal. When [`Limits::REFUSED`] bytes have been refused, the key verifies and opens nothing more
-//! ([`Error::TooManyRefused`], before any decryption), and it still seals: agree on another key under it. Reaching the limit
-//! means that somebody is guessing tags, or that two sides do not share a key.
+//! Forged messages have their own account. Sealing never draws on it, so forgeries cannot use up the key for its owner.
+//! When [`Limits::REFUSED`] bytes have been refused, the key verifies and opens nothing more
+//! ([`Error::TooManyRefused`], before any decryption), and it still seals: agree on another key under it. Reaching the
+//! limit means that tags are being guessed, or that two sides do not share a key.
 //!
-//! A refused message counts with its associated data and data, and as [`Limits::LEAST_REFUSED`] bytes if it is shorter. The
-//! message that reaches the limit counts whole. Clones share the account. It lives as long as they do: whoever makes a key anew
-//! for each message (a leaf of a tree, a process for each file) counts refused messages himself.
+//! A refused message counts with its associated data and data, and as [`Limits::LEAST_REFUSED`] bytes if it is shorter.
+//! The message that reaches the limit counts whole. Clones share the account. It lives as long as they do: a caller
+//! that makes a new key for each message (a leaf of a tree, a process for each file) must count refused messages
+//! itself.
 //!
-//! Where the number comes from: RFC 9058, 6, bounds the chance of one forgery of l blocks after sealed messages of s blocks
-//! by 3(s + 4q + l + 3)^2 / 2^64 + 2 / 2^S, for q messages and tags of S bits. Several forgeries together have the sum of their
-//! blocks for l and the last term once for each; this is how RFC 9001, B.2, counts them for CCM, and no theorem of RFC 9058.
-//! 2^28 bytes are 2^25 blocks, as many as [`Limits::Rfc9227`] lets the key seal. With s = l = 2^25 the first term is 2^-10.4,
-//! where sealing alone reaches 2^-12.4. As each refused message counts 256 bytes or more, there are at most 2^20 of them: the last
-//! term is 2^-43 for whole tags and 2^-11 for tags of 4 bytes.
+//! Where the number comes from: RFC 9058, 6, bounds the chance of one forgery of l blocks after sealed messages of s
+//! blocks by 3(s + 4q + l + 3)^2 / 2^64 + 2 / 2^S, for q messages and tags of S bits. Several forgeries together have
+//! the sum of their blocks for l and the last term once for each; this is how RFC 9001, B.2, counts them for CCM, and
+//! no theorem of RFC 9058. 2^28 bytes are 2^25 blocks, as many as [`Limits::Rfc9227`] lets the key seal. With s = l =
+//! 2^25 the first term is 2^-10.4, where sealing alone reaches 2^-12.4. As each refused message counts 256 bytes or
+//! more, there are at most 2^20 of them: the last term is 2^-43 for whole tags and 2^-11 for tags of 4 bytes.
 #![forbid(unsafe_code)]
 
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -34,11 +35,11 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Limits {
-    /// 2^28 bytes, what RFC 9227 (5) allows one Magma key in IPsec: the advantage stays below 2^-15. The default.
+    /// 2^28 bytes, the limit of RFC 9227 (5) for one Magma key in IPsec: the advantage stays below 2^-15. The default.
     #[default]
     Rfc9227,
-    /// What a TLS 1.2 key of RFC 9189 meets before TLSTREE replaces it: 4096 records, each with a MAC over at most 2^14 bytes
-    /// and 13 of header. Encryption changes its key every 1 KiB by itself (RFC 9189, 4.3.3).
+    /// The traffic of a TLS 1.2 key of RFC 9189 before TLSTREE replaces it: 4096 records, each with a MAC over at most
+    /// 2^14 bytes and 13 of header. Encryption changes its key every 1 KiB by itself (RFC 9189, 4.3.3).
     Rfc9189,
     /// The caller's own numbers.
     Custom {
@@ -47,9 +48,9 @@ pub enum Limits {
         /// The bytes of an ACPKM section: a positive multiple of 8, up to [`Limits::LONGEST_SECTION`].
         section: usize,
     },
-    /// No limit on bytes, neither processed nor refused. The modes' own limits (a counter that would repeat, a message that is too
-    /// long) remain. Whoever asks for this keeps the counts elsewhere, or accepts that traffic under the key can be told from
-    /// noise, and that tags can be guessed at without end.
+    /// No limit on bytes, neither processed nor refused. The modes' own limits (a counter that would repeat, a message
+    /// that is too long) remain. Callers must count elsewhere, or accept that traffic under the key differs from noise
+    /// and that tags can be guessed without limit.
     Unlimited,
 }
 
@@ -57,17 +58,18 @@ impl Limits {
     /// The last record number of TLS 1.2 with Magma: SNMAX (RFC 9189, 4.3.5).
     pub const RFC9189_LAST_RECORD: u64 = (1 << 32) - 1;
 
-    /// The most bytes of messages that one key may refuse before it opens nothing more, unless it is [`Limits::Unlimited`].
+    /// The most bytes of messages that one key may refuse before it opens nothing more, unless it is
+    /// [`Limits::Unlimited`].
     pub const REFUSED: u64 = 1 << 28;
 
     /// The bytes that a refused message counts for at least.
     pub const LEAST_REFUSED: u64 = 256;
 
-    /// The longest ACPKM section: a section is what one key processes, and RFC 9227 (5) allows one Magma key 2^28 bytes. RFC 8645
-    /// (6.2) leaves the number to protocols and to the lifetime of a key.
+    /// The longest ACPKM section: one key processes one section, and RFC 9227 (5) allows one Magma key 2^28 bytes. RFC
+    /// 8645 (6.2) leaves the number to protocols and to the lifetime of a key.
     pub const LONGEST_SECTION: usize = 1 << 28;
 
-    /// The most bytes that one key may process; [`u64::MAX`] is no limit.
+    /// The most bytes that one key may process; [`u64::MAX`] means unlimited.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         match self {
@@ -78,7 +80,7 @@ impl Limits {
         }
     }
 
-    /// The most bytes of refused messages; [`u64::MAX`] is no limit.
+    /// The most bytes of refused messages; [`u64::MAX`] means unlimited.
     #[must_use]
     pub const fn refused(self) -> u64 {
         match self {
@@ -97,7 +99,7 @@ impl Limits {
     }
 }
 
-/// Bytes of messages that were not authentic. The count stays at its end.
+/// Bytes of forged messages. The count saturates.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(AtomicU64);
 
@@ -106,7 +108,7 @@ impl Refusals {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Whether a further message may be looked at.
+    /// Whether a further message may be verified.
     pub(crate) fn allow(&self, limit: u64) -> Result<(), Error> {
         if self.bytes() < limit || limit == u64::MAX { Ok(()) } else { Err(Error::TooManyRefused { limit }) }
     }
@@ -119,15 +121,14 @@ impl Refusals {
     }
 }
 
-/// What a key and all its clones have processed and refused together.
+/// The bytes that a key and all its clones have processed and refused together.
 #[derive(Debug, Default)]
 struct Account {
     used: AtomicU64,
     refused: Refusals,
 }
 
-/// An account, and how much this one of its keys may. A clone shares the account, so that other limits for it do not open a
-/// second one.
+/// An account, and the limits of one of its keys. A clone with other limits shares the account.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     limits: Limits,
@@ -182,7 +183,7 @@ impl Budget {
         self.allows(bytes)
     }
 
-    /// Asks whether a message of so many bytes is authentic, if the key still answers such questions; a refusal is counted.
+    /// Verifies a message of so many bytes, unless the key has refused too many; a refusal is counted.
     pub(crate) fn judge(&self, bytes: u64, verify: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         self.account.refused.allow(self.limits.refused())?;
         let verdict = verify();
@@ -248,7 +249,7 @@ mod tests {
         assert_eq!(budget.open(Limits::REFUSED - 256_001, false), Err(Error::Refused));
         assert_eq!(budget.judge(0, || Ok(())), Ok(()), "a byte is left");
         assert_eq!(budget.open(1 << 29, false), Err(Error::Refused));
-        // Neither right nor wrong messages are looked at any more, by no clone, and sealing goes on.
+        // No clone verifies any message any more, and sealing continues.
         let closed = Err(Error::TooManyRefused { limit: Limits::REFUSED });
         for budget in [&budget, &clone] {
             assert_eq!(budget.may_open(1), closed);

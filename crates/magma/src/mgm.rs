@@ -1,17 +1,18 @@
 //! MGM, the multilinear Galois mode, over Magma (RFC 9058): encryption with associated data.
 //!
-//! A message costs two encryptions and one product in GF(2^64) for each block of data: one block of gamma, and one secret
-//! factor H_i that the ciphertext's block i is multiplied with. Nothing depends on the block before, so all of it runs in the
-//! cipher's bulk kernels, in pieces that stay in the first-level cache, and the products are reduced once, at the end.
+//! A message costs two encryptions and one product in GF(2^64) for each block of data: one block of gamma, and one
+//! secret factor H_i that the ciphertext's block i is multiplied with. Nothing depends on the block before, so all of
+//! it runs in the cipher's bulk kernels, in pieces that stay in the first-level cache, and the products are reduced
+//! once, at the end.
 //!
-//! Sealing counts associated data and data against the key's limits ([`crate::limits`]), opening what was authentic: forgeries
-//! are not the key owner's traffic, and whoever could send them could otherwise use the key up. They count on an account of their
-//! own, whose end closes the key for opening and not for sealing.
+//! Sealing counts associated data and data against the key's limits ([`crate::limits`]); opening counts authentic
+//! messages only, so forgeries cannot use the key up. Forgeries have their own account, whose end closes the key for
+//! opening but not for sealing.
 //!
-//! What the mode asks of its user: a nonce never comes twice under one key (its top bit must be 0, RFC 9058, 4.1), and the
-//! length of the tag is fixed for a protocol, hence at construction. Opening checks the tag over the whole ciphertext before
-//! the first byte is decrypted; what was refused leaves zeros in the output. The mode does not commit to its key: a
-//! ciphertext that opens under two keys can be made (see the container for a format that commits).
+//! The caller must never repeat a nonce under one key (its top bit must be 0, RFC 9058, 4.1). The protocol fixes the
+//! length of the tag, hence the constructor. Opening checks the tag over the whole ciphertext before the first byte is
+//! decrypted; a refusal leaves zeros in the output. The mode does not commit to its key: a ciphertext that opens under
+//! two keys can be made (see the container for a format that commits).
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -41,8 +42,8 @@ pub const NONCE: usize = 8;
 
 /// A nonce that MGM takes: 8 bytes, the top bit of the first one 0 (RFC 9058, 4.1).
 ///
-/// No two messages under one key may share a nonce. A counter never repeats: `Nonce::try_from(count.to_be_bytes())`. Random nonces
-/// have 63 bits: among 2^24 messages two share one with a probability of 2^-16.
+/// No two messages under one key may share a nonce. A counter never repeats: `Nonce::try_from(count.to_be_bytes())`.
+/// Random nonces have 63 bits: among 2^24 messages two share one with a probability of 2^-16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nonce([u8; NONCE]);
 
@@ -207,8 +208,8 @@ impl Mgm {
     /// Decrypts `data` in place if `tag` is right. The tag is checked first: no plaintext exists before.
     ///
     /// # Errors
-    /// [`Error::TagLength`], [`Error::TooManyRefused`] and those of [`Mgm::seal`], with nothing changed; [`Error::Refused`] if
-    /// the tag is wrong, with `data` overwritten by zeros.
+    /// [`Error::TagLength`], [`Error::TooManyRefused`] and those of [`Mgm::seal`], with nothing changed;
+    /// [`Error::Refused`] if the tag is wrong, with `data` overwritten by zeros.
     pub fn open(&self, nonce: &[u8], aad: &[u8], data: &mut [u8], tag: &[u8]) -> Result<(), Error> {
         self.open_inout(nonce, aad, data.into(), tag)
     }
@@ -251,8 +252,8 @@ impl Mgm {
             short.crypt(data);
             return Ok(());
         }
-        // Two passes, because a forgery then costs half and leaves no plaintext anywhere, and the second reading costs
-        // nothing that could be measured beside one pass over pieces.
+        // Two passes: a forgery then costs half and leaves no plaintext anywhere. The second reading costs nothing
+        // measurable against one pass over pieces.
         let start = Start::new(core, nonce);
         let mut work = Work::new(core);
         work.absorb_message(start.hash, aad, data.get_in());
@@ -320,7 +321,8 @@ impl Mgm {
         Verifier::new(self, admit_nonce(nonce)?)
     }
 
-    /// Decrypts a message that comes in pieces *before* its tag can be checked; see [`Opener`] for what that asks of you.
+    /// Decrypts a message that comes in pieces *before* its tag can be checked; see [`Opener`] for the duties that
+    /// follow.
     ///
     /// # Errors
     /// [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::TooManyRefused`].
@@ -336,8 +338,8 @@ impl Mgm {
         if tag.len() == self.tag { Ok(()) } else { Err(Error::TagLength(tag.len())) }
     }
 
-    /// Whether a message of so many bytes is authentic, its tags compared in constant time. Charges the key if it is; counts the
-    /// refusal and wipes `output` if it is not.
+    /// Whether a message of so many bytes is authentic, its tags compared in constant time. Charges the key if it is;
+    /// counts the refusal and wipes `output` if it is not.
     fn judge(&self, bytes: u64, computed: &[u8; 8], tag: &[u8], output: &mut [u8]) -> Result<(), Error> {
         let verdict = self.core().budget.open(bytes, equal(&computed[..self.tag], tag));
         if verdict == Err(Error::Refused) {
@@ -356,7 +358,7 @@ impl fmt::Debug for Mgm {
     }
 }
 
-/// What can be said about a message before anything is done; gives the nonce.
+/// Checks a message before any work; returns the nonce.
 pub(crate) fn admit(nonce: &[u8], aad: usize, data: usize) -> Result<[u8; 8], Error> {
     let nonce = admit_nonce(nonce)?;
     if aad == 0 && data == 0 {

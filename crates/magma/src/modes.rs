@@ -1,8 +1,8 @@
 //! The modes of operation of GOST R 34.13-2015, their successors that change keys, and those of 28147-89.
 //!
-//! Every mode is a state that takes its message in pieces of any size and gives the same bytes however the pieces are cut.
-//! A state owns its key or borrows it: both `Ctr::with_key(key, iv)` and `Ctr::with_key(&key, iv)` work. States are wiped when
-//! dropped. None of them authenticates: only a MAC or MGM tells whether a ciphertext is the one that was sent.
+//! Every mode is a state that takes its message in pieces of any size and gives the same bytes however the pieces are
+//! cut. A state owns its key or borrows it: both `Ctr::with_key(key, iv)` and `Ctr::with_key(&key, iv)` work. States
+//! are wiped when dropped. None of them authenticates: that takes a MAC or MGM.
 //!
 //! | mode | pieces | runs in parallel |
 //! |---|---|---|
@@ -48,11 +48,11 @@ pub use omac_acpkm::OmacAcpkm;
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 8;
 
-/// Bytes that a mode works on at a time where it needs a buffer: a few of every backend's batches, and well within the first
-/// level of cache together with input and output.
+/// Bytes that a mode works on at a time where it needs a buffer: a few of every backend's batches, and well within the
+/// first level of cache together with input and output.
 pub(crate) const CHUNK: usize = 4096;
 
-/// The same for short pieces, which would feel the cost of a buffer of [`CHUNK`].
+/// The same for short pieces, where a buffer of [`CHUNK`] costs measurable time.
 pub(crate) const SMALL: usize = 256;
 
 /// A mode in one direction: bytes in, as many bytes out.
@@ -60,11 +60,11 @@ pub trait Stream {
     /// The next piece of the message, from one buffer into another or in place.
     ///
     /// # Errors
-    /// Whatever the mode refuses, named in its own documentation. Neither the state nor the output has changed then.
+    /// The mode's own errors, listed in its documentation. Neither the state nor the output has changed then.
     fn process(&mut self, data: InOutBuf<'_, '_, u8>) -> Result<(), Error>;
 
-    /// Whether the mode would take so many bytes more. Nothing is processed and no key is charged: for messages whose length is
-    /// known before their first byte is given out.
+    /// Whether the mode would take so many bytes more. Nothing is processed and no key is charged. For messages of
+    /// known length, before their first byte is released.
     ///
     /// # Errors
     /// Those of [`Stream::process`] for a piece of this length.
@@ -87,12 +87,12 @@ pub trait Stream {
         self.process(InOutBuf::new(input, output).map_err(|_| lengths)?)
     }
 
-    /// The next piece, from `from` to the place that begins at `to` in the same buffer: the same place, or one that does not
-    /// touch it.
+    /// The next piece, from `from` to the place that begins at `to` in the same buffer: the same place, or one that
+    /// does not touch it.
     ///
     /// # Errors
-    /// [`Error::Overlap`] where the two touch without being the same; [`Error::Parameter`] where one reaches beyond the buffer;
-    /// and as [`Stream::process`].
+    /// [`Error::Overlap`] where the two touch without being the same; [`Error::Parameter`] where one reaches beyond the
+    /// buffer; and as [`Stream::process`].
     fn apply_within(&mut self, buffer: &mut [u8], from: Range<usize>, to: usize) -> Result<(), Error> {
         let len =
             from.end.checked_sub(from.start).ok_or(Error::Parameter("a range that ends before it begins"))?;
@@ -112,8 +112,8 @@ pub trait Stream {
     }
 }
 
-/// out = in xor `with`, of one length. Sixteen words at a time through registers: a plain loop over two pointers that may be
-/// the same would not be vectorised.
+/// out = in xor `with`, of one length. Sixteen words at a time through registers: a plain loop over two pointers that
+/// may be the same would not be vectorised.
 pub(crate) fn xor(mut data: InOutBuf<'_, '_, u8>, with: &[u8]) {
     const STEP: usize = 64;
     let n = data.len();
@@ -145,7 +145,7 @@ pub(crate) fn whole_blocks_of_iv(iv: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whole blocks, or the reason why not.
+/// Whole blocks, or an error.
 pub(crate) fn whole_blocks(len: usize) -> Result<(), Error> {
     if len.is_multiple_of(BLOCK) { Ok(()) } else { Err(Error::Unaligned(len)) }
 }

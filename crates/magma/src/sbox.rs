@@ -7,9 +7,9 @@ use core::str::FromStr;
 /// A set of eight 4-bit substitutions. The standard of 2015 fixes [`Sbox::Z`]; GOST 28147-89 left the choice open, and
 /// these are the sets that RFC 4357 and RFC 7836 publish for encryption.
 ///
-/// The two sets of the hash GOST R 34.11-94 (RFC 4357, 11.2) are not here: `id-GostR3411-94-TestParamSet` (1.2.643.2.2.30.0) and
-/// `id-GostR3411-94-CryptoProParamSet` (1.2.643.2.2.30.1). Some programs encrypt with them all the same; what they made cannot be
-/// read here.
+/// The two sets of the hash GOST R 34.11-94 (RFC 4357, 11.2) are not here: `id-GostR3411-94-TestParamSet`
+/// (1.2.643.2.2.30.0) and `id-GostR3411-94-CryptoProParamSet` (1.2.643.2.2.30.1). Some programs encrypt with them;
+/// their data cannot be read here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Sbox {
@@ -31,7 +31,7 @@ pub enum Sbox {
 /// Row i substitutes bits 4i to 4i+3 of the word.
 pub type Rows = [[u8; 16]; 8];
 
-/// There is no substitution set of this name or object identifier.
+/// Unknown name or object identifier of a substitution set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSbox(pub String);
 
@@ -49,7 +49,7 @@ impl Sbox {
     pub const ALL: [Sbox; 6] =
         [Sbox::Z, Sbox::CryptoProA, Sbox::CryptoProB, Sbox::CryptoProC, Sbox::CryptoProD, Sbox::Test];
 
-    /// The name by which the command line and [`FromStr`] know it.
+    /// The name for the command line and [`FromStr`].
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

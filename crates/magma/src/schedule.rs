@@ -1,11 +1,12 @@
-//! What a key becomes before it meets a kernel: the words of its rounds, in the order in which they are used.
+//! Schedules: the words of a key in the order of the rounds that use them.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::memory::wipe_vector_registers;
 
 use crate::sbox::Sbox;
 
-/// How the eight bytes of a block become the number a1 * 2^32 + a0. The two standards differ in this alone.
+/// The order in which eight bytes of a block make the number a1 * 2^32 + a0: the only difference between the two
+/// standards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
     /// Magma, GOST R 34.12-2015.
@@ -48,15 +49,15 @@ impl ByteOrder {
     }
 }
 
-/// A key in one direction. Kernels see nothing else of a key: both directions, both byte orders and all S-boxes run
+/// A key in one direction. Kernels use nothing else of a key: both directions, both byte orders and all S-boxes run
 /// through the same code. Wiped when dropped.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Schedule {
     /// The round keys in the order of use.
     pub(crate) rounds: [u32; 32],
-    /// How many rounds take K1 to K8 in rising order before the falling ones begin: 24 for encryption, 8 for decryption.
-    /// Kernels that keep something per word of the key rather than per round find the word by it.
+    /// Rounds that take K1 to K8 in rising order before the falling ones begin: 24 for encryption, 8 for decryption.
+    /// Kernels with data for each word of the key instead of each round find the word by it.
     pub(crate) rising: usize,
     pub(crate) sbox: Sbox,
     pub(crate) order: ByteOrder,
@@ -96,13 +97,14 @@ impl Drop for Schedule {
     }
 }
 
-/// Zeroes words in a way that the compiler may not leave out.
+/// Zeroes words by writes that the compiler must keep.
 pub(crate) fn wipe_words(words: &mut [u32]) {
     use zeroize::Zeroize;
     words.zeroize();
 }
 
-/// Numbers of blocks that count: block i is (high + i * step_high) * 2^32 + (low + i * step_low), each half modulo 2^32.
+/// Numbers of blocks that count: block i is (high + i * step_high) * 2^32 + (low + i * step_low), each half modulo
+/// 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counter {
     pub(crate) high: u32,

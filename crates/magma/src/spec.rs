@@ -1,4 +1,4 @@
-//! Straight from RFC 8891 and RFC 5830: slow, readable, indexed by secrets. The oracle of the tests, and nothing else.
+//! Straight from RFC 8891 and RFC 5830: slow, readable, indexed by secrets. For tests only, as their oracle.
 #![forbid(unsafe_code)]
 
 use crate::sbox::Rows;
@@ -41,7 +41,7 @@ pub fn decrypt(rows: &Rows, words: &[u32; 8], block: u64) -> u64 {
     rounds(rows, (0..32).map(|i| words[if i < 8 { i } else { 7 - i % 8 }]), block)
 }
 
-/// Rounds under the given keys; the last one leaves its halves unswapped, which is written here as a swap more.
+/// Rounds under the given keys; the last one leaves its halves unswapped, written here as an additional swap.
 #[must_use]
 pub fn rounds(rows: &Rows, keys: impl Iterator<Item = u32>, block: u64) -> u64 {
     let (mut a1, mut a0) = ((block >> 32) as u32, block as u32);

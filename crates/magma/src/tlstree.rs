@@ -1,7 +1,7 @@
 //! Trees of keys: TLSTREE of the TLS suites (RFC 9189, 8.1) and the tree of ESP (RFC 9227, 4.1).
 //!
-//! Both derive a message's key from a root in three steps, and neighbouring messages share the upper steps: each level is
-//! kept until its number changes, so that most records cost nothing.
+//! Both derive a message's key from a root in three steps, and neighbouring messages share the upper steps: each level
+//! is kept until its number changes, so most records need no derivation.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -16,11 +16,11 @@ use crate::key::Magma;
 /// The labels of the three levels, the same in both standards.
 const LABELS: [&[u8]; 3] = [b"level1", b"level2", b"level3"];
 
-/// A root and the last path that was taken. Wiped when dropped.
+/// A root and the most recent path. Wiped when dropped.
 #[derive(Clone)]
 struct Tree {
     root: Prf,
-    /// What the last leaf came from at each level, and the levels' keys: two that derive, and the leaf.
+    /// The last leaf's seed at each level, and the levels' keys: two that derive, and the leaf.
     seeds: [Option<[u8; 8]>; 3],
     inner: [Option<Prf>; 2],
     leaf: Zeroizing<[u8; 32]>,
@@ -31,7 +31,7 @@ impl Tree {
         Tree { root: Prf::new(root), seeds: [None; 3], inner: [None, None], leaf: Zeroizing::new([0; 32]) }
     }
 
-    /// The leaf under three seeds of `lengths` bytes at the end of each array; whether it is another than before.
+    /// The leaf under three seeds of `lengths` bytes at the end of each array; whether it changed.
     fn walk(&mut self, seeds: [[u8; 8]; 3], lengths: [usize; 3]) -> bool {
         let from = (0..3).find(|&level| self.seeds[level] != Some(seeds[level]));
         let Some(from) = from else { return false };
@@ -55,7 +55,8 @@ impl Tree {
 /// The suites that use TLSTREE with Magma.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suite {
-    /// TLS_GOSTR341112_256_WITH_MAGMA_CTR_OMAC of TLS 1.2 (RFC 9189): a new key every 4,096 records, 2^32 records at most.
+    /// TLS_GOSTR341112_256_WITH_MAGMA_CTR_OMAC of TLS 1.2 (RFC 9189): a new key every 4,096 records, 2^32 records at
+    /// most.
     CtrOmac,
     /// TLS_GOSTR341112_256_WITH_MAGMA_MGM_L of TLS 1.3 (RFC 9367): a new key every 128 records.
     MgmL,
@@ -67,7 +68,7 @@ impl Suite {
     /// All suites.
     pub const ALL: [Suite; 3] = [Suite::CtrOmac, Suite::MgmL, Suite::MgmS];
 
-    /// C_1, C_2 and C_3: which bits of a record's number each level sees.
+    /// C_1, C_2 and C_3: the bits of a record's number at each level.
     #[must_use]
     pub const fn masks(self) -> [u64; 3] {
         match self {
@@ -120,7 +121,7 @@ impl TlsTree {
         Ok(self.leaf(number))
     }
 
-    /// TLSTREE itself, which has no last number.
+    /// TLSTREE without a last number.
     fn leaf(&mut self, number: u64) -> &[u8; 32] {
         let seeds = self.suite.masks().map(|mask| (number & mask).to_be_bytes());
         if self.tree.walk(seeds, [8; 3]) {
@@ -129,9 +130,10 @@ impl TlsTree {
         &self.tree.leaf
     }
 
-    /// The cipher of record `number`, made anew only when its key is another than the last record's. `engine` counts then. What a
-    /// key has processed and refused ([`crate::limits`]) is counted as long as it is the last record's: TLS ends a connection at
-    /// the first record that is refused, and whoever goes on, as DTLS does, counts refused records over all keys himself.
+    /// The cipher of record `number`, made anew only when its key is another than the last record's. `engine` counts
+    /// then. A key counts processed and refused bytes ([`crate::limits`]) while it is the last record's. TLS ends a
+    /// connection at the first refused record. Protocols that continue, as DTLS does, must count refused records over
+    /// all keys.
     ///
     /// # Errors
     /// [`Error::SequenceOverflow`] if the suite does not allow so many records.
@@ -147,7 +149,7 @@ impl fmt::Debug for TlsTree {
     }
 }
 
-/// Where in the tree of ESP a packet's key stands, and the packet's number under that key: the packet's IV (RFC 9227, 4.2).
+/// A packet's IV: its key's place in the tree of ESP, and its number under that key (RFC 9227, 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EspPath {
     /// The first level.
@@ -214,8 +216,8 @@ impl EspTree {
         EspTree { tree: Tree::new(root), salt: [salt[0], salt[1], salt[2], salt[3]] }
     }
 
-    /// K_msg, the key of a packet. A stranger chooses the path of what he sends, and with it a key whose account is empty: count
-    /// refused packets over all paths, and agree on another root when there are too many (RFC 9227, 5).
+    /// K_msg, the key of a packet. A forger chooses the path of a packet, and with it a key with an empty account.
+    /// Count refused packets over all paths, and agree on another root when there are too many (RFC 9227, 5).
     pub fn key(&mut self, path: EspPath) -> &[u8; 32] {
         let seeds = [u64::from(path.i1), u64::from(path.i2), u64::from(path.i3)].map(u64::to_be_bytes);
         // Each level's number has two bytes: 0x00 | i1, i2, i3.

@@ -1,5 +1,5 @@
-//! The RustCrypto project's traits: what is generic over a block cipher, a stream cipher, a MAC or an AEAD works with this
-//! crate, and in bulk at its full speed.
+//! The RustCrypto project's traits: code that is generic over a block cipher, a stream cipher, a MAC or an AEAD works
+//! with this crate, in bulk at its full speed.
 //!
 //! | trait | type |
 //! |---|---|
@@ -45,8 +45,8 @@
 //! # }
 //! ```
 //!
-//! The traits of block ciphers and of MACs have no way to say that a key has processed enough: what goes through them is not
-//! counted against the key's [limits](crate::limits).
+//! The traits of block ciphers and of MACs cannot refuse, so data through them is not counted against the key's
+//! [limits](crate::limits).
 #![forbid(unsafe_code)]
 
 mod aead;

@@ -8,10 +8,10 @@
 //! * *padded m-vector*: the same in `stride` = `m_bytes` rounded up to 64 bytes, zero behind the last element;
 //! * P: the m-vectors of P1 then P2 as expanded, followed by at least `SLACK` readable bytes of any value.
 //!
-//! Kernels are `unsafe fn` pointers because they assume the instruction set that their row in [`BACKENDS`] names.
-//! They are reached only through `lanework_cpu::Backend::get`, which checks it; the safe methods here rest on that.
-//! Leak class: `keygen`, `sign`, `solve`, `finish`, `expand_secret`, `sign_expanded` and the three of SHAKE256 take
-//! secrets and run in constant time but for the one bit that `solve` returns; the others see public data only.
+//! Kernels are `unsafe fn` pointers because they assume the instruction set that their row in [`BACKENDS`] names. They
+//! are reached only through `lanework_cpu::Backend::get`, which checks it; the safe methods here rest on that. Leak
+//! class: `keygen`, `sign`, `solve`, `finish`, `expand_secret`, `sign_expanded` and the three of SHAKE256 take secrets
+//! and run in constant time except for the one bit that `solve` returns; the others take public data only.
 
 #[cfg(target_arch = "x86_64")]
 use lanework_cpu::Feature;
@@ -44,13 +44,13 @@ pub(crate) const SLACK: usize = 128;
 /// The symmetric kernels of one backend.
 #[derive(Clone, Copy, Debug)]
 pub struct Expand {
-    /// What they run on, for the machine-readable record: `bitsliced`, `aes-ni`, `vaes-512`.
+    /// The AES implementation, for the machine-readable record: `bitsliced`, `aes-ni`, `vaes-512`.
     pub(crate) aes: &'static str,
     pub(crate) aes128_ctr: unsafe fn(&[u8; 16], u32, &mut [u8]),
     pub(crate) aes128_ctr_xor: unsafe fn(&[u8; 16], &[u8; 16], &mut [u8]),
     pub(crate) shake256: unsafe fn(&[&[u8]], &mut [u8]),
     pub(crate) shake256_absorb: unsafe fn(&mut [u64; 25], &[u8]),
-    /// How many messages `shake256_xn` hashes in the time of one, or little more.
+    /// Messages that `shake256_xn` hashes in about the time of one.
     pub(crate) lanes: usize,
     pub(crate) shake256_xn: unsafe fn(&[&[u8]], &mut [&mut [u8]]),
 }
@@ -74,14 +74,14 @@ impl Expand {
         unsafe { (self.shake256)(parts, out) }
     }
 
-    /// Absorbs whole blocks of SHAKE256 into `state`, with the permutation behind each; secret data, constant time for given
-    /// lengths.
+    /// Absorbs whole blocks of SHAKE256 into `state`, with the permutation behind each; secret data, constant time for
+    /// given lengths.
     pub(crate) fn shake256_absorb(&self, state: &mut [u64; 25], blocks: &[u8]) {
         // SAFETY: as above.
         unsafe { (self.shake256_absorb)(state, blocks) }
     }
 
-    /// How many messages [`Expand::shake256_xn`] hashes side by side.
+    /// Messages that [`Expand::shake256_xn`] hashes side by side.
     #[must_use]
     pub const fn lanes(&self) -> usize {
         self.lanes
@@ -99,13 +99,13 @@ impl Expand {
     }
 }
 
-/// The field kernels of one backend for one parameter set. What each computes of what stands with its operands.
+/// The field kernels of one backend for one parameter set. The operands' types say what each computes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetKernels {
     pub(crate) params: &'static Params,
     /// Blocks of scratch that any kernel of this set needs.
     pub(crate) scratch_blocks: usize,
-    /// Blocks at the front of scratch that `keygen` uses; it leaves the others alone, so that they need no wiping.
+    /// Blocks at the front of scratch that `keygen` uses; the others need no wiping.
     pub(crate) keygen_blocks: usize,
     /// The same for `sign` and `solve`, and for `sign_expanded` and `solve`.
     pub(crate) sign_blocks: usize,
@@ -155,7 +155,7 @@ impl Kernels {
         &self.expand
     }
 
-    /// What the backend's AES-128-CTR runs on: `bitsliced`, `aes-ni`, `vaes-512`.
+    /// The backend's AES-128-CTR: `bitsliced`, `aes-ni`, `vaes-512`.
     #[must_use]
     pub const fn aes(&self) -> &'static str {
         self.expand.aes
@@ -175,7 +175,8 @@ impl Kernels {
 /// An engine of a check's kernels: those of a row that runs here, some of them replaced.
 #[cfg(any(test, feature = "leaks"))]
 pub(crate) fn altered(name: &'static str, kernels: Kernels) -> Engine {
-    // SAFETY: checks take the kernels of a row that runs here; what replaces some enables no feature that this row lacks.
+    // SAFETY: checks take the kernels of a row that runs here; a replaced kernel enables no feature that this row
+    // lacks.
     unsafe { Engine::outside(name, Box::leak(Box::new(kernels))) }
 }
 

@@ -3,9 +3,9 @@
 //! Results come in the order of the inputs, one for each item. All randomness is drawn on the calling thread before
 //! the work starts, so that a batch with a seeded generator gives the same signatures on any number of threads.
 //!
-//! A thread takes a few neighbouring items at a time, as many as its backend hashes side by side, and fewer where that
-//! would leave another thread without any. What one of them takes from the others is time alone: results are those of the
-//! single calls. Their secrets stay in the thread's workspace until the last of the few is done.
+//! A thread takes a group of neighbouring items, as many as its backend hashes side by side, and fewer where another
+//! thread would have none. Results are those of the single calls. A group's secrets stay in the thread's workspace
+//! until its last item is done.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Threads;
@@ -68,7 +68,7 @@ impl Signers<'_> {
         }
     }
 
-    /// The public key that item `i` is verified under after signing, unless an expanded one is at hand.
+    /// The public key under which item `i` is verified after signing, unless it is expanded already.
     fn verifying_key(&self, i: usize) -> Option<&VerifyingKey> {
         match *self {
             Signers::One(key) => Some(key.verifying_key()),
@@ -124,7 +124,7 @@ impl Signers<'_> {
     ) -> Vec<bool> {
         let verifying: Vec<Option<&VerifyingKey>> =
             (start..start + messages.len()).map(|i| self.verifying_key(i)).collect();
-        // The library has no keys that are compact and expanded in one batch: either all are needed, or none.
+        // A batch has only compact or only expanded keys: either all are needed, or none.
         let compact = match verifying.first() {
             Some(None) => public_keys(engine, params, (start..start + messages.len()).map(|i| self.key(i).1)),
             _ => Vec::new(),
@@ -187,8 +187,8 @@ pub(crate) fn expect_count(what: &'static str, expected: usize, got: usize) -> R
     if expected == got { Ok(()) } else { Err(Error::Count { what, expected, got }) }
 }
 
-/// The sizes of the groups that `count` items are handed out in, in order: `lanes` each on one thread; on several
-/// as near to that as leaves every thread as many groups, sizes differing by one at most.
+/// The sizes of the groups of `count` items, in order: `lanes` each on one thread. On several threads all get as many
+/// groups, with sizes near `lanes` that differ by one at most.
 fn group_sizes(count: usize, lanes: usize, threads: usize) -> impl Iterator<Item = usize> {
     let lanes = lanes.max(1);
     let groups = match threads {
@@ -204,9 +204,9 @@ fn group_sizes(count: usize, lanes: usize, threads: usize) -> impl Iterator<Item
     })
 }
 
-/// Fills `count` results in groups of neighbouring items; `task` gets the first item's index and their number, and gives
-/// a result for each. `lanes` is how many the backend of an item works on at a time; `alike` tells whether an item
-/// may be in the group of the one before.
+/// Fills `count` results in groups of neighbouring items; `task` gets the first item's index and their number, and
+/// returns a result for each. `lanes` is the number of items that an item's backend takes at a time; `alike` says
+/// whether an item may join the group of the one before.
 fn collect<T: Send>(
     threads: Threads<'_>,
     count: usize,
@@ -278,8 +278,8 @@ pub fn generate<R: TryCryptoRng + ?Sized>(
 /// Signs each message, hedged with `rng`.
 ///
 /// # Errors
-/// [`Error::Count`] if there are keys for each message and not as many; [`Error::Random`]; [`Error::Threads`]. What goes
-/// wrong with one signature is that item's own result.
+/// [`Error::Count`] if there are keys for each message and not as many; [`Error::Random`]; [`Error::Threads`]. The
+/// fault of one signature is that item's own result.
 pub fn sign<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
     signers: Signers<'_>,
     messages: &[M],
@@ -332,8 +332,8 @@ fn sign_each<R: TryCryptoRng + ?Sized>(
 /// Verifies each signature against the message of the same index.
 ///
 /// # Errors
-/// [`Error::Count`] if the lists differ in length; [`Error::Threads`]. Each item's result is its own: that of a signature or a
-/// digest of another set or round is [`Error::WrongSet`] or [`Error::WrongRound`].
+/// [`Error::Count`] if the lists differ in length; [`Error::Threads`]. Each item's result is its own: that of a
+/// signature or a digest of another set or round is [`Error::WrongSet`] or [`Error::WrongRound`].
 pub fn verify<M: AsRef<[u8]> + Sync>(
     verifiers: Verifiers<'_>,
     messages: &[M],

@@ -1,6 +1,6 @@
 //! The checks that every backend must pass, as functions: the tests, the command and the laboratory call the same ones.
 //!
-//! Each gives a [`Row`]. Inputs come from a seeded generator, so that a failure can be had again.
+//! Each returns a [`Row`]. Inputs come from a seeded generator, so that a failure can be repeated.
 #![forbid(unsafe_code)]
 
 use crate::backend::Engine;
@@ -89,7 +89,8 @@ fn answers(count: usize, how: &str, maker: &dyn Maker, engine: Engine, params: &
     row
 }
 
-/// A backend that gets its messages in pieces of odd sizes: some within a block of SHAKE256 (136 bytes), some across several.
+/// A backend that gets its messages in pieces of odd sizes: some within a block of SHAKE256 (136 bytes), some across
+/// several.
 struct Pieces(Engine);
 
 impl Pieces {
@@ -134,7 +135,7 @@ pub fn agreement(engine: Engine, params: &Params, depth: Depth) -> Row {
     let count = if depth == Depth::Full { 16 } else { 2 };
     for i in 0..count {
         let seed = inputs.bytes(params.secret_key_bytes());
-        // Lengths around the rate of SHAKE256 (136 bytes), where padding goes wrong first.
+        // Lengths around the rate of SHAKE256 (136 bytes), where padding fails first.
         let message = inputs.bytes([0, 1, 32, 135, 136, 137, 271, 272, 273, 1000][i % 10]);
         let randomizer = inputs.bytes(params.salt_bytes);
         let public = engine.public_key(params, &seed);
@@ -263,7 +264,7 @@ pub fn other_flips(engine: Engine, params: &Params, depth: Depth) -> Row {
     row
 }
 
-/// Every wrong length of everything that has a length, from nothing to twice the right one.
+/// Every wrong length of every input, from 0 to twice the right one.
 #[must_use]
 pub fn lengths(engine: Engine, params: &Params, depth: Depth) -> Row {
     let mut row = new_row("wrong lengths refused", engine, params);
@@ -302,7 +303,7 @@ pub fn lengths(engine: Engine, params: &Params, depth: Depth) -> Row {
     row
 }
 
-/// Things of another set or round: refused by name where the type carries it, refused as invalid where only bytes do.
+/// Inputs of another set or round: refused by name where the type carries it, refused as invalid where only bytes do.
 #[must_use]
 pub fn strangers(engine: Engine, params: &Params) -> Row {
     let mut row = new_row("other sets and rounds refused", engine, params);

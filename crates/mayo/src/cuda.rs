@@ -1,19 +1,19 @@
 //! Batches on a CUDA device, with the CPU for everything that a device cannot or should not do.
 //!
-//! A [`Gpu`] is one device with the CPU backend that stands beside it. What comes back does not depend on which of
-//! them computed it: small batches, batches that do not fit, those of a device that fails on the way and signatures that the
-//! device got wrong are computed on the CPU, and [`Tally`] tells how many and why.
+//! A [`Gpu`] is one device with a CPU backend beside it. Results do not depend on which of them computed. The CPU
+//! computes small batches, batches that do not fit, those of a failing device, and signatures that the device got
+//! wrong; [`Tally`] has their number and the reason.
 //!
 //! * Randomness comes from the host alone.
-//! * Every signature is verified before it is handed out, on matrices that are expanded anew; what fails is made again by the
-//!   CPU, and the device is not used again. [`Release::Unverified`] turns that off.
+//! * Every signature is verified before it is returned, on matrices that are expanded anew. The CPU makes failed ones
+//!   again, and the device is not used any more. [`Release::Unverified`] turns that off.
 //! * Of the public keys that the device makes, one in [`Options::spot_check`] is computed on the CPU as well.
 //! * The first use of a parameter set compares keys, signatures and verdicts with the CPU's.
-//! * Memory on the device and pinned memory that held secrets is overwritten before it is freed. That of a device that an
-//!   error has lost is out of reach; the driver clears it before another process gets it.
+//! * Memory on the device and pinned memory that held secrets is overwritten before it is freed. Memory of a device
+//!   lost to an error cannot be overwritten; the driver clears it before another process gets it.
 //!
 //! Not covered: a device that hashes a seed wrongly when signing with a compact key, and likewise both times, signs for
-//! another key; such a signature gives nothing away and is refused by every verifier.
+//! another key; such a signature reveals nothing and is refused by every verifier.
 #![forbid(unsafe_code)]
 
 #[cfg(all(test, feature = "emulated"))]
@@ -61,13 +61,13 @@ pub use pace::Pace;
 pub use ring::Ring;
 pub use work::{GpuSigners, GpuVerifiers};
 
-/// Whether signatures are verified before they are handed out.
+/// Whether signatures are verified before they are returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Release {
-    /// Every one is. The default, since a signature that was computed wrongly may give the key away.
+    /// All are. The default, since a wrong signature may reveal the key.
     #[default]
     Verified,
-    /// None is. For measuring what that costs.
+    /// None are. For measuring the cost of verification.
     Unverified,
 }
 
@@ -78,15 +78,16 @@ pub struct Options {
     pub chunk: usize,
     /// Streams: while one computes, others copy.
     pub streams: usize,
-    /// How many operations of a chunk have their matrices on the device at the same time, where every operation has its own.
+    /// Operations of a chunk that have their matrices on the device at the same time, where every operation has its
+    /// own.
     pub ring: Ring,
     /// How those matrices are expanded.
     pub expand: Expand,
-    /// By which instructions it verifies with the public keys that it expands from here on.
+    /// The instructions for verification with public keys that it expands from now on.
     pub multiply: Multiply,
     /// Batches of fewer operations than this go to the CPU.
     pub break_even: usize,
-    /// The share of every batch that the CPU computes meanwhile, 0 to 1.
+    /// The share of every batch for the CPU, 0 to 1.
     pub cpu_share: f64,
     /// Threads of the CPU; 0 for all.
     pub cpu_threads: usize,
@@ -110,7 +111,7 @@ impl Default for Options {
     }
 }
 
-/// Where a batch was computed, and what went wrong on the way.
+/// Where a batch was computed, and its faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Operations whose result is the device's.
@@ -119,9 +120,9 @@ pub struct Tally {
     pub cpu: usize,
     /// Attempts at signatures after their first.
     pub restarts: usize,
-    /// How often a chunk was halved for want of memory.
+    /// Times that a chunk was halved for lack of memory.
     pub halvings: usize,
-    /// Why the device was left, if it was.
+    /// Why the device was abandoned, if it was.
     pub trouble: Option<String>,
 }
 
@@ -131,11 +132,11 @@ pub struct Gpu {
     device: Device,
     cpu: Engine,
     options: Options,
-    /// The kernels of a set, once they have passed the self-test; or why they are not used.
+    /// The kernels of a set after their self-test, or why they are not used.
     sets: [OnceLock<Result<Arc<Kernels>, String>>; 8],
     /// The same for the kernels that make their matrices themselves, which are tested before they are first used.
     fused: [OnceLock<Result<(), String>>; 8],
-    /// Whether a set's products of bits have passed theirs; or why they are not used.
+    /// Whether a set's products of bits have passed theirs, or why they are not used.
     bits: [OnceLock<Result<(), String>>; 8],
 }
 
@@ -143,7 +144,7 @@ impl Gpu {
     /// The device of this number, beside `cpu`.
     ///
     /// # Errors
-    /// What `lanework_cuda` says of devices that are not there.
+    /// The error of `lanework_cuda` for an unavailable device.
     pub fn open(ordinal: u32, cpu: Engine, options: Options) -> Result<Gpu, lanework_cuda::Error> {
         Gpu::of(Device::open(ordinal)?, cpu, options)
     }
@@ -194,7 +195,7 @@ impl Gpu {
         }
     }
 
-    /// Runs the self-test of a set, if that has not been done: what every first use does.
+    /// Runs the self-test of a set unless it has run. Every first use does this.
     ///
     /// # Errors
     /// Why the device is not used for this set.
@@ -202,7 +203,7 @@ impl Gpu {
         self.kernels(params).map(|_| ())
     }
 
-    /// The kernels that operations on a set consist of, by name, with what the compiler made of each: local memory says whether a
+    /// The kernels of a set's operations, by name, with the compiler's figures for each. Local memory shows whether a
     /// thread works outside its registers.
     ///
     /// # Errors
@@ -216,8 +217,8 @@ impl Gpu {
             .collect())
     }
 
-    /// Which operations on a set with compact keys are one kernel with the expansion of their matrices, as [`Options::expand`] and the
-    /// device's shared memory have it: key generation, signing, verification.
+    /// Whether key generation, signing and verification of a set with compact keys are fused with the expansion of
+    /// matrices, by [`Options::expand`] and the device's shared memory.
     ///
     /// # Errors
     /// Why the device is not used for this set.
@@ -257,14 +258,14 @@ fn one_set<'a>(all: impl IntoIterator<Item = &'a Params>) -> Result<Option<&'sta
     Ok(Some(Params::of(first.round, first.set)))
 }
 
-/// SHA-256 of the program that devices run, in hexadecimal: times that were measured with another one say nothing of this one.
+/// SHA-256 of the program that devices run, in hexadecimal. Times of another program do not apply to this one.
 #[must_use]
 pub fn program() -> String {
     crate::known::sha256_hex(CODE)
 }
 
-/// Bytes of device memory that one operation in flight takes, its matrices among them: key generation, then signing and verification with compact
-/// keys, then both with expanded keys, whose matrices come on top once for each key.
+/// Bytes of device memory that one operation in flight takes, its matrices among them: key generation, then signing and
+/// verification with compact keys, then both with expanded keys, plus their matrices once for each key.
 #[must_use]
 pub fn bytes_in_flight(params: &Params) -> [usize; 5] {
     [Job::Keygen, Job::Sign, Job::Verify, Job::SignExpanded, Job::VerifyExpanded]

@@ -1,9 +1,9 @@
-//! The digest of a message that comes piece by piece.
+//! The digest of a message that arrives in pieces.
 //!
-//! MAYO hashes every message before anything else: M_digest = SHAKE256(M) is the first line of MAYO.Sign (algorithm 8) and of
-//! MAYO.Verify (algorithm 9), in rounds 2 and 3, and M is used nowhere else. Hashing it here by pieces is that line and
-//! nothing more, so a signature over a [`MessageDigest`] is the signature over its message. This is not a "prehash" variant, which
-//! would sign the digest as if it were a message.
+//! MAYO hashes every message before anything else: M_digest = SHAKE256(M) is the first line of MAYO.Sign (algorithm 8)
+//! and of MAYO.Verify (algorithm 9), in rounds 2 and 3, and M is used nowhere else. Hashing by pieces computes that
+//! line, so a signature over a [`MessageDigest`] is the signature over its message. This is not a "prehash" variant,
+//! which would sign the digest as if it were a message.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -99,7 +99,7 @@ impl fmt::Debug for MessageHasher {
     }
 }
 
-/// M_digest: what signing and verifying use of a message, and which set of which round it was hashed for.
+/// M_digest, the only part of a message that signing and verifying use, with the set and round it was hashed for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MessageDigest {
     params: &'static Params,
@@ -125,7 +125,7 @@ impl fmt::Debug for MessageDigest {
     }
 }
 
-/// A message as an operation gets it.
+/// A message, or its digest.
 #[derive(Clone, Copy)]
 pub(crate) enum Message<'a> {
     Whole(&'a [u8]),
@@ -193,7 +193,7 @@ mod tests {
                         assert_eq!(digest.as_bytes(), expected, "{}, {length} by {size}", engine.name());
                     }
                 }
-                // Empty pieces change nothing, wherever they come.
+                // Empty pieces change nothing, in any position.
                 let mut hasher = MessageHasher::new(engine, params);
                 for piece in [&b""[..], &message[..136], b"", &message[136..200], b"", &message[200..]] {
                     hasher.update(piece);
@@ -213,7 +213,7 @@ mod tests {
         let right = MessageHasher::new(engine, params).finish();
         let signature = key.sign(engine, b"").unwrap();
         assert_eq!(public.verify_digest(engine, &right, &signature), Ok(()));
-        // The first has the very bytes of the right one.
+        // The first has the bytes of the right one.
         for (round, set) in [(Round::Two, Set::Mayo3), (Round::Three, Set::Mayo1)] {
             let digest = MessageHasher::new(engine, Params::of(round, set)).finish();
             let refusal = if round == Round::Two {

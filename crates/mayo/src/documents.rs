@@ -1,16 +1,15 @@
-//! Key files: PKCS#8 and SPKI for round 2, a form of our own for round 3.
+//! Key files: PKCS#8 and SPKI for round 2, this library's own form for round 3.
 //!
 //! Round 2 follows oqs-provider, which gives MAYO the identifiers 1.3.9999.8.s.3 (s the digit of the set):
 //!
-//! * private: PKCS#8 version 0, no algorithm parameters; the `privateKey` octets are themselves the DER of an OCTET STRING
-//!   that holds the secret key and, behind it, the public key. Files made with oqs-provider's build option
-//!   `NOPUBKEY_IN_PRIVKEY` hold the secret key alone, and are read too;
+//! * private: PKCS#8 version 0, no algorithm parameters; the `privateKey` octets are themselves the DER of an OCTET
+//!   STRING that holds the secret key and, behind it, the public key. Files made with oqs-provider's build option
+//!   `NOPUBKEY_IN_PRIVKEY` hold the secret key alone, and can be read too;
 //! * public: SPKI, no algorithm parameters, the compact public key in the BIT STRING.
 //!
-//! For round 3 no identifier could be read when this was written, and none is made up here. The documents are
-//! `SEQUENCE { version INTEGER (0), round INTEGER, set INTEGER, key OCTET STRING }` in PEM under labels of their own, the
-//! key being what the round-2 forms hold innermost. A reader of PKCS#8 refuses the label, and no reader can take such a
-//! key for one of round 2.
+//! Round 3 has no published identifier yet. The documents are `SEQUENCE { version INTEGER (0), round INTEGER, set
+//! INTEGER, key OCTET STRING }` in PEM under labels of their own, the key being what the round-2 forms hold innermost.
+//! A reader of PKCS#8 refuses the label, so such a key is never taken for one of round 2.
 #![forbid(unsafe_code)]
 
 use const_oid::ObjectIdentifier;
@@ -50,7 +49,7 @@ fn unreadable(what: &'static str, why: impl Into<String>) -> Error {
     Error::Unreadable { what, why: why.into() }
 }
 
-/// The set that an algorithm identifier names.
+/// The set of an algorithm identifier.
 fn identified(what: &'static str, algorithm: &AlgorithmIdentifierRef<'_>) -> Result<&'static Params, Error> {
     let oid = algorithm.oid;
     let params = Params::all().find(|p| identifier(p) == Some(oid));
@@ -62,7 +61,7 @@ fn identified(what: &'static str, algorithm: &AlgorithmIdentifierRef<'_>) -> Res
     Ok(params)
 }
 
-/// The form of our own: version, round, set, key.
+/// This library's own form: version, round, set, key.
 fn write_own(params: &Params, key: &[u8]) -> der::Result<Zeroizing<Vec<u8>>> {
     let head: [u8; 3] = [0, params.round.number(), params.set.number()];
     let key = OctetStringRef::new(key)?;
@@ -145,15 +144,15 @@ fn read_pkcs8(engine: Engine, der: &[u8]) -> Result<SecretKey, Error> {
     }
 }
 
-/// Runs `work` on a secret document and wipes what copying and recoding left on the stack and in registers. Buffers on
-/// the heap are `work`'s own affair.
+/// Runs `work` on a secret document, then wipes the stack and registers that copying and recoding used. `work` wipes
+/// its buffers on the heap.
 fn cleanly<R>(work: impl FnOnce() -> R) -> R {
     let result = work();
     wipe_stack_and_registers();
     result
 }
 
-/// The first PEM block of a text. RFC 7468 lets explanatory text stand around it, and some tools write such text.
+/// The first PEM block of a text. RFC 7468 allows explanatory text around it, and some tools write such text.
 fn first_block(text: &str) -> Option<&str> {
     let starts_line = |at: &usize| *at == 0 || text.as_bytes()[at - 1] == b'\n';
     let begin = text.match_indices("-----BEGIN ").map(|(at, _)| at).find(starts_line)?;

@@ -1,4 +1,4 @@
-//! What can go wrong, by name.
+//! Errors, each with its own name.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -13,23 +13,23 @@ pub enum Error {
     Length {
         /// What was given.
         what: &'static str,
-        /// The set that it was given for.
+        /// The set it was passed for.
         set: Set,
         /// The right number of bytes.
         expected: usize,
         /// The number that was given.
         got: usize,
     },
-    /// The container carries another round than the one asked for.
+    /// The container has another round than requested.
     WrongRound {
-        /// The round asked for.
+        /// The requested round.
         expected: Round,
         /// The round found.
         got: Round,
     },
-    /// The container carries another set than the one asked for.
+    /// The container has another set than requested.
     WrongSet {
-        /// The set asked for.
+        /// The requested set.
         expected: Set,
         /// The set found.
         got: Set,
@@ -54,11 +54,11 @@ pub enum Error {
     Refused,
     /// A batch was given lists that do not fit together.
     Count {
-        /// What there are too many or too few of.
+        /// The items in question.
         what: &'static str,
-        /// How many there should be.
+        /// The expected number.
         expected: usize,
-        /// How many there are.
+        /// The given number.
         got: usize,
     },
     /// Signing found no solvable system in 256 attempts. No signature exists; this does not happen to honest seeds.

@@ -1,6 +1,6 @@
-//! Expanded keys: everything that depends on the key alone computed once, laid out as one backend likes it.
+//! Expanded keys: everything that depends on the key alone, computed once, in one backend's layout.
 //!
-//! They live in memory only. What goes into files is the compact key; the layout is the backend's own affair.
+//! They live in memory only. Files hold the compact key; the layout is private to the backend.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -61,7 +61,7 @@ impl SigningKey {
         self.o.len() + self.layout.len() * size_of::<Block>()
     }
 
-    /// The public half, expanded. It is computed once, when first asked for.
+    /// The public half, expanded. It is computed once, at the first call.
     #[must_use]
     pub fn verifying_key(&self) -> &VerifyingKey {
         self.verifying.get_or_init(|| VerifyingKey::new(self.engine, &self.secret.public_key(self.engine)))
@@ -177,8 +177,8 @@ impl VerifyingKey {
     /// Verifies.
     ///
     /// # Errors
-    /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature belongs elsewhere; [`Error::Refused`] if it is not
-    /// valid.
+    /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature belongs elsewhere; [`Error::Refused`] if it is
+    /// not valid.
     pub fn verify(&self, message: &[u8], signature: &Signature) -> Result<(), Error> {
         self.judge(Message::Whole(message), signature)
     }

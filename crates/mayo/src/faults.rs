@@ -1,4 +1,4 @@
-//! Backends with planted faults, to show that signing emits nothing when it goes wrong and that the checks see it.
+//! Backends with planted faults: signing must emit nothing, and the checks must find the fault.
 #![forbid(unsafe_code)]
 
 use crate::backend::operands::{Finish, Keygen, Matrices, Sign, Solve, Verify};
@@ -32,7 +32,7 @@ fn engine(name: &'static str, plant: impl FnOnce(&mut SetKernels)) -> Engine {
     altered(name, kernels)
 }
 
-/// Every system has too small a rank. The x it leaves must not get out either.
+/// Every system has too small a rank. Its x must not be released either.
 fn singular(Solve { r, x, .. }: Solve<'_>) -> bool {
     x.copy_from_slice(r);
     false
@@ -66,7 +66,7 @@ fn exhausted_attempts_emit_nothing() {
     assert_eq!(expanded.sign(b"m"), Err(Error::Exhausted));
     assert_eq!(sign_deterministic(&expanded, b"m"), Err(Error::Exhausted));
     assert_eq!(sign_with_randomizer(&(unsolvable(), &key), b"m", &[1; 24], options), Err(Error::Exhausted));
-    // The buffer that the signature would have been in holds neither s nor salt.
+    // The signature's buffer holds neither s nor salt.
     let mut buffer = vec![0xff; params().signature_bytes()];
     let compact = SecretSource::Compact;
     let signed = scheme::sign(
@@ -91,7 +91,7 @@ fn a_fault_is_found_before_anything_is_emitted() {
     assert_eq!(sign_deterministic(&expanded, b"m"), Err(Error::Fault));
     assert_eq!(sign_with_randomizer(&(flipping(), &key), b"m", &[1; 24], verifying), Err(Error::Fault));
     assert_eq!(sign_with_randomizer(&expanded, b"m", &[1; 24], verifying), Err(Error::Fault));
-    // Without the check the fault gets out: the two above are the check's doing.
+    // Without the check the fault is released, so the check caused the two results above.
     let public = key.public_key(Engine::portable());
     let faulty = sign_deterministic_with(&expanded, b"m", SignOptions { verify: false }).unwrap();
     assert_eq!(public.verify(Engine::portable(), b"m", &faulty), Err(Error::Refused));

@@ -17,7 +17,7 @@ pub const fn inv(a: u8) -> u8 {
     mul(mul(a2, a4), mul(a4, a4))
 }
 
-/// Eight nibbles, each to a byte of its own, by words: the compiler makes no vectors of the loop over pairs.
+/// Eight nibbles, each to a byte of its own, by words: the compiler does not vectorise the loop over pairs.
 const fn spread(nibbles: u32) -> u64 {
     let x = nibbles as u64;
     let x = (x | x << 16) & 0x0000_ffff_0000_ffff;

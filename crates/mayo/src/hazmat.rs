@@ -1,9 +1,9 @@
-//! Signing with a randomizer that the caller gives, or with none. For known answers, and for those who know why.
+//! Signing with a given randomizer, or with none. For known answers and special protocols.
 //!
 //! A signature is hedged: its salt hashes the message, the secret seed and a fresh randomizer R. Without R (all zeros)
-//! signing is deterministic, which is sound by itself but makes faults far more useful to an attacker, who can have the
-//! same signature computed twice; so that [`sign_deterministic`] verifies what it made before it hands it out. And one
-//! message signed with one seed and one R in two rounds of MAYO gives the secret key away.
+//! signing is deterministic. That is sound by itself, but helps fault attacks, which compare two computations of the
+//! same signature. So [`sign_deterministic`] verifies a signature before it returns it. One message signed with one
+//! seed and one R in two rounds of MAYO reveals the secret key.
 #![forbid(unsafe_code)]
 
 use crate::backend::Engine;
@@ -15,7 +15,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What can sign: an expanded key, or a compact key beside the backend that shall use it.
+/// A signer: an expanded key, or a compact key with its backend.
 pub trait Signer: sealed::Sealed {
     /// Signs with a given randomizer of [`crate::Params::salt_bytes`].
     ///
@@ -77,7 +77,7 @@ pub fn sign_with_randomizer(
     signer.sign_with_randomizer(message, randomizer, options)
 }
 
-/// Signs with R = 0 and verifies the signature before handing it out.
+/// Signs with R = 0 and verifies the signature before returning it.
 ///
 /// # Errors
 /// [`Error::Exhausted`]; [`Error::Fault`].
@@ -97,8 +97,8 @@ pub fn sign_deterministic_with(
     signer.sign_with_randomizer(message, &[0; 64][..signer.randomizer_bytes()], options)
 }
 
-/// A signing key whose [`signature::Signer`] signs with R = 0 and verifies before handing out.
+/// A signing key whose [`signature::Signer`] signs with R = 0 and verifies before returning.
 ///
-/// The plain key does not implement that trait, since its signatures ought to be hedged and the trait has no generator.
+/// The plain key does not implement that trait, since its signatures must be hedged and the trait has no generator.
 #[derive(Debug)]
 pub struct Deterministic<K>(pub K);

@@ -1,8 +1,8 @@
 //! Compact keys and signatures whose parameter set is chosen at run time.
 //!
-//! A key knows its set and its round. Keys of MAYO-3 and MAYO-5 have the same bytes in rounds 2 and 3, and a key used in
-//! both gives itself away (`tests/rounds.rs` recovers it from two signatures): everything here that takes two things
-//! checks that they belong to one round.
+//! A key has its set and its round. Keys of MAYO-3 and MAYO-5 have the same bytes in rounds 2 and 3, and a key used in
+//! both is revealed (`tests/rounds.rs` recovers it from two signatures). So every function of two operands checks that
+//! they belong to one round.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -20,7 +20,7 @@ use crate::scheme::{self, PublicSource, SecretSource};
 use crate::sys::{wipe, wipe_vector_registers};
 use crate::verify::{self, Admission, Admitted};
 
-/// A compact secret key: the seed, and which set of which round it belongs to.
+/// A compact secret key: the seed, with its set and round.
 ///
 /// The seed is wiped when the key is dropped, is never printed, and is compared in constant time.
 pub struct SecretKey {
@@ -29,14 +29,14 @@ pub struct SecretKey {
     seed: Box<[u8]>,
 }
 
-/// A compact public key: 16 bytes of seed and P3, and which set of which round it belongs to.
+/// A compact public key: 16 bytes of seed and P3, with its set and round.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey {
     params: &'static Params,
     bytes: Vec<u8>,
 }
 
-/// A signature: k vectors of n elements and the salt, and which set of which round it belongs to.
+/// A signature: k vectors of n elements and the salt, with its set and round.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Signature {
     params: &'static Params,
@@ -48,9 +48,8 @@ pub struct Signature {
 pub struct SignOptions {
     /// Verify the fresh signature and destroy it if that fails ([`Error::Fault`]).
     ///
-    /// This is the cheap defence against faults: a computing error while signing, provoked or not, can turn a signature
-    /// into one that gives the key away, and such a signature does not verify. It costs one verification; with a compact
-    /// key also one key generation.
+    /// A defence against faults: an error while signing, provoked or not, can make a signature that reveals the key,
+    /// and such a signature does not verify. It costs one verification; with a compact key also one key generation.
     pub verify: bool,
 }
 
@@ -59,7 +58,7 @@ pub(crate) const fn canonical(params: &Params) -> &'static Params {
     Params::of(params.round, params.set)
 }
 
-/// Refuses `got` where `expected` is asked for. The round is looked at first: it is what puts keys in danger.
+/// Refuses `got` unless it is `expected`. The round is compared first, since mixing rounds endangers keys.
 pub(crate) fn expect(expected: &Params, got: &Params) -> Result<(), Error> {
     if expected.round != got.round {
         return Err(Error::WrongRound { expected: expected.round, got: got.round });
@@ -99,19 +98,19 @@ pub(crate) fn sign_raw(
     Ok(Signature { params, bytes })
 }
 
-/// Hands the signature on if `valid`, and destroys it otherwise.
+/// Returns the signature if `valid`, and destroys it otherwise.
 pub(crate) fn emit(mut signature: Signature, valid: bool) -> Result<Signature, Error> {
     if valid {
         return Ok(signature);
     }
-    // A faulty signature may give the key away, so that it counts as a secret.
+    // A faulty signature may reveal the key, so it counts as a secret.
     wipe(&mut signature.bytes);
     Err(Error::Fault)
 }
 
 impl SecretKey {
-    /// A key from a seed of [`Params::secret_key_bytes`]. The caller names the round through `params`: the bytes do not
-    /// tell it, and a seed that has served in one round must never serve in the other.
+    /// A key from a seed of [`Params::secret_key_bytes`]. The caller names the round through `params`, since the bytes
+    /// do not carry it. Never use a seed in two rounds.
     ///
     /// # Errors
     /// [`Error::Length`].
@@ -120,14 +119,14 @@ impl SecretKey {
         Ok(SecretKey::copied(canonical(params), seed))
     }
 
-    /// Copying goes through vector registers, where the seed would stay until somebody else needs them.
+    /// Copying uses vector registers, where the seed would stay until their next use.
     fn copied(params: &'static Params, seed: &[u8]) -> SecretKey {
         let key = SecretKey { params, seed: seed.into() };
         wipe_vector_registers();
         key
     }
 
-    /// A key from a seed that `rng` draws.
+    /// A key from a seed of `rng`.
     #[must_use]
     pub fn generate<R: CryptoRng + ?Sized>(params: &Params, rng: &mut R) -> SecretKey {
         let params = canonical(params);
@@ -284,12 +283,13 @@ impl fmt::Debug for SecretKey {
 }
 
 impl PublicKey {
-    /// A key that the library itself made; the bytes are as many as they should be.
+    /// A key that the library itself made, with the right number of bytes.
     pub(crate) const fn made(params: &'static Params, bytes: Vec<u8>) -> PublicKey {
         PublicKey { params, bytes }
     }
 
-    /// A key from its bytes, [`Params::public_key_bytes`] of them. The bytes tell neither set nor round; `params` does.
+    /// A key from its bytes, [`Params::public_key_bytes`] of them. The bytes carry neither set nor round; `params`
+    /// names both.
     ///
     /// # Errors
     /// [`Error::Length`].
@@ -313,8 +313,8 @@ impl PublicKey {
     /// Verifies. To verify often with one key, keep a [`crate::VerifyingKey`].
     ///
     /// # Errors
-    /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature belongs elsewhere; [`Error::Refused`] if it is not
-    /// valid.
+    /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature belongs elsewhere; [`Error::Refused`] if it is
+    /// not valid.
     pub fn verify(&self, engine: Engine, message: &[u8], signature: &Signature) -> Result<(), Error> {
         self.judge(engine, Message::Whole(message), signature)
     }
@@ -322,8 +322,8 @@ impl PublicKey {
     /// [`PublicKey::verify`] for a message that was hashed piece by piece.
     ///
     /// # Errors
-    /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature or the digest belongs elsewhere; [`Error::Refused`] if
-    /// the signature is not valid.
+    /// [`Error::WrongRound`] and [`Error::WrongSet`] if the signature or the digest belongs elsewhere;
+    /// [`Error::Refused`] if the signature is not valid.
     pub fn verify_digest(
         &self,
         engine: Engine,
@@ -342,7 +342,7 @@ impl PublicKey {
         self.judge_admission(engine, &Admitted::new(self.params, message, signature))
     }
 
-    /// The verdict on what was admitted, or not, with this key's set.
+    /// The verdict on an admitted or refused signature, with this key's set.
     pub(crate) fn judge_admission(&self, engine: Engine, admission: &Admission<'_>) -> Result<(), Error> {
         verify::one(engine, self.params, PublicSource::Compact(&self.bytes), admission)
     }
@@ -364,13 +364,13 @@ impl fmt::Debug for PublicKey {
 }
 
 impl Signature {
-    /// A signature that the library itself made; the bytes are as many as they should be.
+    /// A signature that the library itself made, with the right number of bytes.
     pub(crate) const fn made(params: &'static Params, bytes: Vec<u8>) -> Signature {
         Signature { params, bytes }
     }
 
     /// A signature from its bytes, [`Params::signature_bytes`] of them. Every string of that length can be read: the
-    /// encoding has no bit that means nothing.
+    /// encoding has no unused bit.
     ///
     /// # Errors
     /// [`Error::Length`].

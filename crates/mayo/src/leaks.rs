@@ -1,17 +1,17 @@
-//! Whether a branch or an address depends on a secret, asked of valgrind's memcheck, for the backends whose instructions
-//! valgrind knows: portable and avx2.
+//! Whether a branch or an address depends on a secret, by valgrind's memcheck, for the backends that valgrind can run:
+//! portable and avx2.
 //!
-//! The tests run themselves under valgrind. There the library's operations are done with a seed and a randomizer that
-//! memcheck takes for undefined, on the true kernels and through the true schedule of `scheme`; `instrument` says what
-//! counts as released. `plants` shows that a leak in any kernel would be seen.
+//! The tests run themselves under valgrind. There the library's operations run with a seed and a randomizer that
+//! memcheck takes for undefined, on the real kernels and the real schedule of `scheme`; `instrument` has the releases.
+//! `plants` shows that a leak in any kernel is found.
 //!
-//! `traced` compares runs on different secrets instruction by instruction, on every backend that this CPU has: all that there
-//! is for those whose instructions valgrind does not know.
+//! `traced` compares runs on different secrets instruction by instruction, on every backend that this CPU has; it is
+//! the only evidence for those that valgrind cannot run.
 //!
-//! What memcheck cannot see: instructions whose time depends on their operands; the avx512 backend; key files; paths that the
-//! keys and messages here do not take; what another compiler makes of the portable code. And it looks at the build that it
-//! is part of: debug assertions check sums of secrets for overflow, by branches, so that only an optimised build without
-//! them, as it is shipped, is judged: `cargo test --release -p lanework-mayo --lib leaks`.
+//! Memcheck does not cover instructions whose time depends on their operands, the avx512 backend, key files, paths that
+//! the keys and messages here do not take, and other compilers. Debug assertions check sums of secrets for overflow by
+//! branches, so only an optimised build without them, as shipped, is checked: `cargo test --release -p lanework-mayo
+//! --lib leaks`.
 #![forbid(unsafe_code)]
 
 mod instrument;
@@ -38,13 +38,13 @@ use subjects::path;
 
 pub use subjects::subjects;
 
-/// Whether valgrind knows every instruction of a backend: those of AVX2 and what CPUs have beside it, none that came later.
+/// Whether valgrind has every instruction of a backend: those of AVX2 and earlier.
 fn valgrind_knows(backend: &str) -> bool {
     let known = |row: &Backend<Kernels>| Features::AVX2_AES_BMI_PCLMULQDQ.includes(row.needs());
     BACKENDS.iter().any(|row| row.name() == backend && known(row))
 }
 
-/// What is done with every backend and set, and last, for one set only, [`AFTER_RESTART`].
+/// The operations of every backend and set, and last, for one set only, [`AFTER_RESTART`].
 const OPERATIONS: [&str; 7] = [
     "keygen",
     "sign",
@@ -74,18 +74,18 @@ fn randomizer(params: &Params) -> Vec<u8> {
     vec![0x42; params.salt_bytes]
 }
 
-/// The line that precedes what memcheck says to an operation.
+/// The line before memcheck's complaints about an operation.
 fn headline(tier: &str, params: &Params, operation: &str) -> String {
     format!("## {tier}, {}, {operation}", params.name())
 }
 
-/// Does one operation between its two lines.
+/// Runs one operation between its two lines.
 fn observe(headline: &str, operation: impl FnOnce()) {
     Seen::take();
     valgrind::observe(headline, operation);
 }
 
-/// Signs `message`, by memcheck's eyes with secrets alone; returns the number of attempts.
+/// Signs `message` with inputs that are secret to memcheck; returns the number of attempts.
 fn sign_secretly(
     signer: &impl Signer,
     params: &Params,
@@ -162,7 +162,7 @@ fn operate(plain: Engine, engine: Engine, params: &'static Params, operations: &
     }
 }
 
-/// What the child does under valgrind: every operation that `wanted` says of its path, on the backends that it has there.
+/// The child's work under valgrind: every operation that `wanted` accepts by its path, on the backends available there.
 pub fn under_memcheck(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) {
     for plain in Engine::all(cpu).filter_map(Result::ok).filter(|engine| valgrind_knows(engine.name())) {
         for params in Params::all() {
@@ -175,7 +175,8 @@ pub fn under_memcheck(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// What memcheck said to [`under_memcheck`], as rows: of every backend of `cpu`, those among them that valgrind cannot run.
+/// Memcheck's complaints about [`under_memcheck`] as rows, for every backend of `cpu`; those that valgrind cannot run
+/// are skipped.
 pub fn memcheck_rows(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool, said: Result<&str, &NotRun>) -> Vec<Row> {
     let mut rows = Vec::new();
     for (params, operation) in Params::all().flat_map(|p| operations(p).iter().map(move |what| (p, *what))) {

@@ -1,5 +1,5 @@
-//! No operation reads what an earlier one left in the workspace: the same answer in fresh memory and in memory full of a pattern,
-//! on every backend.
+//! No operation reads an earlier one's remains in the workspace: the answer is the same in fresh memory and in memory
+//! full of a pattern, on every backend.
 #![forbid(unsafe_code)]
 
 use getrandom::SysRng;
@@ -19,14 +19,14 @@ use crate::params::{Params, Round, Set};
 use crate::sys::Block;
 use crate::workspace::poison;
 
-/// What every operation gives: public keys, signatures and verdicts. `before` runs before each.
+/// The results of every operation: public keys, signatures and verdicts. `before` runs before each.
 fn answers(engine: Engine, params: &Params, before: impl Fn()) -> Vec<(&'static str, Vec<u8>)> {
     let mut answers = Vec::new();
     let mut note = |what, answer| answers.push((what, answer));
     let bytes =
         |signature: Result<Signature, Error>| signature.map_or_else(|_| Vec::new(), Signature::into_bytes);
     let yes = |verdict: Result<(), Error>| vec![u8::from(verdict.is_ok())];
-    // Two keys, one after the other, so that the second meets the first one's leftovers even without a pattern.
+    // Two keys, one after the other, so that the second runs over the first one's remains even without a pattern.
     for fill in [0x31, 0x77] {
         let key = SecretKey::from_seed(params, &vec![fill; params.secret_key_bytes()]).unwrap();
         before();
@@ -69,7 +69,7 @@ fn answers(engine: Engine, params: &Params, before: impl Fn()) -> Vec<(&'static 
             note("batch of public keys", made.iter().flat_map(|key| key.as_bytes().to_vec()).collect());
             for signers in [Signers::One(&signing), Signers::EachCompact(engine, &keys)] {
                 before();
-                // Hedged, so that verdicts stand for the signatures.
+                // Hedged, so verdicts are compared instead of signatures.
                 let made = batch::sign(signers, &messages, options, &mut SysRng, Threads::One).unwrap();
                 let made: Vec<Signature> = made.into_iter().flatten().collect();
                 for verifiers in [Verifiers::One(&verifying), Verifiers::OneCompact(engine, &public)] {
@@ -87,7 +87,7 @@ fn answers(engine: Engine, params: &Params, before: impl Fn()) -> Vec<(&'static 
 fn differing(engine: Engine, params: &Params) -> Vec<&'static str> {
     let fresh = std::thread::scope(|s| s.spawn(|| answers(engine, params, || ())).join().unwrap());
     let mut differing = Vec::new();
-    // No pattern is a field element in each byte; the first is not one in any.
+    // No pattern has a field element in every byte; the first has none.
     for pattern in [0xff, 0xa5, 0x5a] {
         let poisoned = answers(engine, params, || poison(pattern));
         assert_eq!(fresh.len(), poisoned.len());
@@ -101,7 +101,7 @@ fn differing(engine: Engine, params: &Params) -> Vec<&'static str> {
 fn no_operation_reads_what_another_left() {
     for engine in Engine::all(&Cpu::detect()).flatten() {
         for params in Params::all() {
-            // Once, so that the workspace has all its memory and the pattern lies everywhere.
+            // Once, so that the workspace has all its memory and the pattern is everywhere.
             let answers = answers(engine, params, || ());
             let wrong = |(what, answer): &&(&str, Vec<u8>)| what.ends_with("valid one") && *answer != [1];
             assert_eq!(answers.iter().find(wrong), None);
@@ -111,7 +111,7 @@ fn no_operation_reads_what_another_left() {
     }
 }
 
-/// The portable backend with one kernel that leaves a write out, or reads too far.
+/// The portable backend with one kernel that omits a write, or reads too far.
 fn planted(plant: impl FnOnce(&mut SetKernels)) -> (Engine, &'static Params) {
     let params = Params::of(Round::Three, Set::Mayo2);
     let mut kernels = Kernels { expand: portable::KERNELS.expand, sets: portable::KERNELS.sets };
@@ -125,13 +125,13 @@ fn sound() -> &'static SetKernels {
 
 #[test]
 fn a_write_that_is_left_out_is_found() {
-    /// P3 as it was.
+    /// P3 stays unchanged.
     fn keygen(Keygen { p, o, p3, scratch }: Keygen<'_>) {
         let left = scratch[0].0[0];
         sound().keygen(Keygen { p, o, p3, scratch });
         p3[0] ^= left;
     }
-    /// The last of the products stays as it was.
+    /// The last of the products stays unchanged.
     fn verify(Verify { key: Matrices { p, p3 }, s, lambda, u, scratch }: Verify<'_, Matrices<'_>>) {
         let left = u[u.len() - 1];
         sound().verify(Verify { key: Matrices { p, p3 }, s, lambda, u, scratch });
@@ -143,7 +143,7 @@ fn a_write_that_is_left_out_is_found() {
         sound().sign_expanded(Sign { key: layout, o, vinegar, lambda, m, u, scratch });
         m[0] = left;
     }
-    /// One variable stays as it was.
+    /// One variable stays unchanged.
     fn solve(Solve { m, u, t, r, x, scratch }: Solve<'_>) -> bool {
         let left = x[3];
         let solved = sound().solve(Solve { m, u, t, r, x, scratch });
@@ -183,7 +183,7 @@ fn a_key_that_is_cut_short_verifies_nothing() {
     for length in [0, 5, 463, 465, 564] {
         let mut odd = signature.as_bytes().to_vec();
         odd.resize(length, 0x11);
-        // The salt of a longer one where verification looked for it.
+        // The salt of a longer one, where verification reads it.
         if let Some(at) = length.checked_sub(24) {
             odd[at..].copy_from_slice(&signature.as_bytes()[464 - 24..]);
         }

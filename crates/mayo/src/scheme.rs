@@ -1,11 +1,11 @@
 //! Key generation, signing and verification: the schedule of kernels, for one item or for a few at once.
 //!
-//! Hashing that does not wait for work on field elements is done first, for all items of a group together, so that a
-//! backend can hash them side by side; what it gives is a `Prepared` for each. From there on items go one by one.
-//! The memory that a group works in is wiped once, at its end.
+//! Hashing that does not depend on field arithmetic comes first, for all items of a group together, so that a backend
+//! can hash them side by side into a `Prepared` for each. The rest runs item by item. A group's memory is wiped once,
+//! at its end.
 //!
-//! These functions take and give bytes of lengths that their callers have checked; `keys` puts types and errors around. A
-//! length that slipped through ends in a panic: nothing is computed from what an earlier operation left in the workspace.
+//! Callers have checked the lengths of all bytes; `keys` has types and errors. A wrong length panics: nothing is
+//! computed from an earlier operation's remains in the workspace.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "cuda")]
@@ -48,7 +48,7 @@ pub(crate) fn hash_each<'a>(e: Engine, mut pairs: impl Iterator<Item = (&'a [u8]
     e.expand().shake256_xn(&inputs[..count], &mut outs[..count]);
 }
 
-/// seed_pk and packed O of a seed: how many bytes.
+/// Bytes of seed_pk and packed O.
 const fn seed_hash_bytes(set: &Params) -> usize {
     SEED_PK_BYTES + set.o_bytes()
 }
@@ -75,7 +75,7 @@ fn expand_key(e: Engine, set: &Params, public_key: &[u8], public: &mut Public<'_
     public.p3[..set.p3_vecs() * set.m_bytes()].copy_from_slice(p3);
 }
 
-/// Bytes of the target t with what lambda is expanded from, where the set has a linear term.
+/// Bytes of the target t, with lambda's key and nonce where the set has a linear term.
 const fn target_bytes(set: &Params) -> usize {
     set.m_bytes() + if set.linear_term { 32 } else { 0 }
 }
@@ -98,7 +98,7 @@ pub(crate) struct KeygenItem<'a> {
     pub(crate) public_key: &'a mut [u8],
 }
 
-/// The compact public keys of secret seeds. The seeds are hashed side by side, the rest goes one by one.
+/// The compact public keys of secret seeds. Seeds are hashed side by side, the rest runs one by one.
 pub(crate) fn keygen_group(e: Engine, set: &Params, items: &mut [KeygenItem<'_>]) {
     let kernels = e.set(set);
     assert!(items.iter().all(|item| item.seed_sk.len() == set.secret_key_bytes()), "a seed of another set");
@@ -127,10 +127,10 @@ pub(crate) fn keygen(e: Engine, set: &Params, seed_sk: &[u8], public_key: &mut [
     keygen_group(e, set, &mut [KeygenItem { seed_sk, public_key }]);
 }
 
-/// Where a signer's matrices come from.
+/// The source of a signer's matrices.
 #[derive(Clone, Copy)]
 pub(crate) enum SecretSource<'a> {
-    /// The compact key alone: everything is expanded on the way.
+    /// The compact key alone: everything is expanded for each signature.
     Compact,
     /// O (elements) and the backend's layout of P1 and L.
     Expanded { o: &'a [u8], layout: &'a [Block] },
@@ -142,13 +142,13 @@ pub(crate) struct SignItem<'a> {
     pub(crate) source: SecretSource<'a>,
     pub(crate) message: Message<'a>,
     pub(crate) randomizer: &'a [u8],
-    /// Gets the signature, or zeros if there is none.
+    /// Gets the signature, or zeros on failure.
     pub(crate) signature: &'a mut [u8],
-    /// Gets whether there is one: false if all attempts failed.
+    /// Gets whether signing succeeded: false if all attempts failed.
     pub(crate) made: bool,
 }
 
-/// Hashes all that signing hashes up to the first attempt's vinegar vectors.
+/// All hashes of signing up to the first attempt's vinegar vectors.
 fn prepare_signing(e: Engine, set: &Params, items: &mut [SignItem<'_>], prepared: &mut [Prepared]) {
     let salted = set.digest_bytes + set.salt_bytes;
     let seeded = salted + set.secret_key_bytes();
@@ -176,12 +176,12 @@ fn salt_of<'a>(set: &Params, signature: &'a mut [u8]) -> &'a mut [u8] {
     &mut signature[at..]
 }
 
-/// The vinegar vectors and r, packed: how many bytes.
+/// Bytes of the packed vinegar vectors and r.
 const fn drawn_bytes(set: &Params) -> usize {
     set.k * set.v_bytes() + set.r_bytes()
 }
 
-/// Signs with given randomizers. Hashes side by side what the first attempts need, then goes on one by one.
+/// Signs with given randomizers. Hashes for the first attempts side by side, the rest one by one.
 pub(crate) fn sign_group(e: Engine, set: &Params, items: &mut [SignItem<'_>]) {
     let kernels = e.set(set);
     let is_compact = |item: &SignItem<'_>| matches!(item.source, SecretSource::Compact);
@@ -250,7 +250,7 @@ fn sign_prepared(
         }
         let (t, r, x) = (&prepared.t[..set.m_bytes()], &el.r[..k * oil], &mut el.x[..k * oil]);
         let (m, u, scratch) = (&*secret.m, &*secret.u, &mut *secret.scratch);
-        // Whether the system had full rank is public: it shows in the time, and the specification releases it.
+        // Full rank is public: the time shows it, and the specification releases it.
         if kernels.solve(Solve { m, u, t, r, x, scratch }) {
             let s = &mut el.s[..k * set.n];
             kernels.finish(Finish { o, vinegar, x, s });
@@ -262,7 +262,7 @@ fn sign_prepared(
     false
 }
 
-/// O and the first attempt's vinegar vectors, packed as a device holds them, for a check that searches for them there.
+/// O and the first attempt's vinegar vectors, packed as on a device, for the search of its memory.
 #[cfg(feature = "cuda")]
 pub(crate) fn secrets_of(
     e: Engine,
@@ -296,7 +296,7 @@ pub(crate) fn sign(
     if item[0].made { Ok(()) } else { Err(Error::Exhausted) }
 }
 
-/// Where a verifier's matrices come from.
+/// The source of a verifier's matrices.
 #[derive(Clone, Copy)]
 pub(crate) enum PublicSource<'a> {
     /// The compact public key.
@@ -319,7 +319,7 @@ fn parts<'a>(set: &Params, signature: &'a [u8]) -> (&'a [u8], &'a [u8]) {
     signature.split_at(set.signature_bytes() - set.salt_bytes)
 }
 
-/// Verifies signatures. Hashes side by side, then goes on one by one.
+/// Verifies signatures. Hashes side by side, then runs one by one.
 pub(crate) fn verify_group(e: Engine, set: &Params, items: &mut [VerifyItem<'_>]) {
     let kernels = e.set(set);
     workspace::with(kernels, Holds::Public, |w| {
@@ -405,5 +405,5 @@ pub(crate) fn expand_secret(e: Engine, set: &Params, seed_sk: &[u8], o: &mut [u8
     layout
 }
 
-// The slack behind P, P3 and lambda is there for reads only; nothing may come to rely on its value.
+// The slack behind P, P3 and lambda is only for over-reads; no result may depend on its value.
 const _: () = assert!(SLACK >= 128);

@@ -1,9 +1,8 @@
 //! MAYO straight from the specification: slow, readable, the oracle that every backend must agree with.
 //!
 //! Matrices are plain vectors of field elements, the whipping is polynomial arithmetic, the linear system is solved by
-//! the textbook. Nothing here is constant time; it is for checking only, never for keys that matter. Section numbers
-//! are those of the round-2 specification (2025-02-05); what the round-3 specification (2026-08-31) changes is said
-//! where it happens.
+//! the textbook. Nothing here is constant time; it is for checking only, never for real keys. Section numbers are those
+//! of the round-2 specification (2025-02-05); changes of the round-3 specification (2026-08-31) are marked.
 #![forbid(unsafe_code)]
 
 use crate::backend::Expand;
@@ -13,7 +12,7 @@ use crate::params::{Params, SEED_PK_BYTES};
 /// An element of F_16^m.
 type MVec = Vec<u8>;
 
-/// What a compact key expands to: the m quadratic maps, entry by entry.
+/// An expanded compact key: the m quadratic maps, entry by entry.
 struct Maps {
     p1: Vec<MVec>,
     p2: Vec<MVec>,

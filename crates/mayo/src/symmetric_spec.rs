@@ -1,8 +1,7 @@
 //! AES-128 and SHAKE256 straight from FIPS 197 and FIPS 202: slow, readable, table-free, the oracle that every
 //! backend's `expand` functions are checked against.
 //!
-//! Nothing here is meant for speed, and nothing here is constant time; the library never calls it on a caller's
-//! secrets, only checks do.
+//! Nothing here is fast or constant time. Only checks call it, never on a caller's secrets.
 #![forbid(unsafe_code)]
 
 /// Multiplies by `x` in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1 (FIPS 197, section 4.2.1).
@@ -85,7 +84,8 @@ pub fn aes128_encrypt_block(key: &[u8; 16], block: &[u8; 16]) -> [u8; 16] {
     state
 }
 
-/// AES-128 in counter mode over a zero message: block `i` of the output is `AES(key, nonce xor BE128(first_block + i))`.
+/// AES-128 in counter mode over a zero message: block `i` of the output is `AES(key, nonce xor BE128(first_block +
+/// i))`.
 pub fn aes128_ctr(key: &[u8; 16], nonce: &[u8; 16], first_block: u32, out: &mut [u8]) {
     for (i, chunk) in (u128::from(first_block)..).zip(out.chunks_mut(16)) {
         let block = (u128::from_be_bytes(*nonce) ^ i).to_be_bytes();

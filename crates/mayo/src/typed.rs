@@ -20,8 +20,7 @@
 //! }
 //! ```
 //!
-//! Signing is hedged. The `Signer` trait, which has no generator, is there only for
-//! [`crate::hazmat::Deterministic`]:
+//! Signing is hedged. Only [`crate::hazmat::Deterministic`] implements the `Signer` trait, which has no generator:
 //!
 //! ```compile_fail,E0277
 //! use lanework_mayo::typed::{Signature, SigningKey, round3};
@@ -101,7 +100,7 @@ pub struct SigningKey<P: ParameterSet> {
 }
 
 impl<P: ParameterSet> SigningKey<P> {
-    /// Expands a compact key that is known at run time.
+    /// Expands a compact key whose set is known at run time.
     ///
     /// # Errors
     /// [`Error::WrongRound`]; [`Error::WrongSet`].
@@ -110,7 +109,7 @@ impl<P: ParameterSet> SigningKey<P> {
         Ok(SigningKey { key: expanded::SigningKey::new(engine, secret), set: PhantomData })
     }
 
-    /// A key from a seed, which must never have served in another round.
+    /// A key from a seed that was never used in another round.
     ///
     /// # Errors
     /// [`Error::Length`].
@@ -195,7 +194,7 @@ pub struct VerifyingKey<P: ParameterSet> {
 }
 
 impl<P: ParameterSet> VerifyingKey<P> {
-    /// Expands a compact key that is known at run time.
+    /// Expands a compact key whose set is known at run time.
     ///
     /// # Errors
     /// [`Error::WrongRound`]; [`Error::WrongSet`].

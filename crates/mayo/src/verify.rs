@@ -1,5 +1,5 @@
-//! The one way into verification: every form of it (single, batch, device, fleet, thread) admits a signature here and words its
-//! verdict here. A new reason to refuse one is a variant of [`Error`], a line in [`Admitted::new`] and a test below.
+//! The entry to verification: every form of it (single, batch, device, fleet, thread) admits a signature and makes its
+//! verdict here. A new reason for refusal is a variant of [`Error`], a line in [`Admitted::new`] and a test below.
 #![forbid(unsafe_code)]
 
 use crate::backend::Engine;
@@ -12,8 +12,8 @@ use crate::scheme::{self, PublicSource, VerifyItem};
 #[cfg(test)]
 mod tests;
 
-/// A message and its signature, both made for the set and round of the key that is to verify them, so of the lengths that the
-/// computation relies on.
+/// A message and its signature, both for the verifying key's set and round, so of the lengths that the computation
+/// needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Admitted<'a> {
     message: Message<'a>,
@@ -21,7 +21,7 @@ pub(crate) struct Admitted<'a> {
 }
 
 impl<'a> Admitted<'a> {
-    /// Refuses what needs no computation to be refused with a key of `key`.
+    /// Refuses inputs that do not fit a key of `key`, without computation.
     pub(crate) fn new(
         key: &Params,
         message: Message<'a>,
@@ -41,7 +41,7 @@ impl<'a> Admitted<'a> {
     }
 }
 
-/// An item of a batch: admitted, or refused for itself alone.
+/// An item of a batch: admitted, or refused by itself.
 pub(crate) type Admission<'a> = Result<Admitted<'a>, Error>;
 
 /// The admission of each signature with the message of the same index; `key` gives the set of the key at an index.
@@ -54,7 +54,7 @@ pub(crate) fn admit_each<'a>(
     both.map(|(i, (&message, signature))| Admitted::new(key(i), message, signature)).collect()
 }
 
-/// What is said of an item, given whether the equations hold for it if it was admitted.
+/// An item's verdict, given whether the equations hold for it if it was admitted.
 pub(crate) fn verdict(admission: &Admission<'_>, valid: bool) -> Result<(), Error> {
     match admission {
         Err(refusal) => Err(refusal.clone()),
@@ -63,8 +63,8 @@ pub(crate) fn verdict(admission: &Admission<'_>, valid: bool) -> Result<(), Erro
     }
 }
 
-/// The messages and the signatures of a batch that goes to a device whole: where an item was refused, an empty message and zeros,
-/// whose verdict is not looked at.
+/// The messages and the signatures of a batch that goes to a device whole: for a refused item an empty message and
+/// zeros, whose verdict is ignored.
 #[cfg(feature = "cuda")]
 pub(crate) fn placed<'a>(
     admissions: &'a [Admission<'a>],
@@ -87,8 +87,8 @@ pub(crate) fn one(
     verdict(admission, valid)
 }
 
-/// Verifies neighbours, all of one backend and one set, those that were admitted side by side; `source` gives the key's matrices at an
-/// index.
+/// Verifies neighbours, all of one backend and one set, those that were admitted side by side; `source` gives the key's
+/// matrices at an index.
 pub(crate) fn group<'a>(
     engine: Engine,
     set: &Params,

@@ -1,5 +1,5 @@
-//! The memory that operations run in: one aligned arena per thread, made once, wiped after every operation on secrets, be it on
-//! one item or on the few of a batch that a thread takes at a time.
+//! The working memory of operations: one aligned arena per thread, made once, wiped after every operation on secrets,
+//! for one item or for a group of a batch.
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
@@ -14,21 +14,20 @@ pub(crate) struct Workspace {
     secret: Vec<Block>,
     elements: Elements,
     prepared: Vec<Prepared>,
-    /// How many of `prepared` the operation at hand uses.
+    /// The part of `prepared` that the current operation uses.
     items: usize,
 }
 
-/// What hashing gives for one item of an operation on several, before any work on field elements. Sized for the largest
-/// set.
+/// The hashes of one item of a group, before any field arithmetic. Sized for the largest set.
 pub(crate) struct Prepared {
-    /// Digest, salt (first the randomizer), seed and number of the attempt, one behind the other: what every hash but the
-    /// first two takes a beginning of.
+    /// Digest, salt (first the randomizer), seed and number of the attempt, one behind the other: every hash but the
+    /// first two takes a prefix of them.
     pub(crate) line: [u8; 64 + 40 + 40 + 1],
     /// seed_pk, and O packed.
     pub(crate) seed: [u8; 16 + 864],
     /// The vinegar vectors and r, packed.
     pub(crate) drawn: [u8; 1024],
-    /// t, and where there is a linear term what lambda is expanded from.
+    /// t, and with a linear term lambda's key and nonce.
     pub(crate) t: [u8; 128],
 }
 
@@ -60,7 +59,7 @@ impl Elements {
     const ZERO: Elements =
         Elements { o: [0; 1728], vinegar: [0; 1728], r: [0; 160], x: [0; 160], s: [0; 1856] };
 
-    /// Wipes what operations of `set` fill.
+    /// Wipes the parts that operations of `set` fill.
     fn wipe(&mut self, set: &Params) {
         wipe(&mut self.o[..set.v() * set.o]);
         wipe(&mut self.vinegar[..set.k * set.v()]);
@@ -105,8 +104,8 @@ impl Workspace {
         }
     }
 
-    /// Both parts, cut up for `kernels`' set. `whole_p` says whether P itself is needed; `items` is how many keys or
-    /// messages one after the other the operation is about.
+    /// Both parts, cut up for `kernels`' set. `whole_p` says whether P itself is needed; `items` is the operation's
+    /// number of keys or messages.
     pub(crate) fn parts(
         &mut self,
         kernels: &SetKernels,
@@ -157,7 +156,7 @@ impl Workspace {
     }
 }
 
-/// How much of the workspace an operation makes secret.
+/// The part of the workspace that an operation makes secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holds {
     /// Nothing.
@@ -184,7 +183,7 @@ struct Guard<'a> {
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         if self.holds != Holds::Public {
-            // Shorter only if the operation failed before it had its parts.
+            // Shorter only if the operation failed before it cut up its parts.
             let len = self.workspace.secret.len();
             let used = self.used.start.min(len)..self.used.end.min(len);
             wipe_blocks(&mut self.workspace.secret[used]);
@@ -217,7 +216,7 @@ pub(crate) fn poison(pattern: u8) {
     });
 }
 
-/// Runs `operation` in this thread's workspace and wipes afterwards what it holds.
+/// Runs `operation` in this thread's workspace and then wipes it.
 pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce(&mut Workspace) -> R) -> R {
     let set = kernels.params;
     let system = SetKernels::padded_blocks(set, set.k * set.o + set.pairs());
@@ -269,12 +268,12 @@ mod tests {
                 assert_eq!(left().0, 0, "expand, {}, {}", params.name(), engine.name());
                 let _ = expanded.sign(b"m").unwrap();
                 assert_eq!(left().0, 0, "sign expanded, {}, {}", params.name(), engine.name());
-                // Verification leaves public data there: the look above is not at an arena that nobody uses.
+                // Verification leaves public data there, so the arena above is really used.
                 let _ = sign_deterministic(&expanded, b"m").unwrap();
                 assert!(left().0 > 0 && left().1 > 0);
                 let _ = key.public_key(engine);
                 let _ = key.sign(engine, b"m").unwrap();
-                // Several at a time. Verification's leftovers in what only a larger group uses are nobody's secret.
+                // Several at a time. Verification's remains in the part that only a larger group uses are public.
                 let keys = vec![key.clone(); engine.expand().lanes()];
                 let messages = vec![b"m"; keys.len()];
                 let options = SignOptions::default();

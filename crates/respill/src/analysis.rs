@@ -1,4 +1,4 @@
-//! All that is known of a program, function by function.
+//! The analysis of a program, function by function.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,7 +22,7 @@ pub struct Unit {
     pub frame: Frame,
     /// The cells.
     pub slots: Vec<Slot>,
-    /// Which cells hold a wanted value where.
+    /// Which cells hold a live value where.
     pub live: Live,
     /// Which general registers are free where.
     pub registers: Registers,
@@ -34,45 +34,45 @@ pub struct Unit {
     pub x87: Option<usize>,
     /// The units that it calls, by number.
     pub callees: BTreeSet<usize>,
-    /// Its first call of, or jump to, something that is not in this file, or nobody knows what, and that may come back.
+    /// Its first call of, or jump to, outside or unknown code that may return.
     pub leaves: Option<usize>,
     /// The first of these that may return a value in st(0).
     pub float_leaves: Option<usize>,
     /// Whether it calls or jumps through a pointer: then it may call whatever can be entered from outside.
     pub indirect: bool,
-    /// Whether code that the text does not show as its caller can call it, or it returns to the caller of a function that jumps to it:
-    /// it is exported, its address is put somewhere, a jump leads to it, or nothing in this file calls it.
+    /// Whether callers outside the text can call it, or it returns to the caller of a function that jumps to it: it is
+    /// exported, its address is taken, a jump leads to it, or nothing in this file calls it.
     pub entered: bool,
-    /// The first place, as (unit, instruction), where it or what it calls leaves this file.
+    /// The first place, as (unit, instruction), where it or a callee leaves this file.
     pub outward: Option<(usize, usize)>,
-    /// The same for what may return a value in st(0).
+    /// The same for code that may return a value in st(0).
     pub float_outward: Option<(usize, usize)>,
-    /// Why nothing can be said of its slots.
+    /// Why its slots cannot be analysed.
     pub opaque: Option<Opaque>,
 }
 
-/// Why nothing can be said of a function's slots.
+/// Why a function's slots cannot be analysed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Opaque {
-    /// An indirect jump at this instruction goes nobody knows where.
+    /// The indirect jump at this instruction has unknown targets.
     Jump(usize),
     /// The stack pointer is not known at this instruction.
     StackPointer(usize),
-    /// The stack pointer is not at this exit what it was at the entry.
+    /// The stack pointer at this exit differs from the entry's.
     Unbalanced(usize),
     /// This instruction belongs to another function too.
     Shared(usize),
     /// It can call itself.
     Recursive,
-    /// It is left here by a jump on a condition, or by one to a function that only this file calls: there is no place where its homes could
-    /// be cleared.
+    /// It is left here by a jump on a condition, or by one to a function that only this file calls: its homes cannot be
+    /// cleared anywhere.
     Tail(usize),
-    /// The unwinder may go on from this call in a piece of code that no jump leads to: a handler of exceptions, or what cleans up.
+    /// The unwinder may continue from this call in code to which no jump leads: an exception handler or cleanup.
     Landing(usize),
 }
 
-/// A program and all that is known of it.
+/// A program and its analysis.
 #[derive(Clone, Debug)]
 pub struct Analysis {
     /// The program.
@@ -155,7 +155,7 @@ const fn saves_all(mnemonic: Mnemonic) -> bool {
 }
 
 impl Analysis {
-    /// Why nothing can be said of a function's slots, in words, with the line.
+    /// Why a function's slots cannot be analysed, in words, with the line.
     #[must_use]
     pub fn told(&self, why: Opaque) -> String {
         let line = |op: usize| self.program.line(op);
@@ -221,9 +221,9 @@ impl Analysis {
         reach(&self.units, unit)
     }
 
-    /// A number that follows from what a unit and all that it calls are, wherever they lie in their file: names, instructions, where
-    /// branches go inside. A function of the same name with other instructions has another one. Fowler, Noll and Vo's FNV-1a; it tells
-    /// mix-ups, not forgeries.
+    /// A hash of a unit and all that it calls, independent of their place in the file: names, instructions, targets of
+    /// inner branches. A function of the same name with other instructions has another one. Fowler, Noll and Vo's
+    /// FNV-1a: it finds mix-ups, not forgeries.
     #[must_use]
     pub fn fingerprint(&self, unit: usize) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325u64;
@@ -256,7 +256,7 @@ impl Analysis {
     #[must_use]
     pub fn callees_first(&self) -> Vec<usize> {
         let mut out: Vec<usize> = (0..self.units.len()).collect();
-        // Whoever calls another reaches more than that one does, unless both are in a cycle, where the order does not matter.
+        // A caller reaches more than its callee does, unless both are in a cycle, where the order does not matter.
         out.sort_by_key(|&n| (self.below(n).len(), n));
         out
     }
@@ -273,19 +273,19 @@ fn reach(units: &[Unit], from: usize) -> BTreeSet<usize> {
     out
 }
 
-/// The first instructions behind directives that give the unwinder a table of places to go on at.
+/// The first instructions behind directives that give the unwinder a table of landing places.
 fn landing(program: &Program) -> BTreeSet<usize> {
     let statements = program.text.statements().iter().enumerate();
     let tables = statements.filter(|(i, statement)| {
         let said = program.text.of(*i);
-        // 0xff says that there is none.
+        // 0xff means none.
         statement.kind == Kind::Directive
             && said.strip_prefix(".cfi_lsda").is_some_and(|what| !what.trim_start().starts_with("0xff"))
     });
     tables.map(|(i, _)| program.ops.partition_point(|op| op.statement < i)).collect()
 }
 
-/// The frames of all functions, callees before their callers, so that it is known what they keep.
+/// The frames of all functions, callees before their callers, so that the registers they keep are known.
 fn frames(program: &Program, functions: &[Function], by_entry: &HashMap<usize, usize>) -> Vec<Frame> {
     let callees = |n: usize| {
         functions[n].calls.values().filter_map(|call| match &call.callee {
@@ -298,7 +298,7 @@ fn frames(program: &Program, functions: &[Function], by_entry: &HashMap<usize, u
     let mut begun: BTreeSet<usize> = BTreeSet::new();
     let mut todo: Vec<usize> = (0..functions.len()).rev().collect();
     while let Some(&n) = todo.last() {
-        // Those in a cycle are met again when their callees have begun.
+        // Those in a cycle are revisited when their callees have begun.
         let before = todo.len();
         if begun.insert(n) {
             todo.extend(callees(n).filter(|callee| !begun.contains(callee)));
@@ -391,8 +391,8 @@ fn unit(
     }
 }
 
-/// Marks the functions that are entered from outside, and what follows from it: who else may read a slot, and which registers a caller
-/// may count on. A compiler that has looked at a function knows which registers it leaves alone.
+/// Marks the functions that are entered from outside, with the consequences: other readers of a slot, and registers
+/// that a caller may rely on. A compiler that has analysed a function may rely on the registers it spares.
 fn enter(program: &Program, units: &mut [Unit]) {
     let taken = flow::taken(program);
     let (mut called, mut jumped) = (BTreeSet::new(), BTreeSet::new());
@@ -408,7 +408,7 @@ fn enter(program: &Program, units: &mut [Unit]) {
         let entry = unit.function.entry;
         unit.entered =
             unit.function.global || taken.contains(&entry) || jumped.contains(&entry) || !called.contains(&n);
-        // What lies in the caller's frame is the caller's to read after the return. Some compilers put a callee's values there.
+        // The caller may read its own frame after the return. Some compilers put a callee's values there.
         let exits: Vec<usize> = unit.function.exits.keys().copied().collect();
         for slot in unit.slots.iter_mut().filter(|slot| slot.address.base == 0 && slot.address.offset >= 0) {
             slot.from_outside |= unit.entered;

@@ -1,7 +1,7 @@
-//! The assembler of this machine, which turns a text into bytes and says where each statement's lie.
+//! The assembler of this machine: a text's bytes, and the place of each statement's.
 //!
-//! A label is put before every instruction of a copy of the text; labels change no byte, and the object file's symbols then tell
-//! the place of every line, whatever line information the text itself carries.
+//! A label is put before every instruction of a copy of the text; labels change no byte, and the object file's symbols
+//! then give the place of every line, independent of the text's own line information.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -14,7 +14,7 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarge
 
 use crate::text::{Edits, Kind, Text};
 
-/// Why there are no bytes.
+/// Why assembling failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AssembleError {
@@ -25,12 +25,12 @@ pub enum AssembleError {
     },
     /// The assembler refused a statement.
     Refused {
-        /// Its line, where the assembler names one.
+        /// Its line, if the assembler names one.
         line: Option<usize>,
         /// What it said.
         why: String,
     },
-    /// The object file is not one that is understood.
+    /// The object file is not supported.
     Object(String),
     /// A file could not be written or read.
     Io(io::Error),
@@ -83,27 +83,27 @@ pub struct Symbol {
     pub function: bool,
 }
 
-/// What the linker will fill in.
+/// A reference for the linker to fill in.
 #[derive(Clone, Debug)]
 pub struct Reference {
     /// The symbol, or nothing for one that the file itself defines without a name.
     pub name: Option<String>,
-    /// Where it is, if this file defines it, the addend of a section's symbol included.
+    /// Its place, if this file defines it, the addend of a section's symbol included.
     pub place: Option<Place>,
-    /// What is added to its address.
+    /// The addend of its address.
     pub addend: i64,
 }
 
 /// An assembled text.
 #[derive(Clone, Debug)]
 pub struct Assembled {
-    /// Of each statement that is an instruction: where its bytes begin.
+    /// The beginning of the bytes of each statement that is an instruction.
     pub places: HashMap<usize, Place>,
     /// The bytes of each section that holds code, by number.
     pub code: HashMap<usize, Vec<u8>>,
     /// The symbols, without those that were added here.
     pub symbols: Vec<Symbol>,
-    /// What is filled in, by the place of the field.
+    /// References, by the place of the field.
     pub references: HashMap<Place, Reference>,
 }
 
@@ -123,10 +123,11 @@ fn keep_locals(command: &[String]) -> &'static str {
     if command.iter().any(|word| word.contains("clang")) { "-Wa,-L" } else { "--keep-locals" }
 }
 
-/// Runs the first assembler that there is over `text`, and where that refuses it the next: each knows directives that others do not.
+/// Runs the first available assembler over `text`, and if it refuses the next: each supports directives that others do
+/// not.
 ///
 /// # Errors
-/// None there, or what the first one said.
+/// No assembler, or the first one's message.
 pub fn object_of(text: &str, keep: bool, object: &Path) -> Result<(), AssembleError> {
     let source = object.with_extension("s");
     std::fs::write(&source, text)?;
@@ -178,13 +179,14 @@ pub fn assemble(text: &Text) -> Result<Assembled, AssembleError> {
     read(&marked_object(text)?).map_err(|e| AssembleError::Object(e.to_string()))
 }
 
-/// Whether a directive of clang's tells the linker alone what it may fold: GNU as does not know these, and they change no byte.
+/// Whether a directive of clang's only informs the linker's folding: GNU as does not support these, and they change no
+/// byte.
 fn for_the_linker(said: &str) -> bool {
     let name = said.split_ascii_whitespace().next().unwrap_or_default();
     matches!(name, ".addrsig" | ".addrsig_sym" | ".cg_profile")
 }
 
-/// The object of a text as it is.
+/// The object of an unchanged text.
 ///
 /// # Errors
 /// [`AssembleError`].

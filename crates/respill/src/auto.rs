@@ -1,8 +1,8 @@
-//! Which slots to move where, by measuring: each kind of home alone first, then the hottest slots one after the other.
+//! Homes for slots by measuring: each kind of home alone first, then the hottest slots one after the other.
 //!
-//! A stack slot is often the best home. So a move is kept only where the judge accepts it, and it is faster beyond doubt than what was kept
-//! before; where that cannot be told the slot stays, and nothing moved at all is a plain answer. The search is small on purpose:
-//! the more variants race, the more of them win by luck, which is why the winner is raced again before it is kept.
+//! A stack slot is often the best home. So a move is kept only if the judge accepts it and it is faster beyond doubt
+//! than the plan kept before; otherwise the slot stays. Moving nothing is a normal answer. The search is small on
+//! purpose: the more variants race, the more of them win by luck. So the winner is raced again before it is kept.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,7 +14,7 @@ use crate::homes::{Bank, Home};
 use crate::neighbours::Neighbours;
 use crate::plan::{Plan, Policy, Wish, plan, weight};
 
-/// What a race says of the second of two plans.
+/// A race's verdict on the second of two plans.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Judged {
     /// The first one's time in the second one's: above 1 the second is faster.
@@ -23,21 +23,21 @@ pub struct Judged {
     pub faster: bool,
 }
 
-/// Who judges and measures.
+/// The judge that checks and measures plans.
 pub trait Judge {
-    /// Why a search cannot go on.
+    /// Why a search cannot continue.
     type Error;
 
-    /// Whether a plan is accepted; if not, what was found, and the slots that it was found about.
+    /// Whether a plan is accepted; if not, the findings, and their slots.
     ///
     /// # Errors
-    /// Where nothing can be judged here at all.
+    /// If nothing can be judged here at all.
     fn check(&mut self, plan: &Plan) -> Result<Result<(), Refused>, Self::Error>;
 
-    /// Races the challengers against `kept` under one roof; a judgement for each.
+    /// Races the challengers against `kept` in one race; a verdict for each.
     ///
     /// # Errors
-    /// Where nothing can be raced.
+    /// If nothing can be raced.
     fn race(&mut self, kept: &Plan, challengers: &[&Plan]) -> Result<Vec<Judged>, Self::Error>;
 }
 
@@ -46,7 +46,7 @@ pub trait Judge {
 pub struct Refused {
     /// What was found.
     pub why: String,
-    /// The slots, as (unit, slot), that must stay. Where nothing is named, the whole plan is out.
+    /// The slots, as (unit, slot), that must stay. If it is empty, the whole plan is refused.
     pub slots: BTreeSet<(usize, usize)>,
 }
 
@@ -55,28 +55,28 @@ pub struct Refused {
 pub struct Options {
     /// The kinds of homes that this processor has.
     pub banks: Vec<Bank>,
-    /// What is wanted otherwise; its banks and its `only` are replaced.
+    /// The other wishes; its banks and its `only` are replaced.
     pub wish: Wish,
-    /// How many of the hottest slots are tried one by one.
+    /// The number of hottest slots to try one by one.
     pub slots: usize,
 }
 
-/// One thing that was tried.
+/// One trial.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trial {
     /// `mm`, or `mm without f:3`.
     pub what: String,
     /// Slots that have another home in it.
     pub moved: usize,
-    /// What came of it.
+    /// Its result.
     pub outcome: Tried,
 }
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tried {
-    /// There is nothing to move.
+    /// No slot can move.
     Nothing,
     /// It is not accepted.
     Refused(String),
@@ -88,14 +88,14 @@ pub enum Tried {
     NotAgain(f64),
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The slots that are better off elsewhere; empty where all stay.
+    /// The slots that are faster elsewhere; empty if all stay.
     pub plan: Plan,
-    /// The time as it was in the time as it will be, as the races that decided tell: 1 where all stay.
+    /// The old time over the new one, by the deciding races: 1 if all stay.
     pub ratio: f64,
-    /// All that was tried, in its order.
+    /// All trials, in order.
     pub trials: Vec<Trial>,
 }
 
@@ -107,7 +107,7 @@ struct Search<'a, J: Judge> {
     trials: Vec<Trial>,
 }
 
-/// How often a plan is made anew because of what was found about some of its slots.
+/// The most times that a plan is made anew because of findings about its slots.
 const ROUNDS: usize = 8;
 
 impl<J: Judge> Search<'_, J> {
@@ -115,7 +115,7 @@ impl<J: Judge> Search<'_, J> {
         self.trials.push(Trial { what: what.to_owned(), moved: plan.homes.len(), outcome });
     }
 
-    /// The plan that moves what it can into these homes and is accepted, if there is one.
+    /// The accepted plan that moves as many slots as possible into these homes, if any.
     fn checked(
         &mut self,
         what: &str,
@@ -137,7 +137,7 @@ impl<J: Judge> Search<'_, J> {
             match self.judge.check(&plan)? {
                 Ok(()) => return Ok(Some(plan)),
                 Err(refused) => {
-                    // A slot that is none of the plan's would be found again and again.
+                    // A slot outside the plan would be found again and again.
                     let named = refused.slots.iter().filter(|key| plan.homes.contains_key(key)).copied();
                     let before = self.stay.len();
                     self.stay.extend(named);
@@ -153,7 +153,7 @@ impl<J: Judge> Search<'_, J> {
         Ok(None)
     }
 
-    /// Races accepted plans against what is kept, and the winner once more. The winner's number and ratio.
+    /// Races accepted plans against the kept one, and the winner once more. The winner's number and ratio.
     fn best(
         &mut self,
         kept: &Plan,
@@ -195,13 +195,13 @@ impl<J: Judge> Search<'_, J> {
 /// Searches.
 ///
 /// # Errors
-/// What the judge says where it cannot go on.
+/// The judge's error.
 pub fn search<J: Judge>(analysis: &Analysis, options: &Options, judge: &mut J) -> Result<Found, J::Error> {
     let mut s = Search { analysis, options, judge, stay: BTreeSet::new(), trials: Vec::new() };
     let (mut kept, mut ratio) = (Plan::default(), 1.0);
     let given = options.wish.only.clone();
 
-    // Each kind of home alone, with all that it has room for.
+    // Each kind of home alone, filled with slots.
     let mut banks: Vec<(String, Plan)> = Vec::new();
     for &bank in &options.banks {
         if let Some(plan) = s.checked(bank.name(), &[(bank, None)], &given)? {
@@ -221,7 +221,7 @@ pub fn search<J: Judge>(analysis: &Analysis, options: &Options, judge: &mut J) -
         if kept.homes.contains_key(&key) {
             let mut without = kept.clone();
             without.homes.remove(&key);
-            // Nothing moved at all has been raced already.
+            // The plan that moves nothing has been raced already.
             if !without.homes.is_empty() && s.judge.check(&without)?.is_ok() {
                 challengers.push((format!("without {slot}"), without));
             }
@@ -257,15 +257,15 @@ fn hottest<'a>(
     keys
 }
 
-/// `kept` and one more slot in a home of `bank`, if there is one that is free of all that is kept.
+/// `kept` and one more slot in a home of `bank`, if one is free beside the kept slots.
 fn with(analysis: &Analysis, wish: &Wish, kept: &Plan, key: (usize, usize), bank: Bank) -> Option<Plan> {
-    // Alone it gets a home that its function and all that it calls leave free; among those, one that nothing else has is safe.
+    // By itself it gets a home that its function and all callees leave free; among those, an unused one is safe.
     let mut taken: HashMap<Bank, usize> = HashMap::new();
     for home in kept.homes.values() {
         *taken.entry(bank_of(*home)).or_default() += 1;
     }
     let lanes = |bank: Bank| bank == Bank::ZmmLane;
-    // Lanes need their masks and one register throughout, which the plan that was kept does not know of.
+    // Lanes need their masks and one register throughout, which the kept plan does not consider.
     if taken.keys().any(|&other| lanes(other) != lanes(bank)) {
         return None;
     }

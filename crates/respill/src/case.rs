@@ -1,4 +1,4 @@
-//! What is called with what: buffers, calls that prepare them, and the one call that is looked at.
+//! A call under test: buffers, calls that prepare them, and the measured call.
 //!
 //! One step a line, or several with `;` between; `#` begins a comment:
 //!
@@ -27,10 +27,10 @@ pub const POISON: usize = 256 * 1024;
 /// Bytes between buffers.
 const GAP: usize = 64;
 
-/// The most that all buffers of a case may take.
+/// The most bytes of a case's buffers.
 const MOST: usize = 256 << 20;
 
-/// What is wrong with a case's text.
+/// A fault of a case's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseError {
     /// The line, counted from 1.
@@ -47,7 +47,7 @@ impl fmt::Display for CaseError {
 
 impl core::error::Error for CaseError {}
 
-/// A function that a case calls and the program does not have.
+/// A function that a case calls, but the program lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing(pub String);
 
@@ -59,7 +59,7 @@ impl fmt::Display for Missing {
 
 impl core::error::Error for Missing {}
 
-/// What a buffer holds before the first call.
+/// A buffer's content before the first call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Content {
     Random,
@@ -88,7 +88,7 @@ struct Call {
     arguments: Vec<Argument>,
 }
 
-/// What is called with what.
+/// The steps of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     buffers: Vec<Buffer>,
@@ -160,7 +160,7 @@ impl Case {
     /// Fills the buffers for the input of this number, and has `loaded` prepare them.
     ///
     /// # Errors
-    /// A function that is not there.
+    /// A missing function.
     ///
     /// # Panics
     /// If the arena is another case's.
@@ -180,7 +180,7 @@ impl Case {
         for call in &self.before {
             let _ = self.ready(call, loaded, arena)?.call(&[]);
         }
-        // What is measured gets the same random bytes, whoever prepared.
+        // The measured call gets the same random bytes for all preparations.
         sys::seed_random_bytes(stream.word());
         self.ready(&self.measured, loaded, arena)
     }
@@ -188,7 +188,7 @@ impl Case {
     /// The measured call with these buffers, of this version of the program.
     ///
     /// # Errors
-    /// A function that is not there.
+    /// A missing function.
     pub fn ready_in(&self, loaded: &Loaded, arena: &mut Arena) -> Result<Ready, Missing> {
         self.ready(&self.measured, loaded, arena)
     }
@@ -206,14 +206,14 @@ impl Case {
         Ok(ready)
     }
 
-    /// The buffer that a byte of an arena belongs to, and which byte of it that is.
+    /// The buffer of an arena's byte, and the offset in it.
     #[must_use]
     pub fn buffer_at(&self, byte: usize) -> Option<(&str, usize)> {
         let buffer = self.buffers.iter().find(|buffer| buffer.range.contains(&byte))?;
         Some((&buffer.name, byte - buffer.range.start))
     }
 
-    /// The buffers that some call is said to write.
+    /// The buffers that calls write, by the case's text.
     pub fn written(&self) -> impl Iterator<Item = (&str, Range<usize>)> {
         self.buffers.iter().filter(|b| b.written).map(|b| (b.name.as_str(), b.range.clone()))
     }
@@ -294,7 +294,7 @@ impl Reader {
                 self.buffers[n].written = true;
                 Ok(Argument::Buffer(n))
             }
-            // What a call only writes begins as noise, so that bytes it leaves alone are the same in all versions.
+            // Write-only buffers begin as noise, so that bytes left unwritten are the same in all versions.
             ("out" | "inout", None) if number(rest).is_some() => {
                 Ok(Argument::Buffer(self.buffer(name, &format!("random {rest}"), true)?))
             }
@@ -330,18 +330,18 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Where the buffers begin: at a multiple of 64.
+    /// The beginning of the buffers, a multiple of 64.
     fn begin(&self) -> usize {
         self.bytes.as_ptr().align_offset(GAP)
     }
 
-    /// All buffers and what lies between them.
+    /// All buffers and the bytes between them.
     #[must_use]
     pub fn contents(&self) -> &[u8] {
         &self.bytes[self.begin()..]
     }
 
-    /// Puts contents back that were taken before.
+    /// Restores saved contents.
     ///
     /// # Panics
     /// If they are another arena's.
@@ -374,7 +374,7 @@ impl Ready {
     }
 }
 
-/// What the dead stack is filled with: words that follow from a number.
+/// The noise of the dead stack: words from a seed.
 #[must_use]
 pub fn poison(seed: u64) -> Vec<u64> {
     let mut stream = Stream::new(seed ^ 0x706f_6973_6f6e);

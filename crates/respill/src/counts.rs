@@ -1,4 +1,4 @@
-//! How often each instruction ran.
+//! The number of times each instruction ran.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -12,26 +12,26 @@ use crate::case::{Arena, Case, Missing, Ready};
 use crate::load::Loaded;
 use crate::slots::Class;
 
-/// How often each instruction of a program ran in one call.
+/// The number of times each instruction of a program ran in one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// By instruction; those that did not run are not in it.
     pub by_op: HashMap<usize, u64>,
     /// All that ran inside the program.
     pub inside: u64,
-    /// All that ran outside: external functions, and what it took to make the call.
+    /// All that ran outside: external functions, and the call itself.
     pub outside: u64,
 }
 
-/// Why nothing was counted.
+/// Why counting failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CountError {
     /// Nothing can be traced here.
     Unavailable(Unavailable),
-    /// The program has not the function.
+    /// The program lacks the function.
     Missing(Missing),
-    /// The call did not come back.
+    /// The call did not return.
     Ended(Ending),
 }
 
@@ -68,12 +68,12 @@ impl Operation for Call<'_> {
     }
 }
 
-/// Counts what one call of a case does, with the input of this number.
+/// Counts the instructions of one call of a case, with the input of this number.
 ///
 /// # Errors
 /// [`CountError`].
 pub fn counts(loaded: &Loaded, case: &Case, input: usize) -> Result<Counts, CountError> {
-    // In a child it could only be seen that nothing ran.
+    // A child could only report that nothing ran.
     for function in case.preparing().chain([case.measured()]) {
         if loaded.symbol(function).is_none() {
             return Err(CountError::Missing(Missing(function.to_owned())));
@@ -101,7 +101,7 @@ pub fn counts(loaded: &Loaded, case: &Case, input: usize) -> Result<Counts, Coun
 }
 
 impl Counts {
-    /// Adds what another call did.
+    /// Adds the counts of another call.
     pub fn add(&mut self, other: &Counts) {
         for (&op, n) in &other.by_op {
             *self.by_op.entry(op).or_default() += n;
@@ -111,7 +111,7 @@ impl Counts {
     }
 }
 
-/// What part of all executed instructions name a slot.
+/// The share of executed instructions that name a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Share {
     /// Slots of which at least one access ran.
@@ -124,7 +124,8 @@ pub struct Share {
     pub alone: u64,
 }
 
-/// The shares of slots of each class, and under nothing that of all slots; an instruction that names several counts once in each class.
+/// The shares of slots of each class, and under `None` that of all slots. An instruction that names several counts once
+/// in each class.
 #[must_use]
 pub fn shares(analysis: &Analysis, counts: &Counts) -> BTreeMap<Option<Class>, Share> {
     let mut out: BTreeMap<Option<Class>, Share> = BTreeMap::new();

@@ -1,9 +1,9 @@
-//! What a spill and a reload cost on this processor, for each home: small loops of generated assembly, each timed beside a chain
-//! of additions, so that the figures are in the core's cycles whatever its clock is doing.
+//! The cost of a spill and a reload on this processor, for each home: small loops of generated assembly, each timed
+//! beside a chain of additions. So the figures are core cycles, independent of the clock.
 //!
-//! The loops are in [`kernels`]. Each is compared with its calibrator in ABBA order; a figure is the median of the ratios and its
-//! spread the quartiles. What a pair costs beside busy ports is the difference to the same loop without the pair; the table's
-//! line of two `nop` says how much of that is owed to two more instructions alone.
+//! The loops are in [`kernels`]. Each is compared with its calibrator in ABBA order; a figure is the median of the
+//! ratios and its spread the quartiles. The cost of a pair beside busy ports is the difference to the same loop without
+//! the pair; the table's line of two `nop` gives the cost of two more instructions alone.
 #![forbid(unsafe_code)]
 
 pub mod kernels;
@@ -34,20 +34,20 @@ impl Figure {
     }
 }
 
-/// What one home costs.
+/// The costs of one home.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Costs {
-    /// A spill and a reload that the next addition waits for, without the addition.
+    /// A spill and a reload in a dependent chain, without the addition.
     pub dependent: Figure,
-    /// A spill and a reload that nothing waits for.
+    /// An independent spill and reload.
     pub pair: Figure,
     /// A reload alone.
     pub reload: Figure,
     /// A spill alone.
     pub spill: Figure,
-    /// What a pair adds beside loads and stores that keep their ports busy.
+    /// The cost of a pair beside loads and stores that keep their ports busy.
     pub beside_memory: Figure,
-    /// What a pair adds beside vector arithmetic that keeps its ports busy.
+    /// The cost of a pair beside vector arithmetic that keeps its ports busy.
     pub beside_vectors: Figure,
 }
 
@@ -56,7 +56,7 @@ pub struct Costs {
 pub struct Line {
     /// The home.
     pub home: String,
-    /// Its costs, or what the processor lacks.
+    /// Its costs, or the missing features.
     pub costs: Result<Costs, String>,
 }
 
@@ -65,23 +65,24 @@ pub struct Line {
 pub struct Table {
     /// A line for each home.
     pub lines: Vec<Line>,
-    /// What two `nop` add beside busy memory ports and beside busy vector ports: the part of a pair's cost that is not its home's.
+    /// The cost of two `nop` beside busy memory ports and beside busy vector ports: the part of a pair's cost
+    /// independent of its home.
     pub nops: [Figure; 2],
     /// The busy loads and stores and the busy vector arithmetic alone, a unit of ten and of eight instructions.
     pub busy: [Figure; 2],
     /// A spill to an MMX register and `emms`.
     pub emms: Figure,
-    /// The length of a cycle in nanoseconds as the calibrator shows it.
+    /// The length of a cycle in nanoseconds, by the calibrator.
     pub cycle_ns: Figure,
 }
 
-/// Who runs a loop so many turns and says how long that took, in nanoseconds.
+/// Runs a loop so many turns and returns its time in nanoseconds.
 pub trait Stopwatch {
     /// Runs `kernel` for `turns`.
     fn time(&mut self, kernel: Kernel, turns: u64) -> f64;
 }
 
-/// How much is measured.
+/// The amount of measuring.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Comparisons for each figure, of four samples each.
@@ -96,7 +97,7 @@ impl Default for Effort {
     }
 }
 
-/// A clock that says 0 or less for work that takes time.
+/// A clock that returns 0 or less for work that takes time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenClock;
 
@@ -135,7 +136,7 @@ impl Measure<'_> {
         let (base_turns, turns) = (self.turns(base)?, self.turns(kernel)?);
         let mut ratios = Vec::with_capacity(self.effort.pairs);
         for round in 0..self.effort.pairs.max(1) {
-            // A B B A, or B A A B by turns: what drifts evenly falls out.
+            // A B B A, or B A A B by turns: linear drift cancels.
             let mut took = [0.0; 2];
             for first in if round % 2 == 0 { [0, 1, 1, 0] } else { [1, 0, 0, 1] } {
                 let (which, turns) = if first == 0 { (base, base_turns) } else { (kernel, turns) };
@@ -156,7 +157,7 @@ impl Measure<'_> {
         self.ratio(Kernel::Chain, kernel)
     }
 
-    /// What `kernel` takes more than `base`, of which a unit takes so many cycles.
+    /// The additional cycles of `kernel` over `base`, whose unit takes so many cycles.
     fn more(&mut self, base: Kernel, cycles: Figure, kernel: Kernel) -> Result<Figure, BrokenClock> {
         Ok(self.ratio(base, kernel)?.map(|ratio| cycles.cycles * (ratio - 1.0)))
     }

@@ -22,7 +22,7 @@ pub enum Callee {
     Local(usize),
     /// A function of another file.
     External(String),
-    /// Whatever a register or memory holds.
+    /// The address in a register or memory.
     Unknown,
 }
 
@@ -31,9 +31,9 @@ pub enum Callee {
 pub struct Call {
     /// Who is called.
     pub callee: Callee,
-    /// The instruction that it comes back to; nothing if it does not.
+    /// The instruction to which it returns, if it does.
     pub back: Option<usize>,
-    /// Whether the way back is in a register.
+    /// Whether the return address is in a register.
     pub link: bool,
 }
 
@@ -42,11 +42,11 @@ pub struct Call {
 pub enum Exit {
     /// By `ret`.
     Return,
-    /// By an indirect jump to where it was called from.
+    /// By an indirect jump to the return address.
     Link,
     /// By a jump to another function.
     Tail(Callee),
-    /// It does not go on: `ud2`, `hlt`, or the text ends.
+    /// It ends: `ud2`, `hlt`, or the end of the text.
     Stop,
 }
 
@@ -55,26 +55,26 @@ pub enum Exit {
 pub struct Function {
     /// Its first instruction.
     pub entry: usize,
-    /// Its names; of one without any, the line where it begins.
+    /// Its names; without any, the line where it begins.
     pub names: Vec<String>,
     /// Whether other files can call it.
     pub global: bool,
     /// Its instructions, in the text's order.
     pub body: Vec<usize>,
-    /// Where each instruction goes on to, inside.
+    /// The successors of each instruction, inside.
     pub next: HashMap<usize, Vec<usize>>,
     /// Its calls, by their last instruction.
     pub calls: BTreeMap<usize, Call>,
-    /// Where it is left.
+    /// Its exits.
     pub exits: BTreeMap<usize, Exit>,
-    /// Indirect jumps of which nobody knows where they go: nothing can be said of such a function.
+    /// Indirect jumps with unknown targets: such a function is not analysed.
     pub astray: Vec<usize>,
-    /// In how many loops each instruction lies.
+    /// The number of loops around each instruction.
     pub depth: HashMap<usize, u32>,
 }
 
 impl Function {
-    /// The name that people use.
+    /// Its name for messages: the first without a leading `_` or `.`, if any.
     #[must_use]
     pub fn name(&self) -> &str {
         self.names
@@ -84,7 +84,7 @@ impl Function {
             .map_or("", String::as_str)
     }
 
-    /// What it calls or jumps to, each with the instruction that does.
+    /// Its callees and jump targets, each with the instruction.
     pub fn callees(&self) -> impl Iterator<Item = (usize, &Callee)> {
         let tails = self.exits.iter().filter_map(|(&op, exit)| match exit {
             Exit::Tail(callee) => Some((op, callee)),
@@ -93,7 +93,7 @@ impl Function {
         self.calls.iter().map(|(&op, call)| (op, &call.callee)).chain(tails)
     }
 
-    /// Where each instruction comes from, inside.
+    /// The predecessors of each instruction, inside.
     #[must_use]
     pub fn before(&self) -> HashMap<usize, Vec<usize>> {
         let mut out: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -127,8 +127,8 @@ pub fn functions(program: &Program) -> Vec<Function> {
     entries.iter().map(|&entry| function(program, entry, &known, linked.contains(&entry))).collect()
 }
 
-/// The instructions whose address the text puts somewhere, as far as names tell: into a register, or into data. Sections for debuggers
-/// and unwinders do not count.
+/// The instructions whose address the text takes, by names: into a register, or into data. Sections for debuggers and
+/// unwinders do not count.
 pub(crate) fn taken(program: &Program) -> BTreeSet<usize> {
     const DATA: [&str; 10] =
         [".quad", ".8byte", ".xword", ".long", ".4byte", ".int", ".octa", ".dc.a", ".dc.l", ".reloc"];
@@ -191,7 +191,7 @@ fn of_rust(name: &str) -> bool {
     name.starts_with("_R") || name.starts_with("_ZN") && hash.is_some_and(hashed)
 }
 
-/// Whether a function of this name never comes back: Rust's panics, which are all in one module.
+/// Whether a function of this name never returns: Rust's panics, which are all in one module.
 pub(crate) fn diverges(name: &str) -> bool {
     of_rust(name) && name.contains("4core9panicking")
 }
@@ -215,19 +215,19 @@ pub(crate) fn may_return_float(name: &str) -> bool {
     !of_rust(name) && !PLAIN.contains(&name)
 }
 
-/// What is known of the whole program.
+/// Facts about the whole program.
 struct Known<'a> {
     entries: &'a BTreeSet<usize>,
     links: &'a HashMap<usize, (usize, usize)>,
     tables: &'a HashMap<String, Table>,
 }
 
-/// Jumps that are calls: of each, the callee's entry and where it comes back to.
+/// Jumps that are calls: of each, the callee's entry and the return address.
 fn links(program: &Program) -> HashMap<usize, (usize, usize)> {
     let mut out = HashMap::new();
     for (i, op) in program.ops.iter().enumerate() {
         let (Mnemonic::Jmp, Some(Target::Op(to))) = (op.instruction.mnemonic(), &op.target) else { continue };
-        // The address is put away shortly before, in the same straight piece of code.
+        // The address is stored shortly before, in the same straight piece of code.
         for j in (i.saturating_sub(8)..i).rev() {
             let before = &program.ops[j];
             if before.instruction.flow_control() != FlowControl::Next {
@@ -269,7 +269,7 @@ fn function(program: &Program, entry: usize, known: &Known<'_>, linked: bool) ->
     let mut switches: Vec<usize> = Vec::new();
     loop {
         let Some(i) = todo.pop() else {
-            // What is reached through tables may name further tables.
+            // Code reached through tables may name further tables.
             todo = by_distance(program, &mut out, &switches, &mut seen, tables);
             if todo.is_empty() {
                 break;
@@ -326,7 +326,7 @@ fn function(program: &Program, entry: usize, known: &Known<'_>, linked: bool) ->
             }
             FlowControl::Call | FlowControl::IndirectCall => {
                 out.calls.insert(i, Call { callee: callee(&op.target), back: adjacent, link: false });
-                // A call that is the last thing in its section does not come back.
+                // A call at the end of its section does not return.
                 next.extend(adjacent);
             }
             FlowControl::Interrupt | FlowControl::Exception => {
@@ -346,7 +346,7 @@ fn function(program: &Program, entry: usize, known: &Known<'_>, linked: bool) ->
             out.astray.push(i);
         }
     }
-    // A table of functions is no table of places inside of one.
+    // A table of functions is not a table of places inside one.
     let outside = |i: &usize| out.next[i].iter().any(|to| *to != entry && entries.contains(to));
     let jumps = |i: &&usize| program.ops[**i].instruction.flow_control() == FlowControl::IndirectBranch;
     let elsewhere: Vec<usize> = seen.iter().filter(jumps).copied().filter(outside).collect();
@@ -383,7 +383,7 @@ fn loaded(
     let mut found: Option<&Target> = None;
     let (mut seen, mut todo) = (BTreeSet::new(), vec![call]);
     while let Some(op) = todo.pop() {
-        // Nothing is known of what a register holds at the entry.
+        // Registers are unknown at the entry.
         let from = before.get(&op).filter(|_| op != function.entry)?;
         for &op in from.iter().filter(|op| seen.insert(**op)) {
             let instruction = &program.ops[op].instruction;
@@ -410,7 +410,7 @@ fn loaded(
     found.cloned()
 }
 
-/// Gives the jumps by distances all that the function's tables of distances name; what has not been seen yet.
+/// Gives the jumps by distances all targets of the function's tables of distances; returns the new ones.
 fn by_distance(
     program: &Program,
     out: &mut Function,

@@ -1,8 +1,8 @@
 //! Which addresses of its frame each instruction of a function touches.
 //!
-//! Every general register carries what is known of it through the function: that it is the stack pointer as it was at the entry and so many
-//! bytes, that it points somewhere into the stack, that it is what a callee-saved register held at the entry, or nothing. An address is
-//! *known* if it is a constant distance from the entry's stack pointer, or from where the stack pointer was aligned.
+//! Every general register has an abstract value: the entry's stack pointer and so many bytes, an unknown address in the
+//! stack, a callee-saved register's value at the entry, or other. An address is *known* if it is a constant distance
+//! from the entry's stack pointer, or from an aligned one.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -25,12 +25,12 @@ pub struct Address {
     pub offset: i64,
 }
 
-/// What is known of a value.
+/// An abstract value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// Nothing, but it was not made from an address of the frame.
     Other,
-    /// What the register held at the entry.
+    /// The register's value at the entry.
     Entry(Register),
     /// An address of the frame.
     Stack(Address),
@@ -54,7 +54,7 @@ impl Value {
     }
 }
 
-/// Where a memory operand lies.
+/// The place of a memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
     /// At a known address of the frame.
@@ -63,7 +63,7 @@ pub enum Where {
     Indexed(Address),
     /// Through a pointer that was made from an address of the frame.
     Pointer,
-    /// Not in the frame, as far as pointers go.
+    /// Not in the frame, by the pointer analysis.
     Elsewhere,
 }
 
@@ -84,18 +84,18 @@ pub struct Access {
     pub overwrites: bool,
 }
 
-/// What a function does with its frame.
+/// A function's use of its frame.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Every memory operand that lies in the frame or may.
+    /// Every memory operand that is, or may be, in the frame.
     pub accesses: Vec<Access>,
-    /// Addresses that were taken (`lea` into another register than the stack pointer), with the instruction.
+    /// Addresses taken (`lea` into another register than the stack pointer), with the instruction.
     pub taken: Vec<(usize, Address)>,
     /// The registers before each instruction, in the order of [`GENERAL`].
     pub before: HashMap<usize, State>,
     /// Instructions where the stack pointer is no longer known.
     pub lost: Vec<usize>,
-    /// Exits at which the stack pointer is not what it was.
+    /// Exits at which the stack pointer differs from the entry's.
     pub unbalanced: Vec<usize>,
     /// The lowest known address of base 0 that the stack pointer takes.
     pub lowest: i64,
@@ -129,11 +129,11 @@ pub const GENERAL: [Register; 16] = [
 pub const CALLEE_SAVED: [Register; 6] =
     [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
 
-/// What is known before an instruction.
+/// The state before an instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
     registers: [Value; 16],
-    /// Of known addresses of eight bytes: what was stored there, where that is not [`Value::Other`].
+    /// Of known addresses of eight bytes: the value stored there, unless it is [`Value::Other`].
     stored: BTreeMap<Address, Value>,
 }
 
@@ -147,7 +147,7 @@ impl State {
         State { registers, stored: BTreeMap::new() }
     }
 
-    /// What is known of a register (of the whole of it).
+    /// The value of a whole register.
     #[must_use]
     pub fn of(&self, register: Register) -> Value {
         let full = register.full_register();
@@ -183,7 +183,7 @@ impl State {
         self.address(memory.base(), memory.index(), memory.scale(), memory.displacement() as i64)
     }
 
-    /// Where an instruction's own memory operand lies, whether it is accessed or only computed.
+    /// The place of an instruction's memory operand, accessed or only computed.
     fn operand(&self, instruction: &Instruction) -> Where {
         if matches!(instruction.segment_prefix(), Register::FS | Register::GS)
             || instruction.is_ip_rel_memory_operand()
@@ -215,7 +215,7 @@ impl State {
     }
 }
 
-/// The bytes of a memory operand; 0 where the instruction does not say (`lea`, `xsave` and such).
+/// The bytes of a memory operand; 0 if the instruction has no size (`lea`, `xsave` and such).
 fn size(memory: &UsedMemory) -> usize {
     match memory.memory_size() {
         MemorySize::Unknown => 0,
@@ -231,10 +231,10 @@ fn writes(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
-/// Of functions of this file, by their entries: the registers that hold at every return what they held at the entry.
+/// Of functions of this file, by their entries: the registers that hold their entry values at every return.
 pub type Keeps = HashMap<usize, Vec<Register>>;
 
-/// The callee-saved registers that a function leaves as it found them, as far as its frame tells.
+/// The callee-saved registers that a function preserves, by its frame.
 #[must_use]
 pub fn keeps(function: &Function, frame: &Frame) -> Vec<Register> {
     let sound = frame.lost.is_empty() && frame.unbalanced.is_empty() && function.astray.is_empty();
@@ -250,7 +250,8 @@ pub fn keeps(function: &Function, frame: &Frame) -> Vec<Register> {
     CALLEE_SAVED.into_iter().filter(|register| sound && same(register)).collect()
 }
 
-/// Follows a function's registers until nothing more is learnt, and lists its accesses. Of callees that are not in `keeps` nothing is known.
+/// Follows a function's registers to a fixed point, and lists its accesses. Callees that are not in `keeps` are
+/// unknown.
 #[must_use]
 pub fn frame(program: &Program, function: &Function, keeps: &Keeps) -> Frame {
     let info = InstructionInfoFactory::new();
@@ -310,7 +311,7 @@ pub fn frame(program: &Program, function: &Function, keeps: &Keeps) -> Frame {
         );
         for memory in info.used_memory().iter().filter(|m| m.access() != OpAccess::NoMemAccess && !returns) {
             let place = match state.place(memory) {
-                // As often as a counter says.
+                // A count in a register decides the size.
                 Where::Known(a) if instruction.has_rep_prefix() || instruction.has_repne_prefix() => {
                     Where::Indexed(a)
                 }
@@ -322,7 +323,7 @@ pub fn frame(program: &Program, function: &Function, keeps: &Keeps) -> Frame {
                 out.accesses.push(Access { op: i, place, size: size(memory), reads, writes, overwrites });
             }
         }
-        // A copy of the stack pointer is an address taken too, unless it is only kept to be put back.
+        // A copy of the stack pointer is an address taken too, unless it is only saved and restored.
         if instruction.mnemonic() == Mnemonic::Mov
             && instruction.op0_kind() == OpKind::Register
             && instruction.op1_kind() == OpKind::Register
@@ -359,7 +360,8 @@ impl Walker<'_> {
             self.escapes |= given;
             for register in GENERAL {
                 let kept = register == Register::RSP || keeps.contains(&register);
-                // A callee of this file keeps what it is seen to; what it was not given it cannot give back.
+                // A callee of this file keeps the registers found by its analysis, and cannot return addresses that it
+                // did not get.
                 if !kept {
                     let same = local && !state.of(register).of_stack() && !given;
                     state.set(register, if same { Value::Other } else { back });
@@ -484,10 +486,10 @@ impl Walker<'_> {
         }
     }
 
-    /// Whatever else: a register that is written from an address of the stack is derived from it.
+    /// Otherwise a register that is written from an address of the stack is derived from it.
     fn general(&mut self, i: usize, instruction: &Instruction, state: &mut State) {
         let info = self.info.info(instruction);
-        // The stack pointer counts where it is written as an operand, and not as what `push` and the like go by.
+        // The stack pointer counts as an operand, not as the implied address of `push` and the like.
         let operand = (0..instruction.op_count()).any(|n| {
             instruction.op_kind(n) == OpKind::Register
                 && reads(info.op_access(n))
@@ -507,7 +509,7 @@ impl Walker<'_> {
             self.escapes = true;
             self.hidden.insert(i);
         }
-        // An instruction that only reads through a pointer gives what is there, and no pointer unless one was put there.
+        // A read through a pointer gives the stored value, a pointer only if one was stored there.
         let loads = info.used_memory().iter().any(|m| reads(m.access()));
         let value = if loads && !self.escapes {
             Value::Other
@@ -531,7 +533,7 @@ impl Walker<'_> {
         for (place, size) in stores {
             match place {
                 Where::Known(a) => self.overwrite(state, a, size.max(1)),
-                // What lies at an index or behind a pointer may be anything that is kept; the accesses tell of it.
+                // A value at an index or behind a pointer may be any stored one; the accesses record it.
                 Where::Indexed(_) | Where::Pointer | Where::Elsewhere => (),
             }
             self.escapes |=
@@ -544,7 +546,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Forgets what was kept in bytes that are written now.
+    /// Forgets the values in bytes that are written now.
     fn overwrite(&self, state: &mut State, at: Address, size: usize) {
         let end = at.offset + size as i64;
         state

@@ -1,4 +1,4 @@
-//! Where a value can live that is not memory, and the moves to and from there.
+//! Homes for values other than memory, and the moves to and from them.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -101,7 +101,7 @@ impl Home {
         }
     }
 
-    /// The registers that the function must not use otherwise.
+    /// The registers that the function must not use for other purposes.
     #[must_use]
     pub fn registers(self) -> Vec<Register> {
         match self {
@@ -129,7 +129,7 @@ impl fmt::Display for Home {
 impl FromStr for Home {
     type Err = String;
 
-    /// What [`Home`]'s `Display` says.
+    /// The text of [`Home`]'s `Display`.
     fn from_str(said: &str) -> Result<Home, String> {
         let all = Bank::ALL.into_iter().flat_map(Bank::homes);
         all.into_iter().find(|home| home.to_string() == said).ok_or_else(|| format!("no home '{said}'"))
@@ -143,7 +143,7 @@ pub enum Syntax {
     Att,
     /// Destination first.
     Intel {
-        /// Whether registers carry `%` all the same (`.intel_syntax prefix`).
+        /// Whether registers still carry `%` (`.intel_syntax prefix`).
         prefix: bool,
     },
 }
@@ -178,7 +178,7 @@ impl Syntax {
     }
 }
 
-/// How moves are written in one function.
+/// The form of moves in one function.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     /// The syntax at that place of the text.
@@ -245,7 +245,7 @@ impl Style {
         }
     }
 
-    /// What must be done once before lanes are used: a mask for each lane, made without a general register or a flag.
+    /// The preparation of lanes, once: a mask for each lane, made without a general register or a flag.
     #[must_use]
     pub fn prepare(self, lanes: &[u8]) -> Vec<String> {
         let s = self.syntax;

@@ -1,11 +1,10 @@
-//! Controls for what moves when instructions change their length.
+//! Controls for the layout that changes with the length of instructions.
 //!
-//! A move to a register is shorter or longer than one to the stack, so that a rewritten function differs from the one it was in
-//! where all its code lies, and that alone can change its time by percents. Two texts take this apart. In the *placebo* the
-//! values stay on the stack, in the *levelled* text they live in their homes, and in both every instruction lies where it
-//! lies in the other: at each place the shorter of the two is filled up, by prefixes that mean nothing where these
-//! suffice, so that no instruction is added, and by `nop` where they do not. What clears homes at a function's end, and
-//! `emms`, are `nop` of their length in the placebo.
+//! A move to a register is shorter or longer than one to the stack, so all code of a rewritten function moves, which
+//! alone can change its time by percents. Two texts take this apart. In the *placebo* the values stay on the stack, in
+//! the *levelled* text they live in their homes, and every instruction has the same place in both: the shorter of the
+//! two is filled up by meaningless prefixes where these suffice, so that no instruction is added, and otherwise by
+//! `nop`. The clearing of homes at a function's end, and `emms`, are `nop` of their length in the placebo.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -19,7 +18,7 @@ use crate::text::Edits;
 
 /// Prefixes that one instruction takes at most: decoders slow down for more.
 const PREFIXES: usize = 4;
-/// A segment that means nothing for a 64-bit program.
+/// A segment without meaning for a 64-bit program.
 const PREFIX: &str = "0x3e";
 
 /// The two texts of one layout.
@@ -27,17 +26,17 @@ const PREFIX: &str = "0x3e";
 pub struct Layouts {
     /// The values on the stack.
     pub placebo: String,
-    /// The values in their homes; nothing if the rewritten text itself has this layout.
+    /// The values in their homes; `None` if the rewritten text itself has this layout.
     pub level: Option<String>,
 }
 
-/// Why there is no such pair.
+/// Why the pair cannot be made.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// One of the texts is no program.
+    /// One of the texts is not a program.
     Program(ProgramError),
-    /// What stands at this line of the text as it was does not lie at the same place in both.
+    /// The code of this line of the original text has different places in the two.
     Differs {
         /// The file.
         file: String,
@@ -65,7 +64,7 @@ impl From<ProgramError> for LayoutError {
     }
 }
 
-/// Instructions that do nothing, of `bytes` in all, as few as there can be.
+/// Instructions that do nothing, of `bytes` in all, as few as possible.
 fn nops(mut bytes: usize) -> Vec<String> {
     // The forms that processors' manuals advise.
     const FORMS: [&str; 9] = [
@@ -97,7 +96,7 @@ fn filled(said: &str, bytes: usize, single: bool) -> String {
     }
 }
 
-/// The lengths of instructions, found by where their text begins.
+/// The lengths of instructions, by the beginning of their text.
 struct Lengths(BTreeMap<usize, usize>);
 
 impl Lengths {

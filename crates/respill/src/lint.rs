@@ -54,7 +54,7 @@ pub struct Finding {
     pub unit: usize,
     /// The instruction where it shows: the return, the jump, the call, the x87 instruction.
     pub at: Place,
-    /// The instruction that is to blame: the last that used MMX, or x87.
+    /// The cause: the last instruction that used MMX, or x87.
     pub since: Place,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What may be so before an instruction.
+/// The possible state before an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
     /// The last instruction that may have marked the registers full.
@@ -96,7 +96,7 @@ impl State {
     }
 }
 
-/// What becomes of MMX in a function: the instruction that leaves it in use, when it was free and when it was in use before.
+/// A function's effect on MMX: the instruction that leaves it in use, if it was free and if it was in use before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Effect {
     from_free: Option<usize>,
@@ -111,7 +111,7 @@ struct Walk<'a> {
     found: BTreeSet<(Fault, usize, usize, usize)>,
 }
 
-/// Looks for the faults in every function of a program.
+/// Finds the faults in every function of a program.
 #[must_use]
 pub fn lint(analysis: &Analysis) -> Vec<Finding> {
     let mut walk = Walk {
@@ -126,7 +126,7 @@ pub fn lint(analysis: &Analysis) -> Vec<Finding> {
     }
     walk.found.clear();
     for (n, unit) in analysis.units.iter().enumerate() {
-        // What only this file calls is looked at where it is called, and here for what it does by itself.
+        // Functions that only this file calls are checked at their calls, and here by themselves.
         let outermost = unit.entered;
         walk.unit(n, State::default(), outermost);
     }
@@ -143,7 +143,7 @@ pub fn lint(analysis: &Analysis) -> Vec<Finding> {
         })
         .collect();
     out.sort_by_key(|finding| (finding.at.line, finding.fault));
-    // Once floating point has met MMX in use, whatever it does next only follows from that.
+    // After the first floating-point instruction with MMX in use, further ones only follow from it.
     let mut told = BTreeSet::new();
     out.retain(|finding| finding.fault != Fault::Float || told.insert((finding.unit, finding.since.clone())));
     out
@@ -189,7 +189,8 @@ impl Walk<'_> {
                     .any(|used| (Register::ST0..=Register::ST7).contains(&used.register())))
     }
 
-    /// Follows a unit; what may be so where it is left. Findings are noted, those at its exits only where unknown code is the caller.
+    /// Follows a unit; returns the possible state at its exits. Findings are recorded, those at its exits only for
+    /// unknown callers.
     fn unit(&mut self, n: usize, entry: State, outermost: bool) -> State {
         let analysis = self.analysis;
         let unit: &Unit = &analysis.units[n];

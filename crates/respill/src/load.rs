@@ -1,8 +1,8 @@
 //! A program in this process: its assembled object placed in memory, references filled in, names and instructions known by address.
 //!
-//! No linker is asked. The object's few kinds of references are filled in here, in the low 2 GiB, so that code that was not made
-//! for a shared object (absolute tables, 32-bit addresses) runs as it is, and each instruction's address is known exactly. Constructors
-//! are not run, and thread-local data are not served.
+//! No linker is used. The object's few kinds of references are filled in here, in the low 2 GiB. So code that was not
+//! made for a shared object (absolute tables, 32-bit addresses) runs unchanged, and each instruction's address is known
+//! exactly. Constructors do not run, and thread-local data are not supported.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -19,7 +19,7 @@ use crate::assembler::{self, AssembleError, Place};
 use crate::program::Program;
 use crate::sys::{self, Mapping, PAGE, Rights};
 
-/// Why a program is not in this process.
+/// Why a program was not loaded.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -27,11 +27,11 @@ pub enum LoadError {
     Unavailable(&'static str),
     /// It could not be assembled.
     Assemble(AssembleError),
-    /// Its object is not understood.
+    /// Its object is not supported.
     Object(String),
-    /// A symbol that neither the program, nor what was given beside it, nor this process has.
+    /// A symbol that the program, the given symbols and this process lack.
     Undefined(String),
-    /// A kind of reference that is not served, to this symbol.
+    /// An unsupported kind of reference, to this symbol.
     Reference {
         /// Its number in the x86-64 ELF supplement.
         kind: u32,
@@ -74,12 +74,12 @@ impl From<object::Error> for LoadError {
     }
 }
 
-/// Where the symbols that a program does not define are.
+/// The sources of symbols that a program does not define.
 #[derive(Clone, Debug)]
 pub struct Externals {
     /// By name.
     pub known: BTreeMap<String, u64>,
-    /// Whether those that are not named are looked for among the functions of this process (the C library's).
+    /// Whether others are looked up among the functions of this process (the C library's).
     pub process: bool,
 }
 
@@ -104,7 +104,7 @@ struct Piece {
     name: String,
     kind: Group,
     bytes: Vec<u8>,
-    /// Whether nothing in it is filled in, so that it is the same wherever it lies.
+    /// Whether it has no references, so that it is the same at every address.
     plain: bool,
     address: u64,
 }
@@ -137,8 +137,8 @@ impl Loaded {
         Loaded::beside(program, externals, None)
     }
 
-    /// Places a version of a program: constants and variables that it has in common with the one that was loaded before are that
-    /// one's, so that both compute with the same addresses. The other must outlive this one.
+    /// Places a version of a program: it shares equal constants and variables with the version loaded before, so that
+    /// both compute with the same addresses. The other must outlive this one.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -151,7 +151,7 @@ impl Loaded {
         Loaded::placed(&assembler::marked_object(&program.text)?, &places, externals, other)
     }
 
-    /// Places the object of a text, of which no instruction's address is known.
+    /// Places the object of a text, without addresses of instructions.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -241,7 +241,7 @@ impl Loaded {
             }
         }
         for (number, bytes) in filled {
-            // Whether two sections are equal is a matter of what stands in the file.
+            // The file's content decides whether two sections are equal.
             if let Some(piece) = placed.get_mut(&number).filter(|piece| !piece.plain) {
                 piece.bytes = bytes;
             }
@@ -302,7 +302,7 @@ impl Loaded {
         self.addresses[op]
     }
 
-    /// Where its code lies, stubs to other code included.
+    /// The ranges of its code, stubs to other code included.
     #[must_use]
     pub fn code(&self) -> Range<u64> {
         self.code.clone()
@@ -346,14 +346,14 @@ impl Loaded {
         }
     }
 
-    /// What its variables hold now.
+    /// The current content of its variables.
     #[must_use]
     pub fn variables(&self) -> Vec<(u64, Vec<u8>)> {
         let own = self.pieces.iter().filter(|piece| piece.kind == Group::Data && !piece.bytes.is_empty());
         own.map(|piece| (piece.address, sys::kept(piece.address, piece.bytes.len()))).collect()
     }
 
-    /// Puts its variables back to what they held when [`Loaded::variables`] was asked.
+    /// Restores its variables to their content at [`Loaded::variables`].
     ///
     /// # Panics
     /// If they are another program's.
@@ -368,14 +368,14 @@ impl Loaded {
         }
     }
 
-    /// Puts its variables back to what they were when it was loaded.
+    /// Restores its variables to their content at loading.
     pub fn reset(&self) {
         for piece in self.pieces.iter().filter(|piece| piece.kind == Group::Data) {
             sys::restore(piece.address, &piece.bytes);
         }
     }
 
-    /// Where an equal section of this one lies that is the same in every place.
+    /// The place of an equal, position-independent section of this one.
     fn same(&self, piece: &Piece) -> Option<u64> {
         let equal = |mine: &&Piece| mine.name == piece.name && mine.plain && mine.bytes == piece.bytes;
         (piece.kind != Group::Code && piece.plain)
@@ -480,7 +480,7 @@ impl Room {
                     elf::R_X86_64_PC32 | elf::R_X86_64_PLT32 => {
                         let near = i32::try_from(relative(target) as i64).is_ok();
                         let stub = self.stub(symbol.name().unwrap_or_default());
-                        // A call or a jump may go through a stub; what is read may not.
+                        // A call or a jump may go through a stub, a read may not.
                         let branch = r_type == elf::R_X86_64_PLT32
                             || offset > 0 && matches!(bytes.get(offset as usize - 1), Some(0xe8 | 0xe9));
                         match stub {

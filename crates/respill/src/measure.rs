@@ -1,9 +1,10 @@
-//! What is raced: a function as it is, with its values in each home, and the controls that tell a home's effect from a layout's.
+//! The variants of a race: a function unchanged, with its values in each home, and the controls that separate a home's
+//! effect from a layout's.
 //!
-//! This crate makes the variants and runs them; the laboratory, which it does not know, times and judges them. For each plan there is the
-//! text with the values in their homes (`mm`), the same without clearing the homes at the end (`mm+unwiped`), and the two texts of
-//! one layout (`mm+placebo`, `mm+level`: see [`crate::layout`]). `copy` is the function as it is once more: what is seen between it
-//! and `stack` is what is seen between things that are the same.
+//! This crate makes the variants and runs them; the laboratory times and judges them. For each plan there is the text
+//! with the values in their homes (`mm`), the same without clearing the homes at the end (`mm+unwiped`), and the two
+//! texts of one layout (`mm+placebo`, `mm+level`: see [`crate::layout`]). `copy` is the unchanged function once more:
+//! its difference to `stack` is that of equal things.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -22,11 +23,11 @@ use crate::rewrite::{Options, RewriteError, rewrite};
 use crate::sys::{self, Ended};
 use crate::timed::{Code, Timed};
 
-/// What a variant is there for.
+/// The role of a variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// The function as it is.
+    /// The unchanged function.
     Stack,
     /// The same bytes again.
     Copy,
@@ -40,12 +41,12 @@ pub enum Role {
     Level,
 }
 
-/// One of the things that are raced.
+/// One variant of a race.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variant {
     /// `stack`, `copy`, `mm`, `mm+placebo`...
     pub name: String,
-    /// What it is there for.
+    /// Its role.
     pub role: Role,
     /// Its assembly.
     pub text: String,
@@ -53,17 +54,17 @@ pub struct Variant {
     pub code_bytes: u64,
     /// Slots that have another home.
     pub slots: usize,
-    /// The bytes of stack that they were.
+    /// The bytes of stack that they occupied.
     pub stack_bytes: usize,
 }
 
-/// Why there is no variant.
+/// Why a variant cannot be made.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum VariantError {
     /// An instruction cannot be rewritten.
     Rewrite(RewriteError),
-    /// What came of it is no program.
+    /// The result is not a program.
     Program(ProgramError),
     /// Its controls cannot be made.
     Layout(LayoutError),
@@ -99,7 +100,7 @@ impl From<LayoutError> for VariantError {
     }
 }
 
-/// The function as it is, and a copy of it.
+/// The unchanged function, and a copy of it.
 #[must_use]
 pub fn unchanged(analysis: &Analysis) -> [Variant; 2] {
     [("stack", Role::Stack), ("copy", Role::Copy)].map(|(name, role)| Variant {
@@ -112,7 +113,7 @@ pub fn unchanged(analysis: &Analysis) -> [Variant; 2] {
     })
 }
 
-/// The variants of one plan, the one with values in homes first; `controls` says whether there are others.
+/// The variants of one plan, the one with values in homes first; `controls` adds the others.
 ///
 /// # Errors
 /// [`VariantError`].
@@ -152,14 +153,14 @@ pub fn variants(
     Ok(out)
 }
 
-/// Everything that a process needs to know to run variants of one function.
+/// Everything that a process needs to run variants of one function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// The race's path, `spill/kyber768-dec`.
     pub subject: String,
     /// The file's name, for messages.
     pub file: String,
-    /// What is called with what, as text.
+    /// The case, as text.
     pub case: String,
     /// The number of the input that is timed.
     pub input: u64,
@@ -167,7 +168,7 @@ pub struct Job {
     pub variants: Vec<Variant>,
 }
 
-/// How a variant's results compared with the first one's.
+/// The comparison of a variant's results with the first one's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreement {
     /// The variant.
@@ -176,15 +177,16 @@ pub struct Agreement {
     pub same: u64,
     /// Inputs on which it did not.
     pub different: u64,
-    /// What happened, where something did.
+    /// The incident, if any.
     pub why: String,
 }
 
-/// Longest time that comparing may take.
+/// The longest time for comparing.
 const LIMIT: Duration = Duration::from_secs(120);
 
 impl Job {
-    /// The job with its texts assembled, equal ones once. One that cannot be says so when it is asked for.
+    /// The job with its texts assembled, equal ones once. A text that cannot be assembled gives its error when it is
+    /// used.
     #[must_use]
     pub fn assembled(self) -> Assembled {
         let mut codes: Vec<Result<Rc<Code>, String>> = Vec::new();
@@ -199,10 +201,10 @@ impl Job {
     }
 }
 
-/// A job whose variants are ready to be loaded.
+/// A job with variants ready to be loaded.
 #[derive(Debug)]
 pub struct Assembled {
-    /// What it was made from.
+    /// The job it was made from.
     pub job: Job,
     codes: Vec<Result<Rc<Code>, String>>,
 }
@@ -211,7 +213,7 @@ impl Assembled {
     /// The variant of this number, ready to be called, with the stack pointer moved down by `shift`.
     ///
     /// # Errors
-    /// Why it cannot be, in words.
+    /// The reason, in words.
     ///
     /// # Panics
     /// If there is no variant of this number.
@@ -252,7 +254,7 @@ impl Assembled {
     }
 }
 
-/// In the child: inputs that agree, inputs that do not, and a word on the first of these.
+/// In the child: inputs that agree, inputs that do not, and a description of the first of these.
 fn compare(first: &Code, other: &Code, case: &Case, inputs: u64) -> Vec<u8> {
     let externals = Externals::default();
     let (mut same, mut different, mut why) = (0u64, 0u64, String::new());

@@ -1,10 +1,11 @@
 //! Homes that a function's callers and callees refuse to it.
 //!
-//! A rewrite puts a value of one function into a register and clears the register at the end. Another function of the file may use that register
-//! by itself: a callee; a caller that keeps a value there although the ABI does not let it (hand-written code, or a compiler that has
-//! seen which registers its callees leave alone); or a third function that the same caller calls before and after. So a home is refused
-//! where any of them uses it. The functions that count are all that some caller of this one can reach, callers of callers
-//! included. A call through a pointer may reach every function that can be entered from outside.
+//! A rewrite puts a value of one function into a register and clears the register at the end. Another function of the
+//! file may use that register by itself: a callee; a caller that keeps a value there although the ABI does not allow it
+//! (hand-written code, or a compiler that has analysed its callees); or a third function that the same caller calls
+//! before and after. So a home is refused where any of them uses it. The functions that count are all that some caller
+//! of this one can reach, callers of callers included. A call through a pointer may reach every function that can be
+//! entered from outside.
 //!
 //! ```text
 //! callers   = all that reach the function by calls and jumps
@@ -62,7 +63,7 @@ pub enum Objection {
         /// The call.
         op: usize,
     },
-    /// Code outside the file is called, which may give its result in st(0).
+    /// Code outside the file is called, which may return its result in st(0).
     FloatResult {
         /// The function whose value was to move.
         of: usize,
@@ -144,15 +145,15 @@ impl Objection {
     }
 }
 
-/// What the functions around one function use.
+/// The registers used by the functions around one function.
 #[derive(Clone, Debug)]
 pub struct Neighbours {
     unit: usize,
     registers: BTreeMap<Register, (Option<usize>, usize)>,
     x87: Option<(Option<usize>, usize)>,
-    /// Where one of them leaves the file.
+    /// The place where one of them leaves the file.
     leaves: Option<(usize, usize)>,
-    /// Where the function itself or a callee calls code that may return in st(0).
+    /// The place where the function itself or a callee calls code that may return in st(0).
     outward: Option<(usize, usize)>,
 }
 
@@ -192,7 +193,7 @@ impl Neighbours {
                 found.extend(&entered);
             }
         });
-        // The function's own use is told first.
+        // The function's own use comes first.
         let order = core::iter::once(unit).chain(all.into_iter().filter(|&n| n != unit));
         let mut out = Neighbours {
             unit,
@@ -216,7 +217,7 @@ impl Neighbours {
         out
     }
 
-    /// What they say against a home for a value of the unit.
+    /// Their objection to a home for a value of the unit.
     #[must_use]
     pub fn objection(&self, home: Home) -> Option<Objection> {
         let of = self.unit;

@@ -12,7 +12,7 @@ use crate::homes::{Bank, Home};
 use crate::neighbours::{Neighbours, Objection};
 use crate::slots::{Class, Slot};
 
-/// Which slots are wanted, and in what order homes are given out.
+/// The slots to move, and the order in which they get homes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// Slots that hold pointers, the hottest first.
@@ -30,9 +30,9 @@ pub struct Wish {
     pub banks: Vec<(Bank, Option<usize>)>,
     /// Which slots.
     pub policy: Policy,
-    /// How often each instruction ran; where nothing is known, loops count ten times for each level.
+    /// The number of times each instruction ran; without counts, loops count ten times for each level.
     pub counts: Option<HashMap<usize, u64>>,
-    /// The slots, as (unit, slot), that must stay: those that were found aliased.
+    /// The slots, as (unit, slot), that must stay, for example aliased ones.
     pub stay: BTreeSet<(usize, usize)>,
     /// Only these slots, if it is not empty.
     pub only: BTreeSet<(usize, usize)>,
@@ -48,7 +48,7 @@ pub enum Stays {
     Class(Class),
     /// Its value comes from outside the function, or was never written.
     FromOutside,
-    /// Nothing can be said of its function.
+    /// Its function cannot be analysed.
     Opaque(Opaque),
     /// Its value lives across this call to code that is not in the file, or that calls such code.
     Across(usize),
@@ -56,11 +56,11 @@ pub enum Stays {
     Operand(usize),
     /// All homes are taken where it lives.
     Full,
-    /// Every home that was asked for is refused by a caller or a callee: the first, and why.
+    /// A caller or a callee refuses every requested home: the first, and why.
     Refused(Objection),
     /// It was found aliased.
     Aliased,
-    /// It was not asked for.
+    /// It was not requested.
     NotWanted,
 }
 
@@ -87,11 +87,11 @@ impl fmt::Display for Stays {
 pub struct Plan {
     /// Who moves where.
     pub homes: BTreeMap<(usize, usize), Home>,
-    /// Who stays, and why.
+    /// The slots that stay, and why.
     pub stays: BTreeMap<(usize, usize), Stays>,
 }
 
-/// How often a slot is used.
+/// The number of uses of a slot.
 #[must_use]
 pub fn weight(unit: &Unit, slot: &Slot, counts: Option<&HashMap<usize, u64>>) -> u64 {
     slot.uses()
@@ -102,11 +102,11 @@ pub fn weight(unit: &Unit, slot: &Slot, counts: Option<&HashMap<usize, u64>>) ->
         .sum()
 }
 
-/// Gives homes to slots, callees first: a caller's value that lives across a call stays out of what the callee uses.
+/// Gives homes to slots, callees first: a caller's value that lives across a call avoids the callee's registers.
 #[must_use]
 pub fn plan(analysis: &Analysis, wish: &Wish) -> Plan {
     let mut out = Plan::default();
-    // The homes that were given out to each unit and all below it.
+    // The homes of each unit and all below it.
     let mut used: Vec<HashSet<Home>> = vec![HashSet::new(); analysis.units.len()];
     // Lanes need their masks and one register from beginning to end.
     let lanes = wish.banks.iter().any(|&(bank, _)| bank == Bank::ZmmLane);
@@ -165,7 +165,7 @@ pub fn plan(analysis: &Analysis, wish: &Wish) -> Plan {
                 }
                 None => {
                     let mut asked = wish.banks.iter().flat_map(|(bank, _)| bank.homes());
-                    // Where one would do, there are too few of them; where none does, it is said of the first.
+                    // If some home is allowed, there are too few of them; if none is, the first one's reason is given.
                     let first = asked.next().and_then(objection);
                     let refused = first.filter(|_| asked.all(|home| objection(home).is_some()));
                     out.stays.insert((n, s), refused.map_or(Stays::Full, Stays::Refused));
@@ -248,7 +248,7 @@ fn conflicts(unit: &Unit, candidates: &[usize]) -> HashMap<usize, HashSet<usize>
     let wanted: HashSet<usize> = candidates.iter().copied().collect();
     let mut out: HashMap<usize, HashSet<usize>> = HashMap::new();
     for &s in candidates {
-        // Where a slot is written its value begins, wanted or not.
+        // Writing a slot begins its value, live or not.
         for op in unit.slots[s].uses() {
             for &other in unit.live.after[&op].iter().filter(|other| **other != s && wanted.contains(other)) {
                 out.entry(s).or_default().insert(other);
@@ -259,7 +259,7 @@ fn conflicts(unit: &Unit, candidates: &[usize]) -> HashMap<usize, HashSet<usize>
     out
 }
 
-/// The homes that the callees were given, of each slot those across whose calls it lives.
+/// The homes of callees, for each slot those across whose calls it lives.
 fn across_calls(analysis: &Analysis, unit: &Unit, used: &[HashSet<Home>]) -> HashMap<usize, HashSet<Home>> {
     let mut out: HashMap<usize, HashSet<Home>> = HashMap::new();
     for (op, call) in &unit.function.calls {

@@ -1,4 +1,4 @@
-//! A text with what each of its instructions is.
+//! A text with its decoded instructions.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -9,7 +9,7 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind};
 use crate::assembler::{self, AssembleError, Assembled, Place, Reference};
 use crate::text::{Kind, Text, TextError};
 
-/// Why a file is not a program. Each names the file and, where there is one, the line.
+/// Why a file is not a program. Each names the file and, if known, the line.
 #[derive(Debug)]
 pub struct ProgramError {
     /// The file's name.
@@ -20,7 +20,7 @@ pub struct ProgramError {
     pub why: Why,
 }
 
-/// What is wrong with a file.
+/// A file's fault.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Why {
@@ -28,11 +28,11 @@ pub enum Why {
     Text(TextError),
     /// It cannot be assembled.
     Assemble(AssembleError),
-    /// Bytes that the decoder does not know.
+    /// Bytes that the decoder does not support.
     Unknown,
-    /// A statement and its bytes do not go together.
+    /// A statement and its bytes do not match.
     Astray,
-    /// There is no instruction in it.
+    /// It has no instruction.
     Empty,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for ProgramError {
 
 impl core::error::Error for ProgramError {}
 
-/// Where a branch or a call goes.
+/// The target of a branch or a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// To an instruction of this file, by its number.
@@ -66,13 +66,13 @@ pub enum Target {
 /// One instruction.
 #[derive(Clone, Debug)]
 pub struct Op {
-    /// The statement that it is.
+    /// Its statement.
     pub statement: usize,
-    /// Where its bytes lie.
+    /// The place of its bytes.
     pub place: Place,
-    /// What the bytes say. Its address is the offset in its section.
+    /// The decoded bytes. Its address is the offset in its section.
     pub instruction: Instruction,
-    /// Where it branches to, or what code address it computes from its own.
+    /// Its branch target, or the code address that it computes from its own.
     pub target: Option<Target>,
 }
 

@@ -1,4 +1,4 @@
-//! Which general registers hold a value that is still wanted.
+//! The general registers that hold a live value.
 #![forbid(unsafe_code)]
 
 use std::collections::{HashMap, HashSet};
@@ -39,7 +39,7 @@ const CLOBBERED: [Register; 9] = [
 /// The registers that carry arguments, the number of vector arguments and a static chain: all of those but the last.
 const ARGUMENTS: &[Register] = CLOBBERED.split_at(8).0;
 
-/// Of each instruction: the general registers that it uses in any way, and those that are wanted after it.
+/// Of each instruction: the general registers that it uses in any way, and those that are live after it.
 #[derive(Clone, Debug, Default)]
 pub struct Registers {
     used: HashMap<usize, Set>,
@@ -47,7 +47,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// A register that `op` neither uses nor leaves a wanted value in: free from before it until after it.
+    /// A register that `op` does not use and that is not live after it: free from before it until after it.
     #[must_use]
     pub fn free(&self, op: usize) -> Option<Register> {
         let taken = self.used.get(&op)? | self.after.get(&op)? | bit(Register::RSP);
@@ -55,7 +55,7 @@ impl Registers {
         GENERAL.into_iter().find(|&register| taken & bit(register) == 0)
     }
 
-    /// Whether `op` neither uses this register nor leaves a wanted value in it.
+    /// Whether `op` does not use this register, and it is not live after it.
     #[must_use]
     pub fn is_free(&self, op: usize, register: Register) -> bool {
         let taken = self.used.get(&op).zip(self.after.get(&op)).map(|(used, after)| used | after);
@@ -66,11 +66,11 @@ impl Registers {
 /// What an instruction does with general registers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Use {
-    /// Those whose values it needs, or keeps in part.
+    /// Registers whose values it needs, or keeps in part.
     pub(crate) read: Set,
-    /// Those that it gives another value, whole.
+    /// Registers that it overwrites whole.
     pub(crate) kill: Set,
-    /// Those that it names or implies.
+    /// Registers that it names or implies.
     pub(crate) used: Set,
 }
 
@@ -92,8 +92,9 @@ pub(crate) fn usage(instruction: &Instruction, info: &mut InstructionInfoFactory
 
 /// Follows the registers of a function backwards.
 ///
-/// A function that others alone call keeps what System V says. One that this file calls (`known`) may hand anything to its caller, and
-/// the caller may know which registers it leaves alone, so everything is wanted at its end, and at a call to one.
+/// A function that only outside code calls follows System V. One that this file calls (`known`) may return values in
+/// any register, and its caller may rely on registers that it spares. So all registers are live at its end, and at a
+/// call to it.
 #[must_use]
 pub fn registers(program: &Program, function: &Function, known: bool) -> Registers {
     let mut info = InstructionInfoFactory::new();

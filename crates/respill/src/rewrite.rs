@@ -12,12 +12,12 @@ use crate::homes::{Home, Style, Syntax};
 use crate::plan::Plan;
 use crate::text::{Edits, Kind};
 
-/// How the rewritten text is made.
+/// Options of the rewritten text.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Whether homes are cleared where a function that others call is left.
+    /// Whether homes are cleared at the exits of functions that are called from outside.
     pub wipe: bool,
-    /// Whether `emms` is put where it must be. Without it the text is wrong, which is for showing that it is noticed.
+    /// Whether `emms` is added where needed. Without it the text is wrong, for tests of the check.
     pub emms: bool,
 }
 
@@ -27,7 +27,7 @@ impl Default for Options {
     }
 }
 
-/// An instruction whose text is not understood well enough to be changed.
+/// An instruction whose text cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RewriteError {
     /// The file.
@@ -50,12 +50,12 @@ impl fmt::Display for RewriteError {
 
 impl core::error::Error for RewriteError {}
 
-/// A rewritten text and what became of its instructions.
+/// A rewritten text, and its correspondence with the original.
 #[derive(Clone, Debug)]
 pub struct Rewritten {
     /// The text.
     pub text: String,
-    /// Statements that were changed, of the text as it was.
+    /// Changed statements of the original text.
     pub changed: BTreeSet<usize>,
     /// The changes themselves.
     pub edits: Edits,
@@ -82,12 +82,13 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
                 changed.insert(statement);
             }
         }
-        // The homes of this unit and of all that it calls are this one's to prepare and to clear, if others call it.
+        // A unit that outside code calls prepares and clears its homes and those of all that it calls.
         let mut all: BTreeSet<Home> = own.values().copied().collect();
         for below in analysis.below(n) {
             all.extend(plan.homes.range((below, 0)..(below + 1, 0)).map(|(_, &home)| home));
         }
-        // Code outside may give its result in st(0), which a function that calls it hands on. There MMX is freed after each callee.
+        // Outside code may return its result in st(0), which its caller may pass on. There MMX is freed after each
+        // callee.
         if unit.float_outward.is_some() {
             after_callees(analysis, plan, unit, options, &syntaxes, &mut edits, &mut changed);
             all.retain(|home| !matches!(home, Home::Mm(_)));
@@ -139,7 +140,7 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
     Ok(Rewritten { text: program.text.edited(&edits), changed, edits })
 }
 
-/// Clears the MMX homes of a unit's callees, and frees MMX, behind each call of one that leaves that to its callers.
+/// Clears the MMX homes of a unit's callees, and frees MMX, behind each call of a callee that does not do so itself.
 fn after_callees(
     analysis: &Analysis,
     plan: &Plan,
@@ -173,7 +174,7 @@ fn after_callees(
         if said.is_empty() {
             continue;
         }
-        // What is called by a jump comes back elsewhere.
+        // A callee reached by a jump returns elsewhere.
         match call.back.filter(|_| call.link) {
             Some(back) => {
                 let statement = program.ops[back].statement;
@@ -208,7 +209,7 @@ fn syntaxes(analysis: &Analysis) -> HashMap<usize, Syntax> {
     out
 }
 
-/// What an instruction that names a slot becomes.
+/// The replacement of an instruction that names a slot.
 fn changed_text(
     analysis: &Analysis,
     unit: &Unit,

@@ -1,4 +1,4 @@
-//! The cells of a frame, and what each is for.
+//! The cells of a frame, and the purpose of each.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -10,11 +10,11 @@ use crate::flow::Function;
 use crate::frame::{Access, Address, Frame, Value, Where};
 use crate::program::Program;
 
-/// What a cell is for, as far as its accesses tell.
+/// The purpose of a cell, by its accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// A spilled value: moved from and to general registers of one width, 4 or 8 bytes, and nothing else.
+    /// A spilled value: only moved from and to general registers of one width, 4 or 8 bytes.
     Spill,
     /// The same, and the value is used as an address.
     Pointer,
@@ -26,7 +26,7 @@ pub enum Class {
     SavedStack,
     /// Narrower than 4 bytes.
     Narrow,
-    /// Vectors lie in it, or other things longer than 8 bytes.
+    /// It holds vectors, or other values longer than 8 bytes.
     Vector,
     /// Accesses of different width or that overlap in part.
     Mixed,
@@ -39,7 +39,7 @@ pub struct Slot {
     pub address: Address,
     /// Its bytes.
     pub size: usize,
-    /// What it is for.
+    /// Its purpose.
     pub class: Class,
     /// Moves into it.
     pub stores: Vec<usize>,
@@ -75,7 +75,7 @@ pub fn slots(program: &Program, function: &Function, frame: &Frame) -> Vec<Slot>
     let mut groups: Vec<Vec<&Access>> = Vec::new();
     for (address, access) in known {
         let size = access.size.max(1);
-        // What touches only in part is one cell with it, of mixed use.
+        // Partial overlap makes one cell of mixed use.
         let joins = out.last().is_some_and(|last| {
             last.address.base == address.base && address.offset < last.address.offset + last.size as i64
         });
@@ -166,8 +166,8 @@ fn class(program: &Program, frame: &Frame, slot: &Slot, group: &[&Access], uses:
     Class::Spill
 }
 
-/// Accesses that may lie in a slot without naming it. Where an array ends is not in the text: an index and a pointer may reach
-/// anything, and a taken address whatever lies above it.
+/// Accesses that may reach a slot without naming it. The text does not show where arrays end: an index and a pointer
+/// may reach anything, and a taken address everything above it.
 fn suspects(function: &Function, frame: &Frame, slot: &Slot) -> Vec<usize> {
     let end = slot.address.offset + slot.size as i64;
     let reaches = |a: Address| a.base != slot.address.base || a.offset < end;
@@ -178,7 +178,7 @@ fn suspects(function: &Function, frame: &Frame, slot: &Slot) -> Vec<usize> {
             Where::Indexed(_) | Where::Pointer => {
                 out.insert(access.op);
             }
-            // Two ways to count, of which nobody knows the distance: the caller's bytes and the return address lie above.
+            // Two bases at an unknown distance: the caller's bytes and the return address lie above.
             Where::Known(a)
                 if a.base != slot.address.base
                     && (slot.address.base != 0 && a.base == 0 && a.offset < 0
@@ -192,12 +192,12 @@ fn suspects(function: &Function, frame: &Frame, slot: &Slot) -> Vec<usize> {
     if taken || frame.escapes {
         out.extend(function.calls.keys());
     }
-    // What is out of sight may come back as any pointer.
+    // An escaped address may return as any pointer.
     out.extend(&frame.hidden);
     out.into_iter().collect()
 }
 
-/// Marks the slots that are read on some way from the entry before they are written.
+/// Marks the slots that are read on some path from the entry before they are written.
 fn outside(function: &Function, live: &Live, slots: &mut [Slot]) {
     let entry = live.before.get(&function.entry);
     for (i, slot) in slots.iter_mut().enumerate() {
@@ -205,8 +205,8 @@ fn outside(function: &Function, live: &Live, slots: &mut [Slot]) {
     }
 }
 
-/// Suspects the calls that overwrite a slot whose value is wanted behind them, since it lies below the stack pointer, and those that may take
-/// what was stored last for an argument on the stack.
+/// Suspects calls that overwrite a slot below the stack pointer whose value is live behind them, and calls that may
+/// take the last store for an argument on the stack.
 fn called(function: &Function, frame: &Frame, live: &Live, slots: &mut [Slot]) {
     for &op in function.calls.keys() {
         let Some(Value::Stack(top)) = frame.before.get(&op).map(|state| state.of(Register::RSP)) else {
@@ -216,7 +216,7 @@ fn called(function: &Function, frame: &Frame, live: &Live, slots: &mut [Slot]) {
         let below = |slot: &Slot| slot.address.base != top.base || slot.address.offset < top.offset;
         let mut suspected: BTreeSet<usize> =
             (0..slots.len()).filter(|&n| wanted(n) && below(&slots[n])).collect();
-        // Arguments lie one above the other from the stack pointer on, and nobody wants them back.
+        // Arguments lie one above the other from the stack pointer on, and are dead after the call.
         let mut at = top;
         while let Some(n) = slots.iter().position(|slot| slot.address == at) {
             if wanted(n) || !reaches(function, &slots[n].overwrites, op) {
@@ -233,7 +233,7 @@ fn called(function: &Function, frame: &Frame, live: &Live, slots: &mut [Slot]) {
     }
 }
 
-/// Whether some way leads from one of these instructions to another one and meets none of them again.
+/// Whether some path leads from one of these instructions to another without passing one of them again.
 fn reaches(function: &Function, from: &[usize], to: usize) -> bool {
     let mut seen: HashSet<usize> = from.iter().copied().collect();
     let next = |op: &usize| function.next.get(op).into_iter().flatten().copied();
@@ -249,7 +249,7 @@ fn reaches(function: &Function, from: &[usize], to: usize) -> bool {
     false
 }
 
-/// Which slots hold a value that is still wanted.
+/// The slots that hold a live value.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     /// Before each instruction: the numbers of the slots.

@@ -1,5 +1,5 @@
-//! The crate's one place that asks the system for things and runs foreign code: memory for loaded programs, calls into it, children
-//! in which it may crash, and the random bytes that it asks for.
+//! System calls and foreign code: memory for loaded programs, calls into them, children in which they may crash, and
+//! their random bytes.
 
 use std::arch::asm;
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
 
-/// What may be done with a part of a mapping.
+/// The rights of a part of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rights {
     /// Executed and read.
@@ -19,7 +19,7 @@ pub(crate) enum Rights {
     Constant,
 }
 
-/// Memory in the low 2 GiB, where addresses fit into what old code has room for.
+/// Memory in the low 2 GiB, whose addresses fit 32-bit fields.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: *mut u8,
@@ -28,15 +28,15 @@ pub(crate) struct Mapping {
 
 // SAFETY: the memory belongs to the mapping alone and stays until it is dropped; nothing here is tied to a thread.
 unsafe impl Send for Mapping {}
-// SAFETY: a shared mapping gives out nothing but its address.
+// SAFETY: a shared mapping only returns its address.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Room for `length` bytes, rounded up to pages, of zeros.
+    /// `length` zero bytes, rounded up to pages.
     pub(crate) fn new(length: usize) -> Result<Mapping> {
         let length = length.max(1).next_multiple_of(PAGE);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_32BIT;
-        // SAFETY: a new mapping, at no address of ours.
+        // SAFETY: a new mapping, in unmapped space.
         let base = unsafe {
             libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
         };
@@ -57,7 +57,7 @@ impl Mapping {
     /// If they do not fit.
     pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.length), "within the mapping");
-        // SAFETY: the bounds are checked, and nobody else has the memory while it is being filled.
+        // SAFETY: the bounds are checked, and the memory has no other user while it is filled.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(offset), bytes.len()) }
     }
 
@@ -76,7 +76,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new` with this length; whoever held an address of it has been told that it ends with this.
+        // SAFETY: mapped by `new` with this length; addresses in it are documented to end with it.
         unsafe { libc::munmap(self.base.cast(), self.length) };
     }
 }
@@ -87,10 +87,10 @@ pub(crate) fn kept(address: u64, count: usize) -> Vec<u8> {
     unsafe { std::slice::from_raw_parts(address as *const u8, count) }.to_vec()
 }
 
-/// Puts bytes to an address of a loaded program's variables.
+/// Writes bytes to an address of a loaded program's variables.
 pub(crate) fn restore(address: u64, bytes: &[u8]) {
-    // SAFETY: `load` hands in sections that it has placed in a mapping of its own, which is writable there and lives as long as the
-    // program; foreign code is not running meanwhile, and no reference to that memory exists.
+    // SAFETY: `load` passes sections that it has placed in its own mapping, which is writable there and lives as long
+    // as the program; foreign code is not running meanwhile, and no reference to that memory exists.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) }
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn function(name: &str) -> Option<u64> {
     (!found.is_null()).then_some(found as u64)
 }
 
-/// Integer arguments that a call can have: six in registers, six on the stack.
+/// The most integer arguments of a call: six in registers, six on the stack.
 pub const ARGUMENTS: usize = 12;
 
 /// The environment of x87, as `fnstenv` leaves it.
@@ -110,7 +110,7 @@ pub const ARGUMENTS: usize = 12;
 #[repr(C)]
 struct Environment([u32; 8]);
 
-/// What a call is made from and what it leaves behind. The assembly below knows the offsets.
+/// A call's inputs and outputs. The assembly below uses the offsets.
 #[repr(C)]
 struct Frame {
     function: u64,
@@ -127,7 +127,7 @@ struct Frame {
     environment: Environment,
 }
 
-/// What the registers that a callee keeps hold before a call: rbx, rbp, r12 to r15.
+/// The values of callee-saved registers before a call: rbx, rbp, r12 to r15.
 const KEPT: [u64; 6] = [
     0x1b1b_0101_1b1b_0101,
     0x1b1b_0202_1b1b_0202,
@@ -137,24 +137,24 @@ const KEPT: [u64; 6] = [
     0x1b1b_0606_1b1b_0606,
 ];
 
-/// What a call left behind.
+/// The state after a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Called {
     /// rax.
     pub result: u64,
     /// rdx.
     pub second: u64,
-    /// Whether rbx, rbp and r12 to r15 are as they were, and strings are walked upwards.
+    /// Whether rbx, rbp and r12 to r15 are unchanged, and the direction flag is clear.
     pub kept: bool,
-    /// Whether every x87 register is empty, as System V wants it.
+    /// Whether every x87 register is empty, as System V requires.
     pub x87_empty: bool,
-    /// 1.5 * 2 + 1.5 on the x87 stack, just before and just after the call: 4.5, or not a number where the stack is full.
+    /// 1.5 * 2 + 1.5 on the x87 stack, just before and just after the call: 4.5, or NaN if the stack is full.
     pub float: [f64; 2],
 }
 
 /// Calls foreign code, with the stack below it filled with `poison` first.
 ///
-/// The code runs in this process with all that it can do: where it may be wrong, call it in a [`child`].
+/// The code runs in this process with all rights: call faulty code in a [`child`].
 ///
 /// # Panics
 /// With more than [`ARGUMENTS`] arguments.
@@ -176,10 +176,10 @@ pub fn call(function: u64, arguments: &[u64], poison: &[u64]) -> Called {
         environment: Environment::default(),
     };
     frame.arguments[..arguments.len()].copy_from_slice(arguments);
-    // SAFETY: `frame` outlives the block and is found again on the stack, where a callee that keeps the stack pointer leaves it. All
-    // registers are given up but rbx and rbp, which are put back. The fill goes below the stack pointer, where nothing lives; the
-    // stack has that room (`poison` is at most what the callers keep to, `case::POISON`). What the function itself does is for whoever
-    // loaded it to vouch for, or to run in a child.
+    // SAFETY: `frame` outlives the block and is found again on the stack, where a callee that keeps the stack pointer
+    // leaves it. All registers are clobbered except rbx and rbp, which are restored. The fill goes below the stack
+    // pointer, into dead memory; the stack has that room (callers keep `poison` to `case::POISON`). The loader's user
+    // vouches for the function itself, or runs it in a child.
     unsafe {
         asm!(
             "push rbx",
@@ -275,20 +275,20 @@ pub fn call(function: u64, arguments: &[u64], poison: &[u64]) -> Called {
 pub enum Ended {
     /// It did its work.
     Done,
-    /// It left of its own accord before it had.
+    /// It exited before that.
     Left(i32),
     /// A signal ended it: 11 is a bad address, 4 an unknown instruction.
     Signal(i32),
-    /// It was ended for taking too long.
+    /// It was killed after the time limit.
     TimedOut,
 }
 
-/// What a child says to its parent.
+/// A child's message to its parent.
 #[derive(Debug)]
 pub struct Voice(i32);
 
 impl Voice {
-    /// Says it. What cannot be said is lost with the child.
+    /// Sends it. On failure it is lost with the child.
     pub fn say(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             // SAFETY: a descriptor of this process and a slice of its memory.
@@ -302,10 +302,10 @@ impl Voice {
     }
 }
 
-/// Does work in a copy of this process, where foreign code may crash; what it said comes back, and how it ended.
+/// Does work in a copy of this process, where foreign code may crash; returns its message, and how it ended.
 ///
 /// # Errors
-/// Where no process is to be had.
+/// If no process can be started.
 pub fn child(limit: Duration, work: impl FnOnce(&mut Voice)) -> Result<(Vec<u8>, Ended)> {
     let mut ends = [0; 2];
     // SAFETY: room for two descriptors.
@@ -314,7 +314,8 @@ pub fn child(limit: Duration, work: impl FnOnce(&mut Voice)) -> Result<(Vec<u8>,
     }
     let [from, to] = ends;
     let parent = std::process::id();
-    // SAFETY: the child goes on with its one thread, does the work and leaves without unwinding into what is the parent's.
+    // SAFETY: the child continues with its one thread, does the work and exits without unwinding into the parent's
+    // frames.
     let process = unsafe { libc::fork() };
     match process {
         -1 => {
@@ -328,7 +329,7 @@ pub fn child(limit: Duration, work: impl FnOnce(&mut Voice)) -> Result<(Vec<u8>,
             live(parent, limit);
             let mut voice = Voice(to);
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&mut voice))).is_ok();
-            // SAFETY: leaves at once, without what the parent has registered for its end.
+            // SAFETY: exits at once, without the parent's exit handlers.
             unsafe { libc::_exit(if done { 0 } else { 101 }) }
         }
         _ => {
@@ -339,13 +340,13 @@ pub fn child(limit: Duration, work: impl FnOnce(&mut Voice)) -> Result<(Vec<u8>,
 }
 
 fn close(descriptor: i32) {
-    // SAFETY: a descriptor that `child` has opened and nobody else holds.
+    // SAFETY: a descriptor that `child` has opened, without other holders.
     unsafe { libc::close(descriptor) };
 }
 
-/// The child dies with its parent and by plain signals, of which the parent is told.
+/// The child dies with its parent and by default signals, which the parent can observe.
 fn live(parent: u32, limit: Duration) {
-    // SAFETY: changes this process alone; the handlers that the standard library set need a state that is not to be relied on here.
+    // SAFETY: changes this process alone; the standard library's handlers need state that is unreliable here.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT]
@@ -376,7 +377,7 @@ fn listen(process: i32, from: i32, limit: Duration) -> (Vec<u8>, Ended) {
         if ready <= 0 {
             continue;
         }
-        // SAFETY: reads into room of that size.
+        // SAFETY: reads into a buffer of that size.
         let got = unsafe { libc::read(from, room.as_mut_ptr().cast(), room.len()) };
         match got {
             n if n > 0 => said.extend_from_slice(&room[..n as usize]),
@@ -411,12 +412,12 @@ thread_local! {
     static RANDOM: Cell<u64> = const { Cell::new(0) };
 }
 
-/// From where this thread's random bytes for foreign code go on.
+/// The state of this thread's random bytes for foreign code.
 pub fn seed_random_bytes(seed: u64) {
     RANDOM.set(seed);
 }
 
-/// The bytes that a program asks its system for (`randombytes` and such): the same ones after the same seed.
+/// The random bytes of foreign code (`randombytes` and such): the same after the same seed.
 pub(crate) extern "C" fn random_bytes(to: *mut u8, count: u64) -> *mut u8 {
     for i in 0..count as usize {
         let state = RANDOM.get();

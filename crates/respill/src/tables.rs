@@ -1,9 +1,9 @@
-//! Where the jumps of a `switch` go: tables of labels, as compilers write them.
+//! The targets of a `switch`'s jumps: tables of labels, as compilers write them.
 //!
-//! A table is a label in front of `.quad LABEL` (addresses) or `.long LABEL-TABLE` (distances), each naming an instruction of this
-//! file. That an index stays inside its table is the compiler's word, as it is for the program itself. Which jumps may use one
-//! is told by what they jump to: an address that was read out of a table by its name, or the sum of a register and a sign-extended
-//! word of 32 bits, which nothing but a table of distances gives. Any other indirect jump goes nobody knows where.
+//! A table is a label in front of `.quad LABEL` (addresses) or `.long LABEL-TABLE` (distances), each naming an
+//! instruction of this file. The compiler guarantees that an index stays inside its table. A jump uses a table if its
+//! target is an address read out of a table by its name, or the sum of a register and a sign-extended word of 32 bits,
+//! which only a table of distances gives. Any other indirect jump has unknown targets.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeSet, HashMap};
@@ -22,7 +22,7 @@ pub(crate) struct Table {
     pub(crate) targets: BTreeSet<usize>,
 }
 
-/// What an indirect jump goes by.
+/// The table of an indirect jump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     /// The table of this name, of addresses.
@@ -31,7 +31,7 @@ pub(crate) enum By {
     Distance,
 }
 
-/// How far before a jump its address is computed.
+/// The distance before a jump within which its address is computed.
 const BACK: usize = 24;
 
 /// The tables of a program, by their labels.
@@ -92,12 +92,12 @@ pub(crate) fn named<'a>(
 ) -> Option<(&'a str, &'a Table)> {
     let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$' | '@') || !c.is_ascii();
     program.said(op).split(|c| !part(c)).find_map(|word| {
-        // `OFFSET FLAT:.L4`, `.L4[0+rax*8]`, `table@GOTPCREL` is none.
+        // `OFFSET FLAT:.L4`, `.L4[0+rax*8]`; `table@GOTPCREL` is not one.
         tables.get_key_value(word).map(|(name, table)| (name.as_str(), table))
     })
 }
 
-/// What the indirect jump at `op` goes by, as far as the straight code before it tells.
+/// The table of the indirect jump at `op`, by the straight code before it.
 pub(crate) fn by(program: &Program, op: usize, tables: &HashMap<String, Table>) -> Option<By> {
     let addresses = |op: usize| {
         let i = &program.ops[op].instruction;
@@ -113,11 +113,11 @@ pub(crate) fn by(program: &Program, op: usize, tables: &HashMap<String, Table>) 
         return addresses(op);
     }
     let mut info = InstructionInfoFactory::new();
-    // The registers of which one should hold what was read from a table; before the sum was met, the jump's own.
+    // The registers of which one should hold an entry of a table; before the sum, the jump's own.
     let mut from = vec![jump.op0_register()];
     let (mut summed, mut extended) = (false, false);
     for j in (op.saturating_sub(BACK)..op).rev() {
-        // Whoever comes here from elsewhere may bring another address.
+        // A jump to here may bring another address.
         if program.names.contains_key(&(j + 1)) {
             return None;
         }
@@ -187,13 +187,13 @@ mod tests {
             ("movslq (%rdx,%rax,4), %r13\naddq %rdx, %r13\nmovl $1, %eax\njmp *%r13", Some(By::Distance)),
             ("notrack jmp *.Lq(,%rax,8)", Some(By::Address(".Lq".into()))),
             ("movq .Lq(,%rax,8), %rax\njmp *%rax", Some(By::Address(".Lq".into()))),
-            // Where a function's address comes from.
+            // The source of a function's address.
             ("movq (%rdi), %rax\njmp *%rax", None),
             ("movq %rdi, %rax\naddq %rdx, %rax\njmp *%rax", None),
             ("jmp *(%rdi,%rax,8)", None),
             ("jmp *.Lt(,%rax,8)", None),
             ("jmp *.Lq(%rdi,%rax,8)", None),
-            // Another way leads into the middle.
+            // Another path leads into the middle.
             ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\n.Lm: jmp *%rax", None),
             ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\ncall g\njmp *%rax", None),
             ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\nxorl %eax, %eax\njmp *%rax", None),

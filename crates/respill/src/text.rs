@@ -1,15 +1,14 @@
 //! The text of an assembly file, cut into statements and otherwise left alone.
 //!
-//! Nothing here knows an instruction: what a statement does is read from the bytes that an assembler makes of it. All that must
-//! be told apart is what is a label, a directive, an instruction or a comment, so that an edit replaces one statement and keeps
-//! every other byte.
+//! This module does not interpret instructions: the assembler's bytes give their meaning. It only separates labels,
+//! directives, instructions and comments, so that an edit replaces one statement and keeps every other byte.
 #![forbid(unsafe_code)]
 
 use core::fmt;
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-/// What a statement is.
+/// The kind of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `name:`.
@@ -25,7 +24,7 @@ pub enum Kind {
 pub struct Statement {
     /// The line it begins on, counted from 1.
     pub line: usize,
-    /// Where its text lies, without spaces and comments around it.
+    /// The place of its text, without spaces and comments around it.
     pub span: Range<usize>,
     /// What it is.
     pub kind: Kind,
@@ -101,7 +100,7 @@ impl Text {
     /// Cuts `text` into statements.
     ///
     /// # Errors
-    /// What cannot be cut, by its line.
+    /// The fault, with its line.
     pub fn new(text: impl Into<String>) -> Result<Text, TextError> {
         let text = text.into();
         let statements = Cutter { text: &text, at: 0, line: 1, out: Vec::new() }.run()?;
@@ -126,13 +125,13 @@ impl Text {
         &self.text[self.statements[statement].span.clone()]
     }
 
-    /// The text with some statements replaced, or something put before or behind them; every other byte is kept.
+    /// The text with some statements replaced, or text added before or behind them; every other byte is kept.
     #[must_use]
     pub fn edited(&self, edits: &Edits) -> String {
         self.edited_parts(edits).0
     }
 
-    /// The same, and where in it each edited statement's parts lie.
+    /// The same, and the places of each edited statement's parts.
     #[must_use]
     pub fn edited_parts(&self, edits: &Edits) -> (String, BTreeMap<usize, Parts>) {
         let mut out = String::with_capacity(self.text.len() + 64 * edits.list.len());
@@ -174,20 +173,20 @@ impl Text {
     }
 }
 
-/// Where the text of an edited statement lies in the text that came of it.
+/// The place of an edited statement in the new text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// What was put before it.
+    /// The text added before it.
     pub before: Range<usize>,
-    /// What stands in its place, itself if nothing does.
+    /// Its replacement, or itself.
     pub itself: Range<usize>,
-    /// Whether something else stands in its place.
+    /// Whether it was replaced.
     pub replaced: bool,
-    /// What was put behind it.
+    /// The text added behind it.
     pub behind: Range<usize>,
 }
 
-/// Where an edit's text goes.
+/// The position of an edit's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Before,

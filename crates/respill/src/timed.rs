@@ -1,8 +1,8 @@
 //! A case's call, repeated for timing.
 //!
-//! The loop around the call is assembly of ours, loaded like the program itself: it loads the arguments, calls and counts, and
-//! nothing else happens between two calls. Before the first it moves the stack pointer down by as much as it is told, since where
-//! a function's frame lies can change its time.
+//! The loop around the call is generated assembly, loaded like the program itself: it loads the arguments, calls and
+//! counts. Before the first call it lowers the stack pointer by a given amount, since the place of a frame can change a
+//! function's time.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -73,11 +73,11 @@ lanework_repeat:
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TimedError {
-    /// The text is no program.
+    /// The text is not a program.
     Program(ProgramError),
     /// It cannot be loaded.
     Load(LoadError),
-    /// It has not the function that is called.
+    /// It lacks the called function.
     Missing(Missing),
 }
 
@@ -111,9 +111,9 @@ impl From<Missing> for TimedError {
     }
 }
 
-/// A text that is assembled, to be loaded as often as it is wanted.
+/// An assembled text, to be loaded any number of times.
 ///
-/// Assembling takes as long as a hundred calls; a race has a limited time, so this is done before it begins.
+/// Assembling takes as long as a hundred calls; a race has a limited time, so this comes before it.
 #[derive(Clone, Debug)]
 pub struct Code {
     object: Vec<u8>,
@@ -154,10 +154,10 @@ impl Code {
     }
 }
 
-/// A program with buffers of its own, ready to be called over and over.
+/// A program with its own buffers, ready to be called repeatedly.
 #[derive(Debug)]
 pub struct Timed {
-    // What is called must outlive the calls: the order of the fields is that in which they go.
+    // The program must outlive the calls: fields are dropped in this order.
     around: Loaded,
     program: Loaded,
     arena: Arena,
@@ -166,7 +166,7 @@ pub struct Timed {
     shift: u64,
 }
 
-/// The furthest that the stack pointer is moved.
+/// The most that the stack pointer is moved.
 pub const MOST_SHIFT: u64 = 3072;
 
 impl Timed {

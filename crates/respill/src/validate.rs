@@ -1,7 +1,7 @@
-//! What can be checked of a rewritten text: obligations by name, and results on inputs that were run.
+//! The checks of a rewritten text: obligations by name, and results on inputs that were run.
 //!
-//! The correspondence of the two texts is found here and not taken from whoever made the second, so that any pair can be judged. What
-//! is checked is in [`Obligation`], what is not is in [`UNDECIDED`], and how it is done is in DESIGN.md.
+//! The correspondence of the two texts is found here, not taken from the rewriter, so any pair can be judged.
+//! [`Obligation`] lists the checks, [`UNDECIDED`] their limits, and DESIGN.md the methods.
 #![cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), allow(dead_code))]
 #![forbid(unsafe_code)]
 
@@ -33,7 +33,7 @@ pub use runs::Versions;
 
 use crate::homes::Home;
 
-/// What is not decided about a rewrite, whatever was checked and run.
+/// Properties of a rewrite that no check decides.
 pub const UNDECIDED: [&str; 5] = [
     "who touches a slot on ways that no case takes, where the text cannot tell",
     "that an address handed to a callee stays inside its object",
@@ -42,7 +42,7 @@ pub const UNDECIDED: [&str; 5] = [
     "inputs that were not run",
 ];
 
-/// What has to hold for a slot that moves, as far as it is checked.
+/// An obligation of a slot that moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Obligation {
@@ -61,9 +61,9 @@ pub enum Obligation {
     Float,
     /// 7. On the way no flag changes, and no register that is wanted.
     Clean,
-    /// 8. Both go the same ways.
+    /// 8. Both take the same paths.
     Ways,
-    /// 9. Nobody looks for the value in memory: no unwinder, no caller.
+    /// 9. The value is not looked for in memory, by an unwinder or a caller.
     Unwinding,
 }
 
@@ -124,10 +124,10 @@ pub enum Means {
     Text,
     /// By the text for the functions of the file, and by the System V ABI for all others.
     Abi,
-    /// From runs in which the last writer of every byte of the stack was followed: for the ways that these took. Code whose addresses do
-    /// not follow from its inputs has one way for each length.
+    /// From runs in which the last writer of every byte of the stack was followed: for the paths that these took. Code
+    /// whose addresses do not follow from its inputs has one path for each length.
     Writers,
-    /// It does not arise with this home.
+    /// It does not apply to this home.
     None,
 }
 
@@ -140,7 +140,7 @@ pub struct MovedSlot {
     pub offset: i64,
     /// Bytes.
     pub size: usize,
-    /// Where its value lives now.
+    /// The new home of its value.
     pub home: String,
     /// Instructions that name it.
     pub uses: usize,
@@ -177,14 +177,14 @@ impl Ran {
     }
 }
 
-/// What was checked of a rewrite that was not refused.
+/// The checks of an accepted rewrite.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The slots that moved.
     pub slots: Vec<MovedSlot>,
-    /// What was run, a case each.
+    /// The runs, one for each case.
     pub runs: Vec<Ran>,
-    /// What is not decided: [`UNDECIDED`].
+    /// The undecided properties: [`UNDECIDED`].
     pub undecided: [&'static str; UNDECIDED.len()],
     /// Instructions of the program.
     pub instructions: usize,
@@ -195,7 +195,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Slots of which the text alone says that nobody else touches them, and those of which runs did.
+    /// Slots that nothing else touches by the text alone, and those for which runs showed it.
     #[must_use]
     pub fn alone(&self) -> (usize, usize) {
         let by = |means| self.slots.iter().filter(|slot| slot.means[&Obligation::Alone] == means).count();
@@ -242,12 +242,12 @@ impl fmt::Display for Report {
     }
 }
 
-/// What speaks against a rewrite.
+/// The objections to a rewrite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refused {
     /// Each reason, by name and place.
     pub reasons: Vec<Reason>,
-    /// What was run before it was refused.
+    /// The runs before its refusal.
     pub runs: Vec<Ran>,
 }
 

@@ -1,5 +1,5 @@
-//! The few instructions that stand around translated ones. None of those that run between two traced instructions changes a
-//! flag or any register that it does not put back.
+//! The instructions around translated ones. Between two traced instructions they change no flag, and restore every
+//! register.
 #![forbid(unsafe_code)]
 
 use iced_x86::code_asm::{
@@ -92,11 +92,11 @@ pub(crate) struct Routines {
     pub(crate) enter: u64,
     /// The same, not traced: for `ptrace`. Only the return address differs.
     pub(crate) enter_plainly: u64,
-    /// Where that returns to.
+    /// Its return address.
     pub(crate) back: u64,
-    /// Where the function returns to, in truth.
+    /// The function's real return address.
     pub(crate) leave: u64,
-    /// Asks the tracer; goes on at [`GOTO`].
+    /// Asks the tracer; continues at [`GOTO`].
     pub(crate) ask: u64,
     /// Goes to the translation of [`TARGET`].
     pub(crate) look_up: u64,
@@ -142,7 +142,7 @@ pub(crate) fn routines(code: &mut Code, base: u64) -> Result<Routines, IcedError
         futex(a, control, 0, ASKING)?;
         a.jmp(wait)?;
         a.set_label(&mut go)?;
-        // The tracer may have written code: forget what was fetched of it.
+        // The tracer may have written code: discard prefetched instructions.
         a.xor(eax, eax)?;
         a.cpuid()?;
         for register in EVERY.into_iter().rev() {
@@ -217,7 +217,7 @@ pub(crate) fn routines(code: &mut Code, base: u64) -> Result<Routines, IcedError
     Ok(Routines { enter, enter_plainly, back, leave, ask, look_up, quit })
 }
 
-/// Clears what holds nothing for the function that is called next, so that runs in different lanes begin alike.
+/// Clears state that the called function does not use, so that runs in different lanes begin alike.
 fn forget(a: &mut CodeAssembler) -> Result<(), IcedError> {
     for register in [rcx, rdx, rbx, rbp, r8, r9, r10, r11, r12, r13, r14, r15] {
         a.mov(register, 0i64)?;
@@ -234,7 +234,7 @@ fn futex(a: &mut CodeAssembler, control: u64, operation: i32, value: u32) -> Res
     a.syscall()
 }
 
-/// What a record holds besides registers and flags.
+/// A record's content besides registers and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Shape {
     /// The vector registers that addresses derive from: indices and mask.
@@ -265,10 +265,10 @@ impl Shape {
     }
 }
 
-/// A number that stands for the instruction's until it is known.
+/// A placeholder for the instruction's number.
 const NUMBER: u32 = 0x1357_9bdf;
 
-/// The code that writes a record, and where in it the instruction's number stands.
+/// The code that writes a record, and the offset of the instruction's number.
 pub(crate) fn record(shape: Shape) -> Result<(Vec<u8>, usize), IcedError> {
     let mut a = CodeAssembler::new(64)?;
     a.mov(qword_ptr(SAVED_RSP).gs(), rsp)?;
@@ -289,7 +289,7 @@ pub(crate) fn record(shape: Shape) -> Result<(Vec<u8>, usize), IcedError> {
     }
     a.push(NUMBER as i32)?;
     if shape.state > 0 {
-        // x87, xmm, ymm, masks, zmm: whatever this processor has of these.
+        // x87, xmm, ymm, masks, zmm: as far as this processor has them.
         a.mov(eax, 0xe7)?;
         a.mov(edx, 0)?;
         a.xsave64(ptr(rsp + shape.head()))?;

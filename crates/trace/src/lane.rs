@@ -1,4 +1,4 @@
-//! One lane from the tracer's side: a child that runs, asks, and is answered; and the records that it leaves meanwhile.
+//! One lane from the tracer's side: a child that runs and asks, and its records.
 #![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};
@@ -16,18 +16,18 @@ use crate::sys::{self, Lane};
 use crate::translate::{Patch, Refusal, Translator, after};
 use crate::{Ending, Unavailable};
 
-/// A lane and what is going on in it.
+/// A lane and its state.
 pub(crate) struct Runner {
     pub(crate) lane: Lane,
     translator: Translator,
     records: Vec<u64>,
-    /// Where the current record begins, in words.
+    /// The beginning of the current record, in words.
     cursor: usize,
     /// Instructions that the records before the current one were of.
     pub(crate) steps: u64,
     pub(crate) ended: Option<Ending>,
     pub(crate) answer: Vec<u8>,
-    /// The last record's rax: the number of a system call, if that is what it is of.
+    /// The last record's rax: the number of a system call, if it records one.
     last: u64,
     begun: bool,
     /// The child asks, and its records have been taken.
@@ -166,7 +166,7 @@ impl Runner {
         self.lane.word(CONTROL + FS_BASE)
     }
 
-    /// Whether all that has been recorded so far has been looked at.
+    /// Whether all records so far have been read.
     pub(crate) fn is_empty(&self) -> bool {
         self.cursor >= self.records.len()
     }
@@ -175,7 +175,7 @@ impl Runner {
         self.lane.write(offset, &bytes);
     }
 
-    /// Answers the child, which goes on. Nothing where it has ended or not asked yet.
+    /// Answers the child, which continues. Does nothing if it has ended or not asked yet.
     pub(crate) fn resume(&mut self, sites: &mut Sites, program: &Program) {
         if self.ended.is_some() || !self.taken {
             return;
@@ -224,7 +224,7 @@ impl Runner {
         self.lane.wake(CONTROL + STATE);
     }
 
-    /// Why the system call that the last record is of must not be made.
+    /// Why the last record's system call must not be made.
     fn forbidden(&self) -> Option<Ending> {
         let number = self.last;
         let starts = [
@@ -252,8 +252,8 @@ impl Runner {
         self.ended.get_or_insert(why);
     }
 
-    /// Waits until the child asks or has ended, and takes its records. False where the time is over first, or the zygote is
-    /// no more.
+    /// Waits until the child asks or has ended, and takes its records. False if the time ends first, or the zygote is
+    /// gone.
     pub(crate) fn wait(&mut self, sites: &mut Sites, program: &Program, until: Instant, zygote: i32) -> bool {
         if self.ended.is_some() || self.taken {
             return true;
@@ -270,7 +270,7 @@ impl Runner {
             self.lane.wait(CONTROL + STATE, RUNNING, (until - now).min(Duration::from_millis(50)));
         };
         let end = self.lane.word(CONTROL + NEXT).wrapping_sub(self.lane.base());
-        // A child gone wild may have written anything there.
+        // A faulty child may have written anything there.
         let words = (end as usize).min(LANE) / 8;
         let mut records = std::mem::take(&mut self.records);
         self.lane.read(0, words, &mut records);
@@ -283,7 +283,7 @@ impl Runner {
             self.last = self.records[at + 16];
             at += words;
         }
-        // What cannot be parsed is not handed on.
+        // Records that cannot be parsed are dropped.
         self.records.truncate(at);
         self.taken = state == ASKING;
         match state {
@@ -321,7 +321,7 @@ impl Runner {
         true
     }
 
-    /// The instruction of the record at a word, and how many words it takes, less and with what was written.
+    /// The instruction of the record at a word, and its length in words, without and with written bytes.
     fn parse(&self, sites: &Sites, at: usize) -> Option<(u32, usize, usize)> {
         let id = *self.records.get(at)?;
         let id = u32::try_from(id).ok().filter(|id| (*id as usize) < sites.count())?;
@@ -348,7 +348,7 @@ impl Runner {
         Some(Step::new(site, self.steps, words, written))
     }
 
-    /// Goes on to the next record.
+    /// Advances to the next record.
     pub(crate) fn advance(&mut self, sites: &Sites) {
         match self.parse(sites, self.cursor) {
             Some((_, all, _)) => self.cursor += all,

@@ -1,8 +1,8 @@
-//! Where things lie in the memory that a run shares with its tracer.
+//! The layout of the memory that a run shares with its tracer.
 //!
-//! A lane is one such memory: records, translated code, and a control page that the child reaches through its `gs` base,
-//! which nothing else on Linux uses. All of it begins at a multiple of 4 GiB, so that bits 24 to 31 of an address in the
-//! records tell whether they are full; the translated code asks just that.
+//! A lane is one such memory: records, translated code, and a control page that the child reaches through its `gs`
+//! base, which nothing else on Linux uses. It begins at a multiple of 4 GiB, so bits 24 to 31 of an address in the
+//! records show whether they are full; the translated code tests them.
 #![forbid(unsafe_code)]
 
 /// Bytes of a lane.
@@ -14,20 +14,20 @@ pub(crate) const CODE: usize = 0x0200_0000;
 pub(crate) const CODE_END: usize = 0x0800_0000;
 /// The control page; `gs` points here.
 pub(crate) const CONTROL: usize = 0x0800_0000;
-/// Where the operation's answer is left, with its length in [`OUT_LENGTH`].
+/// The place of the operation's answer, with its length in [`OUT_LENGTH`].
 pub(crate) const OUT: usize = 0x0820_0000;
 pub(crate) const OUT_ROOM: usize = 0x20_0000;
 
 // Within the control page.
 /// End of the records so far.
 pub(crate) const NEXT: usize = 0x00;
-/// Where the traced code wants to go.
+/// The traced code's next address.
 pub(crate) const TARGET: usize = 0x08;
-/// Where its translation goes on.
+/// The address of its translation.
 pub(crate) const GOTO: usize = 0x10;
 /// The jump to be joined to the translation, as an offset from the lane's begin, or 0.
 pub(crate) const SITE: usize = 0x18;
-/// What is wanted of the tracer.
+/// The request to the tracer.
 pub(crate) const KIND: usize = 0x1c;
 /// [`RUNNING`], [`ASKING`], [`DONE`] or [`DEAD`]: a futex.
 pub(crate) const STATE: usize = 0x20;
@@ -75,5 +75,5 @@ pub(crate) const PANICKED: u32 = 2;
 pub(crate) const WORDS: usize = 18;
 /// Bytes of vector registers that go with a record whose addresses derive from them: the indices, then the mask.
 pub(crate) const EXTRA: usize = 128;
-/// Marks a record of what was written.
+/// Marks a record of written bytes.
 pub(crate) const WRITTEN: u64 = 1 << 30;

@@ -1,4 +1,4 @@
-//! Whether runs on different secrets differ in where they go and what memory they touch.
+//! Whether runs on different secrets differ in their path or in the memory they touch.
 #![forbid(unsafe_code)]
 
 use crate::record::Step;
@@ -8,14 +8,14 @@ use crate::symbol::Place;
 use crate::{Ending, Unavailable};
 use iced_x86::{OpKind, Register};
 
-/// In what two runs differ.
+/// The kind of a difference between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A jump, call or return goes to different places, or one of the runs ends.
     Way([u64; 2]),
     /// Different memory is touched, or different amounts of it.
     Memory([Vec<Access>; 2]),
-    /// Something is divided whose time may depend on it.
+    /// A division's operands differ, on which its time may depend.
     Division([u64; 2]),
 }
 
@@ -63,12 +63,12 @@ impl core::fmt::Display for Difference {
     }
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Cases compared with the first.
     pub cases: usize,
-    /// Instructions of the first case, as far as it was looked at.
+    /// Instructions of the first case, as far as it was compared.
     pub steps: u64,
     /// Pairs of instructions that were compared, of all cases together.
     pub compared: u64,
@@ -76,22 +76,22 @@ pub struct Report {
     pub touched: u64,
     /// One for every instruction and kind, the first that showed it.
     pub differences: Vec<Difference>,
-    /// What [`crate::Operation::answer`] said, of the first case and of every other whose run was not cut short.
+    /// The results of [`crate::Operation::answer`], of the first case and of every other whose run was complete.
     pub answers: Vec<(usize, Vec<u8>)>,
 }
 
-/// Why a comparison says nothing.
+/// Why a comparison has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// Nothing can be traced here.
     Unavailable(Unavailable),
-    /// A run did not come to its end.
+    /// A run did not end normally.
     Ended {
         /// Of this case.
         case: usize,
         /// But so.
         ending: Ending,
-        /// The place of the last instruction, where one is known.
+        /// The place of the last instruction, if known.
         place: Option<Box<Place>>,
     },
 }
@@ -122,7 +122,7 @@ impl From<Unavailable> for Failure {
 /// Differences that one comparison collects at most.
 const MOST: usize = 100;
 
-/// Whether anything that the first of two steps of one instruction touches or divides is otherwise in the second.
+/// Whether two steps of one instruction differ in memory touched or operands divided.
 fn differs(one: &Step<'_>, two: &Step<'_>, fs: u64, room: &mut [Vec<Access>; 2]) -> Option<Kind> {
     let site = one.site;
     if site.touches() {
@@ -152,11 +152,11 @@ impl Snapshot {
     /// Compares the run of the first case with that of each other: instruction by instruction, the addresses and sizes of all
     /// memory that they touch, and the operands of divisions in registers.
     ///
-    /// After a difference in memory or in a division the comparison goes on; after one in the way the runs have parted, and
-    /// the next case is taken.
+    /// After a difference in memory or in a division the comparison continues. After one in the path the runs have
+    /// parted, and the next case follows.
     ///
     /// # Errors
-    /// Where a run does not come to its end, or nothing can be traced.
+    /// If a run does not end normally, or nothing can be traced.
     pub fn compare(&mut self, cases: &[usize]) -> Result<Report, Failure> {
         let mut report = Report {
             cases: 0,
@@ -209,7 +209,7 @@ impl Snapshot {
             report.touched = report.touched.max(touched);
             report.compared += outcomes[0].steps.min(outcomes[1].steps);
             for (outcome, case) in outcomes.iter().zip([first, case]) {
-                // Of runs that parted, one is stopped where it was.
+                // Of runs that parted, one is stopped.
                 if outcome.ending != Ending::Returned && !(parted && outcome.ending == Ending::Stopped) {
                     let place = match outcome.ending {
                         Ending::Signal { address, .. } | Ending::Unsupported { address, .. } => {

@@ -22,7 +22,7 @@ pub use site::{Access, Site, Touch};
 pub use snapshot::{Advance, Engine, Operation, Options, Outcome, Snapshot};
 pub use symbol::{Frame, Place, Symbols};
 
-/// Why nothing can be traced here.
+/// Why tracing is unavailable here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable {
     /// In words.
@@ -42,7 +42,7 @@ impl core::error::Error for Unavailable {}
 pub enum Ending {
     /// The operation returned.
     Returned,
-    /// It panicked, saying this.
+    /// It panicked, with this message.
     Panicked(String),
     /// It ended its process.
     Exited,
@@ -50,12 +50,12 @@ pub enum Ending {
     Signal {
         /// Its number: 11 is a bad address, 4 an unknown instruction.
         signal: i32,
-        /// The last instruction that was begun.
+        /// The last instruction begun.
         address: u64,
     },
-    /// It came to something that cannot be traced.
+    /// It reached an instruction that cannot be traced.
     Unsupported {
-        /// Where, or 0 for what it asked of the system.
+        /// Its address, or 0 for a system call.
         address: u64,
         /// What that is.
         why: &'static str,
@@ -64,6 +64,6 @@ pub enum Ending {
     TooLong,
     /// More time than allowed.
     TimedOut,
-    /// Whoever looked at the steps has seen enough.
+    /// The caller stopped it.
     Stopped,
 }

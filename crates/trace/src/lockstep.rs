@@ -1,8 +1,8 @@
-//! Two versions of a piece of machine code, compared after every instruction: all general registers, the flags, and what is
-//! written to memory.
+//! Two versions of a piece of machine code, compared after every instruction: all general registers, the flags, and
+//! writes to memory.
 //!
-//! For whoever has rewritten code and must show that it still computes the same: each instruction of one version has its
-//! counterpart in the other, or is an addition that changes nothing by itself.
+//! It shows that rewritten code still computes the same: each instruction of one version has its counterpart in the
+//! other, or is an addition that changes nothing by itself.
 #![forbid(unsafe_code)]
 
 use std::collections::{HashMap, HashSet};
@@ -24,7 +24,7 @@ pub struct Correspondence {
     pub first: Range<u64>,
     /// Addresses of the second version's code.
     pub second: Range<u64>,
-    /// Which instruction of the second version an instruction of the first has become.
+    /// The second version's counterpart of an instruction of the first.
     pub pairs: HashMap<u64, u64>,
     /// Stack memory whose contents and use may differ: homes that one of the versions has given up. As offsets from the stack
     /// pointer at the entry.
@@ -56,7 +56,7 @@ impl Correspondence {
     }
 }
 
-/// In what the versions differ.
+/// The kind of a difference between the versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// One goes where the other does not.
@@ -78,7 +78,7 @@ pub enum Mismatch {
         /// Their values.
         values: [u64; 2],
     },
-    /// Memory that is written, or what is written to it.
+    /// The memory written, or the bytes written to it.
     Written {
         /// Address and bytes of the first.
         first: Option<(u64, Vec<u8>)>,
@@ -119,7 +119,7 @@ impl core::fmt::Display for Divergence {
     }
 }
 
-/// What came of a lockstep comparison.
+/// The result of a lockstep comparison.
 #[derive(Clone, Debug)]
 pub struct Lockstep {
     /// Pairs of instructions compared.
@@ -128,7 +128,7 @@ pub struct Lockstep {
     pub extra: [u64; 2],
     /// The first difference, if there is one.
     pub divergence: Option<Divergence>,
-    /// What [`crate::Operation::answer`] said of each; empty after a difference.
+    /// The result of [`crate::Operation::answer`] for each; empty after a difference.
     pub answers: [Vec<u8>; 2],
 }
 
@@ -136,8 +136,8 @@ struct Walk<'c> {
     how: &'c Correspondence,
     /// The stack pointer at the entry of the versions.
     entry: Option<u64>,
-    /// The states at the entry. A call says nothing of rax, r10, r11 and the flags: they may differ for as long as both versions
-    /// have left them as they were.
+    /// The states at the entry. A call defines neither rax, r10, r11 nor the flags: they may differ until a version
+    /// changes them.
     before: [[u64; 17]; 2],
     compared: u64,
     extra: [u64; 2],
@@ -195,7 +195,7 @@ impl Walk<'_> {
         let [at, other] = [one, two].map(|step| step.map(Step::address));
         let outside =
             |address: Option<u64>, range: &Range<u64>| address.is_none_or(|at| !range.contains(&at));
-        // Whatever leads to the entries is not compared: the callers have to choose between the versions.
+        // Code before the entries is not compared: the callers choose between the versions.
         if self.entry.is_none() {
             match (outside(at, &self.how.first), outside(other, &self.how.second)) {
                 (true, _) if one.is_some() => return Advance::First,
@@ -207,7 +207,7 @@ impl Walk<'_> {
                 _ => return Advance::Stop,
             }
         }
-        // Nor what comes after the return.
+        // Nor is code after the return.
         let entry = self.entry.unwrap_or(u64::MAX);
         let returned = |step: Option<&Step<'_>>| step.is_none_or(|step| step.general(4) > entry);
         if returned(one) && returned(two) {
@@ -273,7 +273,7 @@ impl Snapshot {
     /// that it writes there.
     ///
     /// # Errors
-    /// Where a run does not come to its end although the versions do not differ, or nothing can be traced.
+    /// If a run does not end normally although the versions do not differ, or nothing can be traced.
     pub fn lockstep(&mut self, cases: [usize; 2], how: &Correspondence) -> Result<Lockstep, Failure> {
         let mut walk = Walk {
             how,
@@ -293,7 +293,7 @@ impl Snapshot {
             }
             let advance = walk.look(one, two, fs);
             if advance == Advance::Stop && walk.found.is_none() && walk.entry.is_some() {
-                // Both have returned: let them come to their ends.
+                // Both have returned: let them end.
                 over = true;
                 return Advance::Both;
             }

@@ -1,4 +1,4 @@
-//! The traced program's own memory map: where its code is, and which file it came from.
+//! The traced program's own memory map: its code, and the files of it.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ impl Program {
         }
     }
 
-    /// What an address belongs to.
+    /// The mapped file of an address.
     pub(crate) fn piece(&self, address: u64) -> Option<&Piece> {
         self.pieces.iter().find(|piece| (piece.from..piece.to).contains(&address))
     }

@@ -1,4 +1,4 @@
-//! What is known of one executed instruction.
+//! The record of one executed instruction.
 #![forbid(unsafe_code)]
 
 use iced_x86::Register;
@@ -15,7 +15,7 @@ pub const FLAGS: u64 = 0xcd5;
 pub struct Step<'a> {
     /// The instruction.
     pub site: &'a Site,
-    /// How many instructions were executed before it.
+    /// The number of instructions executed before it.
     pub number: u64,
     words: &'a [u64],
     written: &'a [u64],
@@ -35,7 +35,7 @@ impl<'a> Step<'a> {
     /// A general register, of which a part may be named.
     ///
     /// # Panics
-    /// If it is no general register.
+    /// If it is not a general register.
     #[must_use]
     pub fn register(&self, register: Register) -> u64 {
         assert!(register.is_gpr(), "a general register");
@@ -93,16 +93,15 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The processor's extended state as `xsave` writes it (x87 and MMX, vectors, masks), where it is recorded; otherwise
-    /// empty.
+    /// The processor's extended state as `xsave` writes it (x87 and MMX, vectors, masks), if recorded; otherwise empty.
     #[must_use]
     pub fn extended_state(&self) -> &'a [u64] {
         let shape = self.site.shape;
         if shape.state == 0 { &[] } else { &self.words[shape.head() / 8..][..shape.state / 8] }
     }
 
-    /// What the instruction wrote through its memory operand, where that is recorded: the address and the bytes, filled up
-    /// with zeros to words.
+    /// The instruction's write through its memory operand, if recorded: the address and the bytes, padded with zeros to
+    /// words.
     #[must_use]
     pub fn written(&self) -> Option<(u64, Vec<u8>)> {
         let (address, data) = self.written.split_first()?;

@@ -1,5 +1,5 @@
-//! Instructions as they stand in the traced program: what each reads and writes of memory, and what of the registers decides
-//! where.
+//! Instructions of the traced program: the memory that each reads and writes, and the registers that decide its
+//! addresses.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use iced_x86::{
 use crate::emit::{Shape, number};
 use crate::record::Step;
 
-/// How memory is touched.
+/// The kind of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Touch {
     /// Read only.
@@ -30,15 +30,15 @@ pub enum Touch {
 pub struct Access {
     /// The address of its first byte.
     pub address: u64,
-    /// Bytes; 0 where the instruction has no fixed number of them (`xsave`).
+    /// Bytes; 0 if the instruction has no fixed number of them (`xsave`).
     pub bytes: u64,
-    /// How it is touched.
+    /// The kind of access.
     pub touch: Touch,
-    /// Whether a mask decides if it is touched at all, and the mask is not looked at: the plain masked loads and stores.
+    /// Whether a mask that is not recorded decides if it is touched: plain masked loads and stores.
     pub masked: bool,
 }
 
-/// What a mask means to an instruction with memory.
+/// The role of a mask for an instruction with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Masking {
     None,
@@ -184,12 +184,12 @@ impl Site {
         !self.memory.is_empty()
     }
 
-    /// Whether anything but general registers decides where memory is touched.
+    /// Whether other state than general registers decides the addresses.
     pub(crate) fn by_vectors(&self) -> bool {
         self.shape.indices.is_some() || self.shape.mask.is_some()
     }
 
-    /// What a step of this instruction touches.
+    /// The memory that a step of this instruction touches.
     pub fn accesses(&self, step: &Step<'_>, fs_base: u64, out: &mut Vec<Access>) {
         out.clear();
         let turns = if self.instruction.is_string_instruction() && has_rep(&self.instruction) {
@@ -256,7 +256,7 @@ fn has_rep(i: &Instruction) -> bool {
     i.has_rep_prefix() || i.has_repne_prefix()
 }
 
-/// What is recorded of every instruction besides registers and flags.
+/// The content of records besides registers and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Depth {
     /// The bytes that were written to memory.
@@ -271,7 +271,7 @@ impl Depth {
     }
 }
 
-/// All instructions met so far, by number.
+/// All instructions so far, by number.
 pub(crate) struct Sites {
     list: Vec<Site>,
     by_address: HashMap<u64, u32>,

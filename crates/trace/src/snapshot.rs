@@ -1,4 +1,4 @@
-//! A program frozen at one point, from which runs of an operation start that differ in nothing but their case.
+//! A program frozen at one point, from which runs of an operation start that differ only in their case.
 #![forbid(unsafe_code)]
 
 use std::any::Any;
@@ -17,29 +17,29 @@ use crate::symbol::Symbols;
 use crate::sys::{self, Lane};
 use crate::{Ending, Unavailable};
 
-/// Something to be traced, for each of several cases.
+/// A traced operation, for each of several cases.
 pub trait Operation {
-    /// What the operation works on.
+    /// The operation's input.
     type Input;
 
     /// Makes the input of a case, untraced, in the child.
     fn prepare(&self, case: usize) -> Self::Input;
 
-    /// What is traced. The child has one thread; this must not start any, nor wait for any.
+    /// The traced operation. The child has one thread; this must neither start nor wait for any.
     fn operate(&self, input: &mut Self::Input);
 
-    /// What shall be known of the result, at most 2 MiB; made in the child, untraced.
+    /// The result for the tracer, at most 2 MiB; made in the child, untraced.
     fn answer(&self, _input: &Self::Input) -> Vec<u8> {
         Vec::new()
     }
 
-    /// What the dead stack below the operation is filled with follows from this number.
+    /// The seed of the noise that fills the dead stack below the operation.
     fn stack(&self, _case: usize) -> u64 {
         0
     }
 }
 
-/// Who executes the instructions one by one.
+/// The way in which instructions are executed and recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Engine {
     /// The program's code, copied with a record before each instruction: millions of steps a second, no privileges.
@@ -50,7 +50,7 @@ pub enum Engine {
     Steps,
 }
 
-/// How much is recorded, and when a run is ended.
+/// The content of records, and the limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Who executes.
@@ -78,18 +78,18 @@ impl Default for Options {
     }
 }
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// How it ended.
     pub ending: Ending,
-    /// Instructions that were looked at.
+    /// Instructions that were shown.
     pub steps: u64,
     /// What [`Operation::answer`] said.
     pub answer: Vec<u8>,
 }
 
-/// What to look at next, of two runs.
+/// The next step of two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
     /// The next instruction of both.
@@ -102,8 +102,7 @@ pub enum Advance {
     Stop,
 }
 
-/// The frozen program. Runs of it are forks of one process that does nothing else, so that they see the same memory at the
-/// same addresses.
+/// The frozen program. Runs of it are forks of one idle process, so they have the same memory at the same addresses.
 pub struct Snapshot {
     zygote: i32,
     runners: [Runner; 2],
@@ -126,7 +125,7 @@ impl Snapshot {
     /// Freezes this program.
     ///
     /// # Errors
-    /// Where the system or the processor does not let a child be traced.
+    /// If the system or the processor does not allow tracing a child.
     pub fn take(operation: &impl Operation, options: Options) -> Result<Snapshot, Unavailable> {
         let state = match (options.extended_state, sys::extended_state()) {
             (false, _) => 0,
@@ -154,15 +153,15 @@ impl Snapshot {
         self.runners[0].fs_base()
     }
 
-    /// What a step touches of memory.
+    /// The memory that a step touches.
     pub fn accesses(&self, step: &Step<'_>, out: &mut Vec<Access>) {
         step.site.accesses(step, self.fs_base(), out);
     }
 
-    /// Runs one case and shows every step. `look` says whether to go on.
+    /// Runs one case and shows every step. `look` says whether to continue.
     ///
     /// # Errors
-    /// Where an earlier run had to be ended by force, or no process can be had.
+    /// If an earlier run was killed, or no process can be started.
     pub fn run(
         &mut self,
         case: usize,
@@ -196,8 +195,8 @@ impl Snapshot {
         }
     }
 
-    /// Runs two cases side by side. `look` is shown the current step of each, or nothing where that run has ended, and says
-    /// which shall go on.
+    /// Runs two cases side by side. `look` gets the current step of each, or `None` if that run has ended, and says
+    /// which run continues.
     ///
     /// # Errors
     /// As for [`Snapshot::run`].
@@ -208,7 +207,7 @@ impl Snapshot {
     ) -> Result<[Outcome; 2], Unavailable> {
         let until = self.ready()?;
         let [first, second] = &mut self.runners;
-        // The bell is in the first lane: what is ordered there last starts both.
+        // The bell is in the first lane: its order, given last, starts both.
         second.start(cases[1], &first.lane);
         first.start_here(cases[0]);
         loop {
@@ -301,7 +300,7 @@ impl Drop for Snapshot {
     }
 }
 
-/// The zygote's life: it forks a child for every order and says what became of it.
+/// The zygote's loop: it forks a child for every order and reports its end.
 fn wait_for_orders(runners: &[Runner; 2], operation: &impl Operation, state: usize) {
     let bell = &runners[0].lane;
     let me = std::process::id();

@@ -1,4 +1,4 @@
-//! Which function, file and line an address belongs to.
+//! The function, file and line of an address.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -18,19 +18,19 @@ pub struct Frame {
     pub line: Option<(String, u32)>,
 }
 
-/// Where an instruction stands in the source.
+/// The place of an instruction in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its address in this process.
     pub address: u64,
-    /// The innermost function first; empty where there are no symbols.
+    /// The innermost function first; empty without symbols.
     pub frames: Vec<Frame>,
     /// The file of the code, without folders.
     pub module: String,
 }
 
 impl Place {
-    /// Whether one of the functions has this in its name.
+    /// Whether the name of one of the functions contains this.
     #[must_use]
     pub fn is_in(&self, function: &str) -> bool {
         self.frames.iter().any(|frame| frame.function.contains(function))
@@ -53,7 +53,7 @@ impl core::fmt::Display for Place {
     }
 }
 
-/// The debugging information of a traced program, read when first asked for.
+/// The debugging information of a traced program, read at the first use.
 pub struct Symbols {
     program: Program,
     files: HashMap<PathBuf, Option<(Loader, Vec<Segment>)>>,
@@ -65,7 +65,7 @@ impl core::fmt::Debug for Symbols {
     }
 }
 
-/// Offsets in a file, and the addresses that its tables know them by.
+/// Offsets in a file, and their addresses in its tables.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     offset: u64,
@@ -89,7 +89,7 @@ impl Symbols {
         Symbols { program, files: HashMap::new() }
     }
 
-    /// Where an address stands in the source.
+    /// The place of an address in the source.
     pub fn place(&mut self, address: u64) -> Place {
         let mut place = Place { address, frames: Vec::new(), module: "no file".into() };
         let Some(piece) = self.program.piece(address) else { return place };

@@ -1,4 +1,4 @@
-//! The crate's one place that asks the system for things and touches raw memory: shared lanes, forks, futexes, `ptrace`.
+//! System calls and raw memory of this crate: shared lanes, forks, futexes, `ptrace`.
 
 pub(crate) mod step;
 
@@ -18,18 +18,18 @@ pub(crate) struct Lane {
     base: *mut u8,
 }
 
-// SAFETY: the memory is only touched through atomics and whole copies whose bounds are checked; what another process does
-// to it meanwhile changes values, never validity, since all of it is plain bytes.
+// SAFETY: the memory is only accessed through atomics and whole copies with checked bounds. Another process may change
+// values, never validity, since all of it is plain bytes.
 unsafe impl Send for Lane {}
 
 impl Lane {
-    /// Finds room that begins at a multiple of 4 GiB.
+    /// Finds free space that begins at a multiple of 4 GiB.
     pub(crate) fn map() -> Result<Lane, Unavailable> {
         for place in 0x100..0x180u64 {
             let flags =
                 libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
             let all = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-            // SAFETY: a new mapping where there is none.
+            // SAFETY: a new mapping in unmapped space.
             let base = unsafe { libc::mmap((place << 32) as *mut libc::c_void, LANE, all, flags, -1, 0) };
             if base == libc::MAP_FAILED {
                 if Error::last_os_error().raw_os_error() == Some(libc::EEXIST) {
@@ -105,7 +105,7 @@ impl Lane {
         unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, 1i32) };
     }
 
-    /// Waits while the value stays, at most for so long.
+    /// Waits while the value stays, for at most so long.
     pub(crate) fn wait(&self, offset: usize, value: u32, most: Duration) {
         let time = libc::timespec {
             tv_sec: most.as_secs() as libc::time_t,
@@ -117,7 +117,7 @@ impl Lane {
     }
 
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
-        // SAFETY: within the mapping; nobody in this process has a reference to it.
+        // SAFETY: within the mapping; this process has no reference to it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(offset, bytes.len()), bytes.len()) };
     }
 
@@ -125,7 +125,7 @@ impl Lane {
     pub(crate) fn read(&self, offset: usize, words: usize, to: &mut Vec<u64>) {
         to.clear();
         to.reserve(words);
-        // SAFETY: both are as long, and the words are set before they count.
+        // SAFETY: both have this length, and the words are written before their count.
         unsafe {
             std::ptr::copy_nonoverlapping(self.at(offset, words), to.as_mut_ptr(), words);
             to.set_len(words);
@@ -134,7 +134,7 @@ impl Lane {
 
     pub(crate) fn bytes(&self, offset: usize, length: usize) -> Vec<u8> {
         let mut to = vec![0; length];
-        // SAFETY: both are as long.
+        // SAFETY: both have this length.
         unsafe { std::ptr::copy_nonoverlapping(self.at(offset, length), to.as_mut_ptr(), length) };
         to
     }
@@ -149,10 +149,10 @@ impl Drop for Lane {
 
 /// Forks. The child does its work and ends; it never returns to the caller's code.
 ///
-/// Only the calling thread goes on in the child. The C library's `fork` keeps its allocator usable there; whatever other
-/// threads held locked stays locked, so that the work must not print, start threads, or wait.
+/// Only the calling thread continues in the child. The C library's `fork` keeps its allocator usable there. Locks of
+/// other threads stay locked, so the work must not print, start threads, or wait.
 pub(crate) fn fork(mut work: impl FnMut()) -> Result<i32, Unavailable> {
-    // SAFETY: what the child may do is said above, and that it does not stray is seen to below.
+    // SAFETY: the documentation above limits the child's work, and the child exits below.
     match unsafe { libc::fork() } {
         -1 => Err(refused("no further process")),
         0 => {
@@ -163,13 +163,13 @@ pub(crate) fn fork(mut work: impl FnMut()) -> Result<i32, Unavailable> {
     }
 }
 
-/// Ends this process without any ado.
+/// Ends this process at once.
 pub(crate) fn leave(code: i32) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(code) }
 }
 
-/// Sees to it that this process ends with its parent, and in the zygote that all of its children can be ended at once.
+/// Makes this process end with its parent, and in the zygote makes all of its children killable at once.
 pub(crate) fn orphans_die(parent: u32, lead: bool) {
     // SAFETY: settings of this process.
     unsafe {
@@ -213,7 +213,7 @@ pub(crate) fn ending(status: i32) -> Result<i32, i32> {
     if libc::WIFSIGNALED(status) { Err(libc::WTERMSIG(status)) } else { Ok(libc::WEXITSTATUS(status)) }
 }
 
-/// Puts signals back to what they mean to a plain process, and leaves no core file.
+/// Resets the signals of crashes to their defaults, and disables core files.
 pub(crate) fn plain_signals() {
     let crashes = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -229,7 +229,7 @@ pub(crate) fn plain_signals() {
 /// In the child: calls `operation` through the lane's routine `enter`, with `gs` on the control page.
 ///
 /// # Safety
-/// `enter` is what `emit::routines` wrote into this lane, and the tracer answers.
+/// `enter` was written by `emit::routines` into this lane, and the tracer answers.
 pub(crate) unsafe fn traced(
     lane: &Lane,
     enter: u64,
@@ -263,7 +263,7 @@ pub(crate) fn first() -> u64 {
 }
 
 extern "C" fn begin(operation: *mut libc::c_void) {
-    // SAFETY: `traced` hands its own pointer through, and waits for this.
+    // SAFETY: `traced` passes its own pointer, and waits for this.
     let operation = unsafe { &mut *operation.cast::<&mut dyn FnMut()>() };
     operation();
 }
@@ -280,20 +280,19 @@ pub(crate) fn fill_stack(seed: u64) {
     std::hint::black_box(&mut room);
 }
 
-/// Bytes of this process's code. `from..to` is mapped readable and executable, says the system.
+/// Bytes of this process's code. By the memory map, `from..to` is readable and executable.
 pub(crate) fn code(from: u64, to: u64) -> &'static [u8] {
-    // SAFETY: the caller has looked the range up in the memory map; nobody unloads code while it is traced, and nobody
-    // writes to it.
+    // SAFETY: the caller has looked the range up in the memory map; traced code is neither unloaded nor written to.
     unsafe { std::slice::from_raw_parts(from as *const u8, (to - from) as usize) }
 }
 
-/// Bytes that `xsave` writes for what this system uses, and whether that is to be had.
+/// Bytes that `xsave` writes for the state of this system, and whether it is available.
 pub(crate) fn extended_state() -> Option<usize> {
     use std::arch::x86_64::__cpuid_count;
     if !std::is_x86_feature_detected!("xsave") {
         return None;
     }
-    // What is asked for ends with the upper zmm registers; protection keys, tiles and others come after.
+    // The requested state ends with the upper zmm registers; protection keys, tiles and others follow.
     let mut end = 576;
     for component in [2u32, 5, 6, 7] {
         let leaf = __cpuid_count(0xd, component);
@@ -314,6 +313,6 @@ pub(crate) fn enter(
     if stepped && !step::offer() {
         return Err(refused("ptrace is forbidden"));
     }
-    // SAFETY: a lane's runner hands out the routine that its translator has written.
+    // SAFETY: a lane's runner returns the routine that its translator has written.
     unsafe { traced(lane, enter, operation) }
 }

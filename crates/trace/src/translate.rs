@@ -1,8 +1,8 @@
-//! Code as it stands, copied block by block into a lane, with a record written before every instruction.
+//! The program's code, copied block by block into a lane, with a record written before every instruction.
 //!
-//! The copies are the program's own instructions, executed by the processor. Only what names a place is rewritten: jumps, calls
-//! and returns, which go to other copies, and operands relative to the instruction pointer. Return addresses on the stack
-//! are the original's, so that a program which looks at them (the unwinder) sees nothing unusual.
+//! The copies are the program's own instructions, executed by the processor. Only references to places are rewritten:
+//! jumps, calls and returns, which go to other copies, and operands relative to the instruction pointer. Return
+//! addresses on the stack are the original's, so the unwinder works.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use crate::site::Sites;
 /// Instructions of one block.
 const LONGEST: usize = 64;
 
-/// Length of what [`Translator::exit`] writes.
+/// Length of the code of [`Translator::exit`].
 const EXIT_BYTES: usize = 58;
 
 /// Blocks copied at once.
@@ -32,11 +32,11 @@ const AHEAD: usize = 200;
 /// Why there is no translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Nothing executable is there.
+    /// The address is not executable.
     NoCode,
-    /// The room for copies is used up.
+    /// The space for copies is used up.
     Full,
-    /// An instruction could not be written again.
+    /// An instruction could not be encoded again.
     Encoding,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Translator {
     pub(crate) routines: Routines,
     known: HashMap<u64, u64>,
     templates: HashMap<Shape, (Vec<u8>, usize)>,
-    /// Jumps to known places that have not been joined to a copy: where they stand, and where they go.
+    /// Jumps to known places that have not been joined to a copy: their places, and their targets.
     open: Vec<(u32, u64)>,
 }
 
@@ -86,8 +86,8 @@ impl Translator {
         (site as usize + 1, (copy.wrapping_sub(after) as u32).to_le_bytes().to_vec())
     }
 
-    /// The copy of the code at `target`, and what is to be written for it. Where that is new, the places that it jumps to are
-    /// copied with it, and those that they jump to, up to some number: asking takes far longer than copying.
+    /// The copy of the code at `target`, and the bytes to write for it. The targets of new code are copied with it, and
+    /// theirs, up to a limit: asking takes far longer than copying.
     pub(crate) fn copy<'c>(
         &mut self,
         target: u64,
@@ -110,7 +110,7 @@ impl Translator {
             patches.push(self.join(site, copy));
             turns += 1;
         }
-        // What is left open is asked for when it is reached.
+        // Open targets are asked for when they are reached.
         Ok((copy, patches))
     }
 
@@ -160,7 +160,7 @@ impl Translator {
         Ok((copy, Some(((copy - self.base) as usize, code.bytes))))
     }
 
-    /// Asks for room where the records are full. Flags stay, so that this counts with `jrcxz`.
+    /// Asks for space if the records are full. It tests with `jrcxz`, so flags stay.
     fn begin(&self, code: &mut Code, copy: u64) {
         let mut full = Code::new(0);
         full.load(1, SAVED_RCX);
@@ -188,7 +188,7 @@ impl Translator {
         Ok(())
     }
 
-    /// Goes on at a known address of the program.
+    /// Continues at a known address of the program.
     fn exit(&mut self, code: &mut Code, target: u64) {
         let site = code.here() - self.base;
         self.open.push((site as u32, target));
@@ -283,7 +283,7 @@ impl Translator {
                 if i.op0_kind() == OpKind::Register {
                     code.save(number(i.op0_register()), TARGET);
                 } else {
-                    // No base or index needs to be spared: the load has read them when it writes.
+                    // Base and index may be overwritten: the load reads them before it writes.
                     borrow(code, 0);
                     if i.is_ip_rel_memory_operand() {
                         code.constant(0, i.ip_rel_memory_address());
@@ -320,7 +320,7 @@ impl Translator {
         }
     }
 
-    /// An instruction that goes on to the next one.
+    /// An instruction that continues with the next one.
     fn plain(&self, code: &mut Code, i: &Instruction) -> Result<(), Refusal> {
         if !i.is_ip_rel_memory_operand() {
             return Ok(encode(code, i)?);

@@ -16,9 +16,10 @@ pub(crate) mod eight;
 pub(crate) mod generic;
 mod portable;
 
-/// A form (a, b, c) as kernels take it: magnitudes in whole limbs, lowest first, N for a and b and C = N + 1 for c, and b's sign apart.
+/// A form (a, b, c) in the kernels' layout: magnitudes in whole limbs, lowest first, N for a and b and C = N + 1 for c,
+/// and b's sign apart.
 ///
-/// b is odd, |b| <= a <= c. The form need not be quite reduced: where two of these are equal, b may be negative.
+/// b is odd, |b| <= a <= c. Where two of these are equal, b may be negative, although the form is then not reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormLimbs<const N: usize, const C: usize> {
     /// a.
@@ -38,21 +39,23 @@ pub type Form1024 = FormLimbs<8, 9>;
 /// A form whose discriminant has 1,025 to 2,048 bits.
 pub(crate) type Form2048 = FormLimbs<16, 17>;
 
-/// The kernels of a backend. All values are public: kernels branch and divide as they like.
+/// The kernels of a backend. All values are public: kernels branch and divide freely.
 ///
-/// Forms are of one discriminant. `stop` is the bit length at which rows of Euclid's algorithm stop: a quarter of the discriminant's
-/// length, and a little (`Discriminant::stop`). Where a number comes out longer or shorter than a kernel provides for, it leaves the
-/// work to the general code of `form::compose`, and never gives a wrong form of a right one.
+/// Forms are of one discriminant. `stop` is the bit length at which rows of Euclid's algorithm stop: a quarter of the
+/// discriminant's length, and a little (`Discriminant::stop`). Where a number is longer or shorter than a kernel
+/// provides for, it leaves the work to the general code of `form::compose`. It never makes a wrong form from a right
+/// one.
 #[derive(Debug)]
 pub struct Kernels {
-    /// Squares `form` up to `n` times in place, and gives how often it did. Where that is less than `n`, the next squaring is for the
-    /// general code. Must equal [`spec::square`](crate::spec::square) repeated.
+    /// Squares `form` up to `n` times in place, and returns how often. If that is less than `n`, the next squaring is
+    /// for the general code. Must equal [`spec::square`](crate::spec::square) repeated.
     pub(crate) square512: unsafe fn(form: &mut Form512, stop: usize, n: u64) -> u64,
     /// The same for longer forms.
     pub(crate) square1024: unsafe fn(form: &mut Form1024, stop: usize, n: u64) -> u64,
     /// The same for the longest.
     pub(crate) square2048: unsafe fn(form: &mut Form2048, stop: usize, n: u64) -> u64,
-    /// The product of `x` and `y`, or nothing if it is for the general code. Must equal [`spec::compose`](crate::spec::compose).
+    /// The product of `x` and `y`, or `None` if it is for the general code. Must equal
+    /// [`spec::compose`](crate::spec::compose).
     pub(crate) compose512: unsafe fn(x: &Form512, y: &Form512, stop: usize) -> Option<Form512>,
     /// The same for longer forms.
     pub(crate) compose1024: unsafe fn(x: &Form1024, y: &Form1024, stop: usize) -> Option<Form1024>,

@@ -9,12 +9,12 @@ use crate::discriminant::Discriminant;
 use crate::form::{Form, packed};
 use crate::group::Group;
 
-/// Why a chain cannot start or go on.
+/// Why a chain cannot start or continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainError {
     /// b^2 - 4 a c is not the discriminant.
     Form,
-    /// The form's discriminant changed while squaring: the machine, or this code, made a mistake.
+    /// The form's discriminant changed while squaring: a fault of the machine, or of this code.
     Corrupted {
         /// Squarings up to the last check that passed.
         good: u64,
@@ -106,7 +106,7 @@ impl Chain {
         Chain::resume(group, x, 0, 0)
     }
 
-    /// A chain that goes on from `form`, which was reached after `done` squarings, `slow` of them by the general code. It counts on from
+    /// Continues a chain from `form`, after `done` squarings, `slow` of them by the general code. Counts continue from
     /// there.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ impl Chain {
         self.check()
     }
 
-    /// [`Chain::square`] without the check at the end, for those who look at the form often: it may be up to
+    /// [`Chain::square`] without the check at the end, for callers that read the form often: it may be up to
     /// [`CHECK_EVERY`] squarings away from the last check.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ impl Chain {
         true
     }
 
-    /// The form as the kernels for 513 to 1,024 bits take it, if it is one of theirs, and where they stop.
+    /// The form in the layout for 513 to 1,024 bits, if it fits, and the kernels' stop.
     pub(crate) fn form1024(&self) -> Option<(Form1024, usize)> {
         match &self.form {
             Layout::Form1024(form) => Some((*form, self.discriminant.stop())),
@@ -218,7 +218,7 @@ impl Chain {
     /// [`ChainError::Corrupted`]; the chain is then of no more use.
     pub fn form(&self) -> Result<Form, ChainError> {
         let mut form = self.form.unreduced();
-        // Nothing is reduced before: reduction of a form of another discriminant may not end.
+        // Checked before any reduction: reducing a form of another discriminant may not end.
         if !form.has_discriminant(&self.discriminant) {
             return Err(self.corrupted());
         }
@@ -251,13 +251,13 @@ impl Chain {
         self.done
     }
 
-    /// How many of them the general code did, because a number was too long or too short for a kernel.
+    /// Squarings that the general code did, because a number was too long or too short for a kernel.
     #[must_use]
     pub const fn slow(&self) -> u64 {
         self.slow
     }
 
-    /// Flips one bit of the form, to show that the check of the discriminant notices.
+    /// Flips one bit of the form, to test the check of the discriminant.
     #[doc(hidden)]
     pub fn corrupt(&mut self, bit: usize) {
         let flip = |c: &mut [u64]| c[bit / 64 % 4] ^= 1 << (bit % 64);
@@ -279,7 +279,7 @@ mod tests {
     use crate::backend::Engine;
     use lanework_cpu::Cpu;
 
-    /// A bit of any coefficient: kernels refuse what comes of it or square it, and the general code never begins with it.
+    /// A bit of any coefficient: kernels refuse the result or square it, and the general code never starts from it.
     #[test]
     fn a_flipped_bit_of_any_coefficient_is_noticed() {
         let d = Discriminant::from_seed(b"a flipped bit", 1024).expect("a discriminant");

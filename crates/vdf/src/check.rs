@@ -21,7 +21,7 @@ pub use backends::{group_law, primes, targets};
 pub use lanework_cpu::check::{Depth, Row};
 pub use refusals::{malleability, refusals};
 
-/// The name under which checks stand that no kernel takes part in, or only as a peer of the plain code.
+/// The backend name of checks without kernels, or with kernels only compared to the plain code.
 const BACKEND: &str = "portable";
 
 fn question(record: &Record) -> Question<'_> {
@@ -51,7 +51,7 @@ pub fn published_proofs(engine: Engine, depth: Depth) -> Row {
         if depth == Depth::Full {
             let lenient = verify::verify(Lenient, group, &question(&record), &Limits::default());
             row.case(lenient.is_ok(), || format!("record {i}, lenient: {lenient:?}"));
-            // What the proof says about itself survives reading and writing, with and without its result.
+            // The proof survives reading and writing, with and without its result.
             let again = compact_and_back(group, &record);
             row.case(again == Ok(true), || format!("record {i}, compact: {again:?}"));
         }
@@ -129,7 +129,7 @@ pub fn discriminants(engine: Engine) -> Row {
     row
 }
 
-/// The generator squared 1,000 times, and in full 100,000 times, by the general code that stands behind every kernel.
+/// The generator squared 1,000 times, and in full 100,000 times, by the general code behind every kernel.
 #[must_use]
 pub fn plain_squarings(depth: Depth) -> Row {
     let mut row = Row::new("chiavdf's forms after many squarings", BACKEND);
@@ -210,7 +210,8 @@ fn chia_proof(
     Some(proved.proof.to_bytes(&task.discriminant))
 }
 
-/// Every form of a chain is written and read back, in all sizes and both modes, and so are forms with common divisors of a and t.
+/// Every form of a chain is written and read back, in all sizes and both modes, and so are forms with common divisors
+/// of a and t.
 #[must_use]
 pub fn encodings(depth: Depth) -> Row {
     let mut row = Row::new("forms as bytes and back", BACKEND);

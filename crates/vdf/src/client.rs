@@ -1,8 +1,8 @@
-//! The timelord's worker: a timelord sends a discriminant and a form, the worker squares, and sends a proof for each number of
-//! squarings that it is asked for. The conversation is that of chiavdf's `vdf_client`.
+//! The timelord's worker: a timelord sends a discriminant and a form, the worker squares, and sends a proof for each
+//! requested number of squarings. The protocol is that of chiavdf's `vdf_client`.
 //!
-//! [`frames`] knows the bytes; [`serve`] brings them and the [prover](crate::prover) to a connection.
-//! Whatever a timelord sends ends its own conversation at worst, with a [`ClientError`].
+//! [`frames`] has the bytes; [`serve`] connects them and the [prover](crate::prover). Malformed frames end only their
+//! own conversation, with a [`ClientError`].
 #![forbid(unsafe_code)]
 
 pub mod frames;

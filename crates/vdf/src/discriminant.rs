@@ -14,14 +14,14 @@ use crate::prime;
 /// The longest discriminant, in bits.
 pub const MAX_BITS: usize = 2048;
 
-/// A negative number that is 1 modulo 4, of at most [`MAX_BITS`] bits, and what the group's operations need of it.
+/// A negative number that is 1 modulo 4, of at most [`MAX_BITS`] bits, with constants of the group's operations.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Discriminant {
     number: Num,
     fourth_root: Num,
 }
 
-/// Why a number is no discriminant here.
+/// Why a number is not a discriminant here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DiscriminantError {
@@ -33,7 +33,7 @@ pub enum DiscriminantError {
     TooLong {
         /// The bits asked for.
         bits: usize,
-        /// The most there may be.
+        /// The most allowed.
         most: usize,
     },
     /// The length asked for is 0 or not a multiple of 8.
@@ -43,7 +43,7 @@ pub enum DiscriminantError {
     },
     /// The challenge is empty.
     EmptySeed,
-    /// The challenge is so short that its stream comes round before there is a prime. (chiavdf searches on without end.)
+    /// The challenge is so short that its stream repeats before a prime. (chiavdf searches without end.)
     NoPrime,
 }
 
@@ -69,12 +69,13 @@ impl fmt::Display for DiscriminantError {
 impl core::error::Error for DiscriminantError {}
 
 impl Discriminant {
-    /// Checks and takes a number. Whether it is prime is not asked: the group exists either way.
+    /// Checks a number. It need not be prime: the group exists either way.
     ///
-    /// A proof shows nothing in the group of a number that may be composite. The factors of |D| give forms of order 2, and with such a
-    /// form e, the false result y e has a proof where y has one ([`crate::verify()`]). Verify only if the number comes from a
-    /// challenge ([`Discriminant::from_seed`]) or from somebody you trust, or if [`Discriminant::is_prime`] says yes. It must be long, too:
-    /// the group of a short prime is small enough to be counted, and then any result has a proof.
+    /// A proof shows nothing in the group of a number that may be composite. The factors of |D| give forms of order 2,
+    /// and with such a form e, the false result y e has a proof where y has one ([`crate::verify()`]). Verify only if
+    /// the number comes from a challenge ([`Discriminant::from_seed`]) or from a trusted source, or if
+    /// [`Discriminant::is_prime`] accepts it. It must be long, too: the group of a short prime can be counted, and then
+    /// any result has a proof.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -96,18 +97,19 @@ impl Discriminant {
         Discriminant { number: d.abs().neg(), fourth_root: d.abs().root().root() }
     }
 
-    /// The group, with the kernels of a backend to compute in it. Where a function takes `impl Into<Group>`, `&Discriminant` stands for
-    /// the group on the fastest backend of this CPU. Results are the same whichever computes.
+    /// The group, with the kernels of a backend to compute in it. Where a function takes `impl Into<Group>`,
+    /// `&Discriminant` means the group on the fastest backend of this CPU. Results do not depend on the backend.
     #[must_use]
     pub fn on(&self, engine: Engine) -> Group<'_> {
         Group::new(self, engine)
     }
 
-    /// The discriminant that a challenge stands for: the negative of the first prime, 7 modulo 8, in the stream of
-    /// SHA-256 values that the challenge starts (chiavdf's `CreateDiscriminant`).
+    /// The discriminant of a challenge: the negative of the first prime, 7 modulo 8, in the stream of SHA-256 values
+    /// that the challenge starts (chiavdf's `CreateDiscriminant`).
     ///
     /// # Errors
-    /// An empty challenge, one of a byte or two without a prime, or a length that is not a multiple of 8 from 8 to [`MAX_BITS`]. Chia itself stops at 1,024.
+    /// An empty challenge, one of a byte or two without a prime, or a length that is not a multiple of 8 from 8 to
+    /// [`MAX_BITS`]. Chia itself stops at 1,024.
     pub fn from_seed(seed: &[u8], bits: usize) -> Result<Discriminant, DiscriminantError> {
         Discriminant::from_seed_on(Engine::best(), seed, bits)
     }
@@ -123,7 +125,7 @@ impl Discriminant {
             .ok_or(DiscriminantError::NoPrime)
     }
 
-    /// What can be wrong with a challenge and a length before the search, which takes milliseconds to seconds.
+    /// Checks a challenge and a length before the search, which takes milliseconds to seconds.
     ///
     /// # Errors
     /// As [`Discriminant::from_seed`], except that there is no prime.
@@ -140,7 +142,8 @@ impl Discriminant {
         Ok(())
     }
 
-    /// Whether |D| is prime, by the test that challenges are searched with ([`prime`]). It takes milliseconds at 2,048 bits.
+    /// Whether |D| is prime, by the test that challenges are searched with ([`prime`]). It takes milliseconds at 2,048
+    /// bits.
     #[must_use]
     pub fn is_prime(&self) -> bool {
         Group::from(self).is_prime()
@@ -167,8 +170,8 @@ impl Discriminant {
         &self.fourth_root
     }
 
-    /// Bits where rows of Euclid's algorithm stop in kernels. A quarter of the length would balance them; five more often save a window,
-    /// and reduction makes good for it.
+    /// Bits where rows of Euclid's algorithm stop in kernels. A quarter of the length would balance them; five more
+    /// often save a window, and reduction compensates.
     pub(crate) fn stop(&self) -> usize {
         self.bits().div_ceil(4) + 5
     }
@@ -186,7 +189,7 @@ mod tests {
     use crate::backend::Engine;
     use lanework_cpu::Cpu;
 
-    /// Streams that come round after 256 hashes: every backend says the same, and says it in the end.
+    /// Streams that repeat after 256 hashes: every backend ends, with the same answer.
     #[test]
     fn challenges_of_one_byte_have_a_prime_or_none() {
         for (bits, some) in [(512, false), (1024, true)] {

@@ -1,7 +1,7 @@
 //! Binary quadratic forms of negative discriminant: elements of the class group, always reduced.
 //!
-//! The form (a, b, c) stands for a x² + b x y + c y², its discriminant is D = b² - 4 a c. Reduced means |b| <= a <= c, and b >= 0
-//! where |b| = a or a = c; every class holds exactly one such form.
+//! The form (a, b, c) means a x² + b x y + c y²; its discriminant is D = b² - 4 a c. Reduced means |b| <= a <= c, and b
+//! >= 0 where |b| = a or a = c; every class holds exactly one such form.
 #![forbid(unsafe_code)]
 
 mod compose;
@@ -17,10 +17,10 @@ use lanework_integer::Int;
 use crate::discriminant::Discriminant;
 use num::Num;
 
-/// Limbs of the numbers that coefficients are handed out in: 2,112 bits.
+/// Limbs of returned coefficients: 2,112 bits.
 pub const LIMBS: usize = 33;
 
-/// A reduced form. Which discriminant it belongs to is for its user to know; [`Form::new`] checks it.
+/// A reduced form. It does not store its discriminant; [`Form::new`] checks it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Form {
     pub(crate) a: Num,
@@ -28,7 +28,7 @@ pub struct Form {
     pub(crate) c: Num,
 }
 
-/// Why three numbers are no form of a group.
+/// Why three numbers are not a form of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormError {
@@ -60,12 +60,12 @@ impl Form {
     #[must_use]
     pub fn identity(d: &Discriminant) -> Form {
         let (a, b) = (Num::from_u64(1), Num::from_u64(1));
-        // D is 1 modulo 4, so that nothing is left of this division.
+        // D is 1 modulo 4, so this division is exact.
         let c = a.sub(d.number()).div_exact(&Num::from_u64(4));
         Form { a, b, c }
     }
 
-    /// The element (2, 1, (1 - D) / 8) that Chia's chains start from; nothing unless D is 1 modulo 8.
+    /// The element (2, 1, (1 - D) / 8) that Chia's chains start from; `None` unless D is 1 modulo 8.
     #[must_use]
     pub fn generator(d: &Discriminant) -> Option<Form> {
         let (a, b) = (Num::from_u64(2), Num::from_u64(1));
@@ -78,7 +78,7 @@ impl Form {
     /// The form that begins with a and b.
     ///
     /// # Errors
-    /// What is wrong with it. The cost is bounded by the discriminant's length, whatever is given.
+    /// The fault. The discriminant's length bounds the cost.
     pub fn new(d: &Discriminant, a: &Int<LIMBS>, b: &Int<LIMBS>) -> Result<Form, FormError> {
         Form::from_numbers(d, &Num::from_int(a), &Num::from_int(b))
     }
@@ -94,7 +94,7 @@ impl Form {
         if a.is_negative() || a.is_zero() {
             return Err(FormError::NotPositive);
         }
-        // Two bytes above what a reduced form can have: as much as an encoding has room for.
+        // Two bytes more than a reduced form can have: the room of an encoding.
         if a.bits().max(b.bits()) > d.bits().div_ceil(2) + 40 {
             return Err(FormError::TooLarge);
         }

@@ -1,4 +1,4 @@
-//! A class group on a backend, and its operation: by kernels where a form has the shape that they are made for, else by the general code.
+//! A class group on a backend, and its operation: by kernels where a form has their shape, else by the general code.
 #![forbid(unsafe_code)]
 
 use crate::backend::{Engine, FormLimbs};
@@ -8,7 +8,8 @@ use crate::form::num::Num;
 use crate::form::power::product_of_powers;
 use crate::prime;
 
-/// A discriminant, and the backend whose kernels compute with its forms. All forms that it is given must have the discriminant.
+/// A discriminant, and the backend whose kernels compute with its forms. All forms passed to it must have the
+/// discriminant.
 #[derive(Clone, Copy, Debug)]
 pub struct Group<'a> {
     discriminant: &'a Discriminant,
@@ -24,7 +25,7 @@ impl<'a> From<&'a Discriminant> for Group<'a> {
 
 /// Shorter discriminants are left to the general code.
 const LEAST_BITS: usize = 200;
-/// c may be longer than half the discriminant by so many bits: then no number of a kernel leaves the room made for it.
+/// c may be longer than half the discriminant by so many bits; every number of a kernel then fits.
 const IMBALANCE: usize = 48;
 
 impl<'a> Group<'a> {

@@ -1,4 +1,4 @@
-//! Whole numbers as people and other programs write them: decimal, or hexadecimal behind `0x`.
+//! Whole numbers as text: decimal, or hexadecimal behind `0x`.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -16,29 +16,29 @@ const HEXADECIMAL_DIGITS: usize = 512;
 /// The largest power of ten in a limb, and its digits.
 const CHUNK: (u64, usize) = (10_000_000_000_000_000_000, 19);
 
-/// Why a text is no number here.
+/// Why a text is not a number here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NumberError {
     /// There are no digits.
     Empty,
-    /// Something that is no digit.
+    /// A character that is not a digit.
     NotADigit {
-        /// Where it stands, counted in bytes from 0.
+        /// Its place, in bytes from 0.
         at: usize,
     },
     /// A decimal number with a 0 in front, which other programs read as octal.
     LeadingZero,
     /// More bits than the longest discriminant has, in no more digits.
     TooLarge {
-        /// The bits there are.
+        /// The number's bits.
         bits: usize,
     },
     /// More digits than the longest discriminant has.
     TooLong {
-        /// The digits there are.
+        /// The text's digits.
         digits: usize,
-        /// The digits there may be.
+        /// The most digits allowed.
         most: usize,
     },
 }
@@ -61,11 +61,10 @@ impl fmt::Display for NumberError {
 
 impl core::error::Error for NumberError {}
 
-/// The number that a text stands for: perhaps a `-`, then decimal digits, or `0x` and hexadecimal ones. Nothing else may
-/// be there, blanks included.
+/// Parses an optional `-`, then decimal digits, or `0x` and hexadecimal ones. Blanks and other characters are errors.
 ///
 /// # Errors
-/// What is wrong with the text. The work is bounded whatever it holds.
+/// The fault of the text. The work is bounded for any text.
 pub fn parse(text: &[u8]) -> Result<Int<LIMBS>, NumberError> {
     let (negative, rest) = text.strip_prefix(b"-").map_or((false, text), |rest| (true, rest));
     let at = text.len() - rest.len();
@@ -191,7 +190,7 @@ mod tests {
         }
         let digits = [b'9'; 618];
         assert_eq!(parse(&digits), Err(E::TooLong { digits: 618, most: 617 }));
-        // What is read in one base is written in the other, and must be read there too.
+        // A number read in one base is written in the other, and must be read there too.
         assert_eq!(parse(&digits[1..]), Err(E::TooLarge { bits: 2050 }));
         let hexadecimal = [b"0x", &[b'd'; 513][..]].concat();
         assert_eq!(parse(&hexadecimal), Err(E::TooLong { digits: 513, most: 512 }));

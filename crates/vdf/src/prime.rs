@@ -1,8 +1,8 @@
-//! Primes out of hashes, and the test that decides which numbers pass for prime.
+//! Primes from hashes, and the primality test.
 //!
 //! The test is the strengthened Baillie-PSW test of Baillie, Fiori and Wagstaff (arXiv 2006.14425), as Chia uses it: a
-//! strong probable-prime test to base 2, then a Lucas-V test. Every node must come to the same answer, and so the parameters are
-//! chosen as there; trial division beforehand changes no answer.
+//! strong probable-prime test to base 2, then a Lucas-V test. Every node must reach the same answer, so the parameters
+//! are Chia's; trial division beforehand changes no answer.
 #![forbid(unsafe_code)]
 
 pub(crate) mod bpsw;
@@ -17,19 +17,19 @@ use montgomery::{Montgomery, Plain};
 use sieve::Sieve;
 use stream::Stream;
 
-/// The first number of `bits` bits in the seed's stream that passes [`is_prime`], after setting the given bits and bit 0
-/// (chiavdf's `HashPrime`). The seed counts up as one number before every hash; it goes on counting from candidate to
-/// candidate.
+/// The first number of `bits` bits in the seed's stream that passes [`is_prime`], after setting the given bits and bit
+/// 0 (chiavdf's `HashPrime`). The seed counts up as one number before every hash, from candidate to candidate.
 ///
-/// `bits` must be a multiple of 8 up to 2,048. Nothing if there is no prime in the stream: a seed of one byte starts only 256 values
-/// before it comes round, and four in ten such streams of 1,024 bits or so hold none.
+/// `bits` must be a multiple of 8 up to 2,048. `None` if the stream has no prime: a seed of one byte repeats after 256
+/// values, and four in ten such streams of about 1,024 bits hold none.
 pub(crate) fn hash_prime(engine: Engine, seed: &[u8], bits: usize, set: &[usize]) -> Option<Num> {
     let tests = engine.candidates;
     if bits < SIFTED || !set.contains(&(bits - 1)) {
         return first_prime(engine, seed, bits, set);
     }
     let mut next = numbers(seed, bits, set);
-    // Each queue is in the stream's order; a round takes a number for each lane from one and leaves what it lets through in the next.
+    // Each queue is in the stream's order; a round takes a number for each lane from one and puts the passing ones into
+    // the next.
     let (size, lanes) = (bits.div_ceil(64), tests.lanes);
     let all = size * lanes;
     let (mut fresh, mut sifted, mut ready) = (Vec::new(), Vec::new(), Vec::new());
@@ -38,7 +38,7 @@ pub(crate) fn hash_prime(engine: Engine, seed: &[u8], bits: usize, set: &[usize]
         while ready.len() < all {
             while sifted.len() < all {
                 if taken > period(seed) {
-                    // What waits in the queues may never fill a round: the plain search says what there is.
+                    // The queues may never fill a round: the plain search decides.
                     return first_prime(engine, seed, bits, set);
                 }
                 taken += lanes;
@@ -62,7 +62,7 @@ pub(crate) fn hash_prime(engine: Engine, seed: &[u8], bits: usize, set: &[usize]
     }
 }
 
-/// Numbers after which a stream has come round; or so many that a prime among them is certain for all that anybody will live to see.
+/// Numbers after which a stream repeats; or so many that a prime among them is practically certain.
 fn period(seed: &[u8]) -> usize {
     if seed.len() == 1 { 1 << 8 } else { 1 << 16 }
 }
@@ -91,7 +91,7 @@ fn chosen(batch: Batch<'_>, mask: u8) -> impl Iterator<Item = &[u64]> {
     batch.numbers().enumerate().filter(move |(i, _)| mask >> i & 1 == 1).map(|(_, n)| n)
 }
 
-/// What is left to test of a number that [`Candidates::likely`] let through.
+/// The remaining test of a number that passed [`Candidates::likely`].
 fn settled(tests: &Candidates, n: &Num) -> bool {
     let likely_is_strong = tests.lanes == 1 || n.magnitude()[0] & 3 == 3;
     (likely_is_strong || tests.strong(n)) && tests.lucas(n)
@@ -137,7 +137,7 @@ pub(crate) fn power_of_two(e: u64, n: &Num) -> Num {
         }
         return Num::from_limbs(false, &field.value(&x));
     }
-    // A blob may hold any B; an honest one is odd, and this is only for answering the others in good time.
+    // A blob may hold any B. An honest one is odd; this bounds the time for the others.
     let mut x = Num::from_u64(1);
     for i in (0..u64::BITS - e.leading_zeros()).rev() {
         x = x.square().shift_left((e >> i & 1) as usize).modulo(n);

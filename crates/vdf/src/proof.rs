@@ -1,9 +1,10 @@
-//! What a proof consists of, and its bytes as Chia lays them out.
+//! The parts of a proof, and its bytes in Chia's layout.
 //!
-//! A proof that y = x^(2^T) is one number pi = x^(2^T / B rounded down) for a prime B that hashes x and y: then pi^B x^r = y with
-//! r = 2^T modulo B. Of n segments, each starts where the one before ends; all but the last carry B in place of their end, which
-//! the verifier computes. The bytes are y, pi of the last segment, and then for each earlier segment, the last first: its iterations
-//! (8 bytes, highest first), B (33 bytes, highest first) and pi. A *compact* proof leaves y out and is told B instead.
+//! A proof that y = x^(2^T) is one number pi = x^(2^T / B rounded down) for a prime B that hashes x and y: then pi^B
+//! x^r = y with r = 2^T modulo B. Of n segments, each starts where the one before ends; all but the last carry B in
+//! place of their end, which the verifier computes. The bytes are y, pi of the last segment, and then for each earlier
+//! segment, the last first: its iterations (8 bytes, highest first), B (33 bytes, highest first) and pi. A *compact*
+//! proof omits y, and its verifier gets B.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -96,13 +97,13 @@ pub struct Compact {
     pub segments: Vec<Segment>,
 }
 
-/// Why bytes are no proof.
+/// Why bytes are not a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProofError {
     /// The wrong number of bytes for the number of segments.
     Length {
-        /// Bytes of such a proof; nothing if no length could be right.
+        /// Bytes of such a proof; `None` if no length is right.
         expected: Option<usize>,
         /// Bytes given.
         got: usize,
@@ -190,8 +191,9 @@ fn split_segment(bytes: &[u8]) -> (u64, Challenge, &[u8]) {
     (u64::from_be_bytes(*iterations), Challenge::from_bytes(b), pi)
 }
 
-/// Refuses bytes that are no proof for any discriminant of so many bits: their number, and each form's bytes. `forms` are those in
-/// front of the segments. Gives the squarings and B of each segment before the last, in the chain's order.
+/// Refuses bytes that are not a proof for any discriminant of so many bits: by their number, and each form's bytes.
+/// `forms` are those in front of the segments. Gives the squarings and B of each segment before the last, in the
+/// chain's order.
 pub(crate) fn check_without_group(
     bits: usize,
     forms: &[Part],
@@ -257,7 +259,7 @@ impl Proof {
     /// Reads a proof with `depth` segments before the last (Chia's witness type), of which `most` are allowed.
     ///
     /// # Errors
-    /// What is wrong with the bytes; their number is checked first.
+    /// The fault of the bytes; their number is checked first.
     pub fn from_bytes<M: Mode>(
         mode: M,
         d: &Discriminant,

@@ -1,8 +1,8 @@
 //! The prover: the chain on the caller's thread, proofs on the other cores, progress, checkpoints, and stopping.
 //!
-//! [`evaluate`] squares and nothing else. [`prove`] also keeps forms on the way and makes a proof of them: of one segment, whose
-//! prime hashes the result and which is therefore proved when the squaring is over, by all threads; or of several, each
-//! proved by a second thread as soon as it is squared. Every proof is verified before it is returned.
+//! [`evaluate`] only squares. [`prove`] also keeps forms and makes a proof of them. The prime of a single segment
+//! hashes the result, so all threads prove it after the squaring. Of several segments, each is proved by a second
+//! thread as soon as it is squared. Every proof is verified before it is returned.
 #![forbid(unsafe_code)]
 
 mod buckets;
@@ -29,7 +29,7 @@ pub use plan::chia_segments;
 pub use prove::{evaluate, prove};
 pub use stream::{Scheme, Stream, StreamProgress};
 
-/// What is to be computed.
+/// A computation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     /// The group.
@@ -56,8 +56,8 @@ impl Task {
         self
     }
 
-    /// The same in the three segments of chiavdf's *2-Wesolowski* proofs: two thirds, two thirds of the rest, and the rest,
-    /// the first two rounded down to hundreds.
+    /// The same in the three segments of chiavdf's *2-Wesolowski* proofs: two thirds, two thirds of the rest, and the
+    /// rest, the first two rounded down to hundreds.
     #[must_use]
     pub fn in_two_thirds(mut self) -> Task {
         let part = |rest: u64| {
@@ -73,7 +73,8 @@ impl Task {
     /// The squarings of each segment, the last included.
     ///
     /// # Errors
-    /// [`ProverError::NoIterations`], and [`ProverError::Segments`] if a segment is empty or nothing is left for the last.
+    /// [`ProverError::NoIterations`], and [`ProverError::Segments`] if a segment is empty or nothing is left for the
+    /// last.
     pub(crate) fn lengths(&self) -> Result<Vec<u64>, ProverError> {
         if self.iterations == 0 {
             return Err(ProverError::NoIterations);
@@ -91,7 +92,7 @@ impl Task {
 #[cfg(test)]
 pub(crate) type Fault = (u64, fn(&mut crate::chain::Chain));
 
-/// How it is computed. The result does not depend on this.
+/// Options of a computation. The result does not depend on them.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Options<'a> {
@@ -99,13 +100,13 @@ pub struct Options<'a> {
     pub engine: Engine,
     /// Threads that proofs may use, 1 or more. One squares at all times until the squaring is over.
     pub threads: usize,
-    /// Bytes that kept forms may take, about. Fewer make the proof slower: see `DESIGN.md`.
+    /// Approximate bytes for kept forms. Fewer make the proof slower: see `DESIGN.md`.
     pub memory: usize,
-    /// A file that keeps what was computed, to go on from there if this process ends: see `CHECKPOINT.md`.
+    /// A file from which the computation can continue if this process ends: see `CHECKPOINT.md`.
     pub checkpoint: Option<&'a Path>,
     /// Time between two records of that file. The work of so much time is lost if the process is killed.
     pub interval: Duration,
-    /// A squaring after which the machine makes a mistake, and the mistake.
+    /// A squaring after which a fault is injected, and the fault.
     #[cfg(test)]
     pub(crate) fault: Option<Fault>,
 }
@@ -163,12 +164,12 @@ impl<'a> Options<'a> {
     }
 }
 
-/// What the prover is doing.
+/// The prover's phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Squaring; finished segments may be proved at the same time.
     Squaring,
-    /// Proving what is left when the squaring is over.
+    /// Proving the rest after the squaring.
     Proving,
     /// Verifying what was proved.
     Verifying,
@@ -184,29 +185,29 @@ impl fmt::Display for Phase {
     }
 }
 
-/// What has become of the checkpoint's file, which anybody may remove while it is in use.
+/// The state of the checkpoint's file, which may be removed while it is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckpointFile {
     /// It has its name; or there is no checkpoint.
     #[default]
     Kept,
-    /// It was removed, and has been written anew so many times. Nothing is lost.
+    /// It was removed, and was written anew so many times. Nothing is lost.
     Anew(u32),
-    /// Another file has its name, or it cannot be written anew, and what is in it ends with this process. With the next
-    /// record it is tried again.
+    /// Another file has its name, or it cannot be written anew: its content is lost when this process ends. The next
+    /// record tries again.
     Lost,
 }
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done.
+    /// The current phase.
     pub phase: Phase,
     /// Of `total`: squarings, or while proving products of forms, or while verifying segments.
     pub done: u64,
-    /// What `done` will be at the end of the phase.
+    /// The value of `done` at the end of the phase.
     pub total: u64,
-    /// Squarings so far that only the general code could do (chiavdf's `n_slow`).
+    /// Squarings so far by the general code (chiavdf's `n_slow`).
     pub slow: u64,
     /// Squarings that were taken over from a checkpoint.
     pub resumed: u64,
@@ -243,7 +244,7 @@ pub struct Evaluated {
 pub struct Proved {
     /// The proof, which has been verified.
     pub proof: Proof,
-    /// The last segment's B. With it, [`Proof::compact`] is as good as the proof.
+    /// The last segment's B. With it, [`Proof::compact`] proves the same.
     pub b: Challenge,
     /// Squarings that only the general code could do.
     pub slow: u64,

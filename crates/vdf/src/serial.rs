@@ -1,13 +1,14 @@
 //! Forms as bytes.
 //!
-//! Up to 1,024 bits of discriminant a form is written as Chia writes it: 100 bytes, in which b is replaced by the cofactor t of a
-//! run of Euclid's algorithm on (a, |b|) that stops at √a, since b t is then a small root of t² D modulo a. Byte 0 holds flags
-//! (sign of b, sign of t, identity, generator), byte 1 the length of g less 1; then, lowest byte first, a / g, t / g,
-//! g = gcd(a, t) and b0 = |b| g / a rounded down. Above that size there is a plain form of this crate's own: the version (1), the
-//! length of what follows in two bytes, the sign of b, and a and |b| in equally many bytes, highest byte first.
+//! Up to 1,024 bits of discriminant a form has Chia's encoding: 100 bytes. The cofactor t of a run of Euclid's
+//! algorithm on (a, |b|) that stops at √a replaces b, since b t is then a small root of t² D modulo a. Byte 0 holds
+//! flags (sign of b, sign of t, identity, generator), byte 1 the length of g less 1; then, lowest byte first, a / g, t
+//! / g, g = gcd(a, t) and b0 = |b| g / a rounded down. Larger discriminants have a plain encoding of this crate: the
+//! version (1), the length of what follows in two bytes, the sign of b, and a and |b| in equally many bytes, highest
+//! byte first.
 //!
-//! One form has one encoding under [`Strict`]. Chia's nodes have accepted a few more so far, and a network has to go on agreeing:
-//! [`Lenient`] is what they accept. The two are types, so that a program cannot mix them by accident.
+//! One form has one encoding under [`Strict`]. Chia's nodes have accepted a few more so far, and a network must keep
+//! agreeing: [`Lenient`] accepts what they accept. The two are types, so that a program cannot mix them by accident.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -29,7 +30,7 @@ const T_NEGATIVE: u8 = 2;
 const IDENTITY: u8 = 4;
 const GENERATOR: u8 = 8;
 
-/// Which encodings count: [`Strict`] or [`Lenient`].
+/// The accepted encodings: [`Strict`] or [`Lenient`].
 pub trait Mode: sealed::Sealed + Copy + Default + fmt::Debug + Send + Sync + 'static {
     /// The name that commands and reports use.
     const NAME: &'static str;
@@ -43,12 +44,12 @@ mod sealed {
     impl Sealed for super::Lenient {}
 }
 
-/// One encoding for each form: what chiavdf 1.2.2 accepts.
+/// One encoding for each form, as in chiavdf 1.2.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strict;
 
-/// What Chia's nodes accept by consensus as of 2026: also anything after the flags of identity and generator, and forms that are
-/// not reduced if they say so consistently (b0 raised by multiples of twice g).
+/// The encodings that Chia's nodes accept by consensus as of 2026: also anything after the flags of identity and
+/// generator, and forms that are not reduced if they say so consistently (b0 raised by multiples of twice g).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lenient;
 
@@ -62,7 +63,7 @@ impl Mode for Lenient {
     const STRICT: bool = false;
 }
 
-/// Why bytes are no form.
+/// Why bytes are not a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -80,13 +81,13 @@ pub enum DecodeError {
     },
     /// a / g is 0.
     NoA,
-    /// t and a / g have a common divisor, so that t does not determine b.
+    /// t and a / g have a common divisor, so t does not determine b.
     CommonDivisor,
-    /// t² D modulo a / g is no square: no b belongs to this t.
+    /// t² D modulo a / g is not a square: no b belongs to this t.
     NoRoot,
-    /// The numbers are no form of this discriminant, or none that is reduced.
+    /// The numbers are not a reduced form of this discriminant.
     Form(FormError),
-    /// The form has another encoding, which is the one that counts.
+    /// The form has another, canonical encoding.
     NotCanonical,
     /// The encoding has another version.
     Version {
@@ -144,13 +145,14 @@ pub fn form_bytes_for(bits: usize) -> usize {
     if bits <= CHIA_BITS { CHIA_BYTES } else { 4 + 2 * coefficient_bytes(bits) }
 }
 
-/// Lengths of a / g, t / g and g (also b0's) for a g of `g_size` + 1 bytes; nothing if t has no room.
+/// Lengths of a / g, t / g and g (also b0's) for a g of `g_size` + 1 bytes; `None` if t has no room.
 fn layout(bits: usize, g_size: usize) -> Option<[usize; 3]> {
     let units = bits.div_ceil(32);
     (g_size < units).then(|| [2 * units - g_size, units - g_size, g_size + 1])
 }
 
-/// Writes a form, reduced or not; nothing if a number does not fit its field, which happens only to forms not reduced.
+/// Writes a form, reduced or not; `None` if a number does not fit its field, which happens only to forms that are not
+/// reduced.
 fn write(a: &Num, b: &Num, bits: usize) -> Option<Vec<u8>> {
     let mut out = vec![0; form_bytes_for(bits)];
     if bits > CHIA_BITS {
@@ -198,7 +200,7 @@ fn write(a: &Num, b: &Num, bits: usize) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// What the bytes of a form say before anybody knows the discriminant.
+/// The content of a form's bytes, before the discriminant is known.
 struct Written {
     /// a; where b is a root, a / g.
     a: Num,
@@ -217,7 +219,7 @@ struct Root {
 }
 
 impl Written {
-    /// Reads the form of any discriminant of so many bits. Whether the numbers are a form is not asked here.
+    /// Reads the form of any discriminant of so many bits. Does not check that the numbers are a form.
     fn read(bits: usize, bytes: &[u8]) -> Result<Written, DecodeError> {
         let expected = form_bytes_for(bits);
         if bytes.len() != expected {
@@ -271,7 +273,7 @@ impl Written {
         Ok(Written::known(number(a), number(b).neg_if(bytes[3] == 1)))
     }
 
-    /// a and b; whether they are a form of the discriminant is not asked here either.
+    /// a and b; does not check that they are a form of the discriminant.
     fn numbers(self, d: &Discriminant) -> Result<(Num, Num), DecodeError> {
         let Written { a: first, b, root } = self;
         let Some(Root { t, inverse, g, b0, negative }) = root else { return Ok((first, b)) };
@@ -296,7 +298,7 @@ pub fn generator_bytes(bits: usize) -> Vec<u8> {
     write(&Num::from_u64(2), &Num::from_u64(1), bits).expect("the generator fits its encoding")
 }
 
-/// Refuses bytes that are a form of no discriminant of so many bits, which need not be known.
+/// Refuses bytes that encode a form of no discriminant of so many bits.
 ///
 /// # Errors
 /// What is wrong with the bytes.
@@ -314,14 +316,14 @@ impl Form {
         write(&self.a, &self.b, d.bits()).expect("a reduced form fits its encoding")
     }
 
-    /// The form that the bytes stand for, checked to be of this discriminant.
+    /// The form of these bytes, checked to have this discriminant.
     ///
     /// # Errors
-    /// What is wrong with the bytes. The work is bounded by the discriminant's length, whatever they hold.
+    /// The fault of the bytes. The discriminant's length bounds the work.
     pub fn from_bytes<M: Mode>(_: M, d: &Discriminant, bytes: &[u8]) -> Result<Form, DecodeError> {
         let long = d.bits() > CHIA_BITS;
         let (a, b) = Written::read(d.bits(), bytes)?.numbers(d)?;
-        // That 4a divides b² - D comes before everything that takes its time from the numbers' shape.
+        // Checks that 4a divides b² - D before any work whose time depends on the numbers' shape.
         let mut form = Form::unreduced(d, &a, &b)?;
         if M::STRICT || long {
             if !form.is_reduced() {

@@ -1,9 +1,10 @@
-//! The group and the proof as the books define them. Slow, readable, the oracle.
+//! The group and the proof by their textbook definitions. Slow, readable, the oracle.
 //!
-//! Composition is Gauss's and Dirichlet's, then comes reduction (Cohen, A Course in Computational Algebraic Number Theory, algorithms 5.4.2
-//! and 5.4.7). Nothing of it shares code with [`crate::form`]: numbers have one width that holds every intermediate, and divide by long
-//! division. The proof is Wesolowski's (Efficient Verifiable Delay Functions, algorithms 4 and 5), on the general code of [`crate::form`]:
-//! no kernel takes part, and it is ten times as fast as the books' composition.
+//! Composition is Gauss's and Dirichlet's, then comes reduction (Cohen, A Course in Computational Algebraic Number
+//! Theory, algorithms 5.4.2 and 5.4.7). It shares no code with [`crate::form`]: numbers have one width that holds every
+//! intermediate, and divide by long division. The proof is Wesolowski's (Efficient Verifiable Delay Functions,
+//! algorithms 4 and 5), on the general code of [`crate::form`]: it uses no kernel, and is ten times as fast as the
+//! textbook composition.
 #![forbid(unsafe_code)]
 
 use lanework_integer::Int;
@@ -89,7 +90,7 @@ impl Plain {
 /// The product of two classes.
 ///
 /// # Errors
-/// The result is no form of this discriminant, which happens only if an argument is not.
+/// The result is not a form of this discriminant, only if an argument is not.
 pub fn compose(f1: &Form, f2: &Form, d: &Discriminant) -> Result<Form, FormError> {
     let (f1, f2) = (Plain::of(f1), Plain::of(f2));
     let number: Wide = d.value().resize();
@@ -116,7 +117,7 @@ pub fn square(f: &Form, d: &Discriminant) -> Result<Form, FormError> {
     compose(f, f, d)
 }
 
-/// What [`prove`](crate::prove) must give.
+/// The expected result of [`prove`](crate::prove).
 ///
 /// # Errors
 /// No squarings, segments that do not fit them, or a form of another discriminant.

@@ -1,5 +1,5 @@
-//! Verification. What it may cost is known before it starts: the bytes' number and the caller's limits bound the segments, and a
-//! segment costs a power of 264 bits whatever its iterations.
+//! Verification. Its cost is bounded before it starts: the number of bytes and the caller's limits bound the segments,
+//! and a segment costs a power of 264 bits for any iterations.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -14,7 +14,7 @@ use crate::prime::power_of_two;
 use crate::proof::{self, B_BITS, Challenge, Compact, Part, Proof, ProofError, Segment};
 use crate::serial::{self, DecodeError, Mode};
 
-/// What a caller is willing to verify.
+/// The caller's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Segments before the last. Chia allows 63.
@@ -36,13 +36,13 @@ impl Default for Limits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The question makes no sense as asked.
+    /// The question makes no sense.
     Malformed(Malformed),
-    /// The proof is well formed and proves something else, or nothing.
+    /// The proof is well formed, but does not prove the result.
     Refused(Refused),
 }
 
-/// What is wrong with the question.
+/// Faults of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Malformed {
@@ -52,13 +52,13 @@ pub enum Malformed {
     Input(DecodeError),
     /// The proof's bytes.
     Proof(ProofError),
-    /// No squarings (a policy: [`crate::serial::Lenient`] lets them pass, as Chia does, if nothing has changed).
+    /// No squarings (a policy: [`crate::serial::Lenient`] accepts them, as Chia does, if nothing has changed).
     NoIterations,
     /// More squarings than the limit allows.
     Iterations {
         /// The limit.
         most: u64,
-        /// What the question names.
+        /// The number in the question.
         got: u64,
     },
     /// A discriminant longer than the limit allows.
@@ -79,12 +79,12 @@ pub enum Refused {
         /// The first that is too long, counted from the chain's start.
         segment: usize,
     },
-    /// A segment's B is 0, even, or too short: no hash gives it.
+    /// A segment's B is 0, even, or too short to come from the hash.
     NotAPrime {
         /// Which.
         part: Part,
     },
-    /// What a segment's proof leads to does not hash to its B.
+    /// The end of a segment's proof does not hash to its B.
     WrongChallenge {
         /// Which.
         part: Part,
@@ -159,7 +159,7 @@ impl From<DiscriminantError> for VerifyError {
 }
 
 impl VerifyError {
-    /// Whether the question made no sense, rather than the answer being no.
+    /// Whether the question made no sense, instead of a negative answer.
     #[must_use]
     pub fn is_malformed(&self) -> bool {
         matches!(self, VerifyError::Malformed(_))
@@ -179,9 +179,9 @@ pub struct Question<'a> {
     pub depth: u64,
 }
 
-/// Refuses what no group can make right. `bits` are the discriminant's, which need not be known: before a search for it, this keeps a
-/// bad question from costing more than its reading. With `b`, the proof in `question` is a compact one. [`verify_challenge`]
-/// calls it.
+/// Refuses questions that are wrong in every group, given only the discriminant's length `bits`. Before a search for
+/// the discriminant, this makes bad questions cheap. With `b`, the proof in `question` is a compact one.
+/// [`verify_challenge`] calls it.
 ///
 /// # Errors
 /// The question is malformed, or its segments are refused, for every discriminant of so many bits.
@@ -230,12 +230,12 @@ fn ready<M: Mode>(
 
 /// Whether the proof shows that its result is x squared so many times.
 ///
-/// It shows that only where nobody knows forms of small order. Take the discriminant from a challenge ([`verify_challenge`]), or check
-/// that it [is prime](Discriminant::is_prime). Where a form e of order 2 is known, the false result y e passes: its proof is e times
-/// what an honest prover of y would send for the B of y e.
+/// It shows that only where no forms of small order are known. Take the discriminant from a challenge
+/// ([`verify_challenge`]), or check that it [is prime](Discriminant::is_prime). Where a form e of order 2 is known, the
+/// false result y e passes: its proof is e times what an honest prover of y would send for the B of y e.
 ///
 /// # Errors
-/// Why not: the question is malformed, or the proof is refused.
+/// The question is malformed, or the proof is refused.
 pub fn verify<'a, M: Mode>(
     mode: M,
     group: impl Into<Group<'a>>,
@@ -245,7 +245,7 @@ pub fn verify<'a, M: Mode>(
     verify_with_b(mode, group, question, limits).map(drop)
 }
 
-/// [`verify`], and what the proof was made for: the last segment's B, which a compact proof is stored with.
+/// [`verify`], and the last segment's B, which is stored with a compact proof.
 ///
 /// # Errors
 /// As [`verify`].
@@ -280,10 +280,10 @@ pub fn verify_all<M: Mode>(
     Ok(outcomes)
 }
 
-/// [`verify`] for the discriminant that a challenge stands for.
+/// [`verify`] for a challenge's discriminant.
 ///
 /// # Errors
-/// As [`verify`], and where the challenge stands for no discriminant.
+/// As [`verify`], and for a challenge without a discriminant.
 pub fn verify_challenge<M: Mode>(
     mode: M,
     seed: &[u8],
@@ -296,7 +296,7 @@ pub fn verify_challenge<M: Mode>(
     verify(mode, &Discriminant::from_seed(seed, bits)?, question, limits)
 }
 
-/// The result that a compact proof leads to, given the last segment's B; the proof in `question` has no result in it.
+/// The result that a compact proof leads to, given the last segment's B; the proof in `question` has no result.
 ///
 /// # Errors
 /// The question is malformed, or the proof is not one for these primes.
@@ -315,10 +315,11 @@ pub fn verify_compact<'a, M: Mode>(
     Ok(step(group, &x, iterations, b, &proof.pi, Part::Pi)?)
 }
 
-/// Whether a proof already read shows that its result is x squared so many times. All forms must have the group's discriminant.
+/// Whether a proof already read shows that its result is x squared so many times. All forms must have the group's
+/// discriminant.
 ///
 /// # Errors
-/// Why it is refused.
+/// The refusal.
 pub fn verify_proof<'a>(
     group: impl Into<Group<'a>>,
     x: &Form,
@@ -344,7 +345,7 @@ fn heads(segments: &[Segment]) -> impl Iterator<Item = (u64, &Challenge)> {
     segments.iter().map(|segment| (segment.iterations, &segment.b))
 }
 
-/// Everything about the segments, by their squarings and B, that costs nothing to check. Gives the iterations left for the last.
+/// The checks of segments, by their squarings and B, that cost nothing. Returns the iterations left for the last.
 fn check_segments<'a>(
     segments: impl Iterator<Item = (u64, &'a Challenge)>,
     mut iterations: u64,
@@ -360,7 +361,7 @@ fn check_challenge(b: &Challenge, part: Part) -> Result<(), Refused> {
     if b.0.bits() == B_BITS && b.0.is_odd() { Ok(()) } else { Err(Refused::NotAPrime { part }) }
 }
 
-/// Verifies the segments before the last; gives where they end and the iterations that are left.
+/// Verifies the segments before the last; returns their end and the iterations left.
 fn walk(group: Group<'_>, x: &Form, segments: &[Segment], iterations: u64) -> Result<(Form, u64), Refused> {
     let left = check_segments(heads(segments), iterations)?;
     let mut x = x.clone();
@@ -384,7 +385,7 @@ fn step(
     if Challenge::of(group, x, &y) == *b { Ok(y) } else { Err(Refused::WrongChallenge { part }) }
 }
 
-/// pi^B x^r, r = 2^T modulo B: where a segment ends if pi is its proof.
+/// pi^B x^r, r = 2^T modulo B: the end of a segment if pi is its proof.
 fn end(group: Group<'_>, x: &Form, iterations: u64, b: &Challenge, pi: &Form) -> Form {
     let r = power_of_two(iterations, &b.0);
     product_of_powers(&[(pi, &b.0), (x, &r)], group)

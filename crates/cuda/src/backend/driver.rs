@@ -34,7 +34,7 @@ struct Driver {
 
 fn driver() -> Result<&'static Driver, Unavailable> {
     static DRIVER: OnceLock<Result<Driver, String>> = OnceLock::new();
-    // A panic inside the loading library would be one of cudarc's own; it becomes a reason like others.
+    // A panic while loading comes from cudarc; it becomes a reason like others.
     let found = DRIVER.get_or_init(|| match std::panic::catch_unwind(start) {
         Ok(result) => result,
         Err(_) => Err("the driver's library could not be loaded".to_owned()),
@@ -103,7 +103,7 @@ pub(crate) fn devices() -> Result<Vec<Card>, Unavailable> {
         .collect()
 }
 
-/// What the device is, and its handle.
+/// The device's card, and its handle.
 fn card(driver: &Driver, ordinal: u32) -> Result<(Card, c_int), Failure> {
     let call = &driver.call;
     let mut device: c_int = 0;
@@ -185,7 +185,7 @@ impl core::fmt::Debug for Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // SAFETY: it was retained once by `open`, and everything that lived in it held this machine alive.
+        // SAFETY: it was retained once by `open`, and everything in it kept this machine alive.
         let _ = unsafe { (self.driver.call.context_release)(self.device) };
     }
 }
@@ -200,13 +200,13 @@ impl Cuda {
         self.driver.call.checked(call, code).map_err(|failure| self.grave.judge(failure))
     }
 
-    /// Makes the context this thread's, and says how to call. Refuses where the device is lost or condemned.
+    /// Makes the context this thread's, and returns the functions. Refuses if the device is lost or condemned.
     fn call(&self) -> Result<&Functions, Error> {
         self.grave.check()?;
         self.reach()
     }
 
-    /// The same for giving things back, which a condemned device still takes.
+    /// The same for releases, which a condemned device still allows.
     fn reach(&self) -> Result<&Functions, Error> {
         if self.grave.is_lost() {
             self.grave.check()?;
@@ -225,7 +225,7 @@ impl Cuda {
     }
 }
 
-// In all of what follows the driver writes through pointers to locals of the documented types, and handles are of this
+// In all methods below the driver writes through pointers to locals of the documented types, and handles are of this
 // context, by the contract of `Machine`.
 impl Machine for Cuda {
     fn card(&self) -> &Card {
@@ -271,10 +271,10 @@ impl Machine for Cuda {
     }
 
     fn free(&self, address: u64, bytes: usize, wipe: bool) {
-        // A lost context frees nothing and clears nothing; the driver does both when the process ends.
+        // A lost context neither frees nor clears; the driver does both when the process ends.
         let Ok(call) = self.reach() else { return };
-        // SAFETY: the address was given out by `allocate` with so many bytes. Nothing uses it after all work is done, and
-        // the second wait is for the overwriting.
+        // SAFETY: `allocate` returned the address with so many bytes. Nothing uses it after all work is done, and the
+        // second wait is for the overwriting.
         unsafe {
             if self.check("cuCtxSynchronize", (call.context_finish)()).is_err() {
                 return;
@@ -283,7 +283,7 @@ impl Machine for Cuda {
                 let wiped = self.check("cuMemsetD8_v2", (call.memory_set)(address, 0, bytes));
                 let done = self.check("cuCtxSynchronize", (call.context_finish)());
                 if let Err(why) = wiped.and(done) {
-                    // What cannot be cleared must not be given out again: it stays allocated to the end.
+                    // Memory that cannot be cleared must not be reused: it stays allocated to the end.
                     self.grave.bury(format!("a secret could not be cleared: {why}"));
                     return;
                 }
@@ -309,15 +309,15 @@ impl Machine for Cuda {
     fn unpin(&self, memory: NonNull<u8>, _: usize) {
         // A lost context frees it with the process.
         if let Ok(call) = self.reach() {
-            // SAFETY: no arguments. On a condemned device nobody has waited for the copies.
+            // SAFETY: no arguments. On a condemned device the copies may still run.
             let _ = self.check("cuCtxSynchronize", unsafe { (call.context_finish)() });
-            // SAFETY: it was given out by `pin`, and nothing uses it any more.
+            // SAFETY: `pin` returned it, and nothing uses it any more.
             let _ = self.check("cuMemFreeHost", unsafe { (call.unpin)(memory.as_ptr().cast()) });
         }
     }
 
     fn load(&self, image: &Image) -> Result<usize, Error> {
-        // The driver has no length to go by.
+        // The driver gets no length.
         if image.code().len() < 16 {
             return Err(Error::unavailable(
                 format!("the program '{}'", image.name()),

@@ -1,8 +1,7 @@
 //! A device made of fibers: the same host code runs kernels that were compiled as C++.
 //!
-//! Work happens when somebody waits for it and no earlier, stream by stream: a host that reads without waiting, or lets two
-//! streams depend on each other without saying so, finds old bytes. Memory that a kernel has no business in is surrounded
-//! by bytes that are looked at after every launch.
+//! Work happens only when it is waited for, stream by stream: a host that reads without waiting, or does not order
+//! dependent streams, finds old bytes. Guard bytes around every buffer are checked after every launch.
 
 mod depot;
 mod machine;
@@ -28,7 +27,7 @@ pub struct Kernels {
     count: u32,
 }
 
-// SAFETY: it is a constant of the program, and what it points to is as well.
+// SAFETY: it is a constant of the program, and so are the objects it points to.
 unsafe impl Sync for Kernels {}
 
 /// `lw_kernel`.
@@ -85,8 +84,8 @@ unsafe extern "C" {
     fn lw_undefined(memory: *mut c_void, bytes: u64);
 }
 
-/// In which order the threads of a block take their turns, and the blocks of a grid. Kernels without races give the
-/// same results in each.
+/// The order in which the threads of a block, and the blocks of a grid, take turns. Kernels without races give the same
+/// results in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Order {
     /// By rising number.
@@ -98,7 +97,7 @@ pub enum Order {
     Shuffled(u32),
 }
 
-/// What an emulated device is like.
+/// The properties of an emulated device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emulation {
     /// Bytes of memory: more cannot be allocated.
@@ -111,8 +110,8 @@ pub struct Emulation {
     pub capability: (u32, u32),
     /// The order of turns.
     pub order: Order,
-    /// Whether freed memory is handed out again with what was left in it, to a fresh context too, as a driver does. Otherwise every
-    /// buffer comes full of one same byte, so that a kernel that relies on its memory is seen to.
+    /// Whether freed memory is reused with its old content, in a fresh context too, as a driver does. Otherwise every
+    /// buffer comes full of one byte, which exposes kernels that rely on its content.
     pub recycles: bool,
 }
 
@@ -152,13 +151,13 @@ pub struct Launched {
 pub struct Freed {
     /// Its bytes.
     pub bytes: usize,
-    /// Whether it was to be overwritten before.
+    /// Whether overwriting was requested.
     pub secret: bool,
     /// Whether all of it was zero when it was freed.
     pub zero: bool,
 }
 
-/// What is to go wrong on an emulated device, and what has happened on it.
+/// Planned faults of an emulated device, and a log of its work.
 #[derive(Clone, Debug)]
 pub struct Control {
     machine: Arc<Emulated>,
@@ -174,8 +173,8 @@ impl Control {
         self.state().plan.lose_after = Some(launches);
     }
 
-    /// Flips the bits of `mask` in byte `at` of what the download after `downloads` more brings, as a device that computes
-    /// wrongly would. `at` counts modulo the length.
+    /// Flips the bits of `mask` in byte `at` of the download after `downloads` more, as a faulty device would. `at`
+    /// counts modulo the length.
     pub fn corrupt_download(&self, downloads: u64, at: usize, mask: u8) {
         self.state().plan.corrupt = Some((downloads, at, mask));
     }
@@ -185,7 +184,7 @@ impl Control {
         self.state().plan.memory = Some(bytes);
     }
 
-    /// The order of turns from here on.
+    /// The order of turns from now on.
     pub fn set_order(&self, order: Order) {
         self.state().order = order;
     }
@@ -196,7 +195,7 @@ impl Control {
         self.state().launched.clone()
     }
 
-    /// What was freed so far, oldest first.
+    /// Memory freed so far, oldest first.
     #[must_use]
     pub fn freed(&self) -> Vec<Freed> {
         self.state().freed.clone()
@@ -237,7 +236,7 @@ pub(crate) fn open(how: Emulation) -> (Arc<dyn Machine>, Control) {
 /// Pinned memory that a recycling device has.
 const PINNED: usize = 1 << 30;
 
-/// What contexts of one recycling device share.
+/// The common state of a recycling device's contexts.
 #[derive(Debug)]
 struct Depots {
     device: Depot,

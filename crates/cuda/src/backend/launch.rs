@@ -1,4 +1,4 @@
-//! The one unsafe call of the public interface: a kernel is only as right as its arguments.
+//! The one unsafe call of the public interface: launching a kernel with its arguments.
 
 use crate::backend::plain::Plain;
 use crate::error::Error;
@@ -6,7 +6,7 @@ use crate::memory::Buffer;
 use crate::module::Kernel;
 use crate::stream::{Grid, Stream};
 
-/// An argument as it is handed over: 1, 2, 4 or 8 bytes of it.
+/// An argument's 1, 2, 4 or 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bits {
     pub(crate) value: u64,
@@ -34,7 +34,7 @@ impl Argument {
         Argument(Bits { value: at, bytes: 8, pointer: true })
     }
 
-    /// A pointer to nothing, for what a kernel is told not to use.
+    /// A null pointer, for arguments that a kernel does not use.
     #[must_use]
     pub fn null() -> Argument {
         Argument::address(0)
@@ -58,12 +58,12 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::Shape`] where the grid is empty or larger than a kernel may have, or the kernel is another device's; in
-    /// emulation also where the arguments' number or widths are not the kernel's. What the kernel itself meets is told by
-    /// whoever waits for the stream.
+    /// emulation also where the arguments' number or widths are not the kernel's. The kernel's own faults are returned
+    /// by waiting for the stream.
     ///
     /// # Safety
-    /// The arguments are those that the kernel declares, and with them it stays inside the buffers it is given. Buffers may
-    /// be dropped before it is done, since that waits.
+    /// The arguments are those that the kernel declares, and with them it stays inside its buffers. Buffers may be
+    /// dropped before it is done, since dropping waits.
     pub unsafe fn launch(&self, kernel: &Kernel, grid: Grid, arguments: &[Argument]) -> Result<(), Error> {
         let facts = kernel.facts();
         self.same(kernel.machine(), "the kernel")?;

@@ -16,7 +16,7 @@ type ByPlace = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_uint;
 type Total = unsafe extern "C" fn(*mut c_void, *mut c_ulonglong) -> c_uint;
 type Words = unsafe extern "C" fn(c_uint) -> *const c_char;
 
-/// What a device has used since its driver was loaded, in millijoules: the whole board, everything that runs on it.
+/// A device's energy since its driver was loaded, in millijoules: the whole board, with all programs.
 #[derive(Debug)]
 pub struct Energy {
     // Handles and functions are the library's, which stays loaded as long.
@@ -38,7 +38,7 @@ impl Energy {
             return Err(missing("an emulated device uses no energy of its own"));
         }
         let found = NAMES.iter().find_map(|name| {
-            // SAFETY: loading it runs its constructors, which the driver's maker wrote to be run by any process.
+            // SAFETY: loading it runs its constructors, which the vendor made for any process.
             unsafe { Library::new(*name) }.ok()
         });
         Energy::in_library(found.ok_or_else(|| missing("libnvidia-ml could not be opened"))?, card)
@@ -67,7 +67,7 @@ impl Energy {
     /// `F` is the type of the function that NVML documents under this name.
     unsafe fn function<F: Copy>(&self, name: &CStr) -> Result<F, Unavailable> {
         let name = name.to_bytes_with_nul();
-        // SAFETY: by the caller's word.
+        // SAFETY: the caller's promise.
         let symbol = unsafe { self.library.get::<F>(name) };
         symbol
             .map(|f| *f)
@@ -80,7 +80,7 @@ impl Energy {
         }
         // SAFETY: the type is that of the documented function.
         let words = unsafe { self.function::<Words>(c"nvmlErrorString") }.ok().and_then(|words| {
-            // SAFETY: it takes any number, and what it gives is null or text that stays.
+            // SAFETY: it takes any number, and returns null or a constant text.
             let text = unsafe { words(code) };
             // SAFETY: as above.
             (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
@@ -128,7 +128,7 @@ mod tests {
         assert!(Energy::of(&card(true)).is_err_and(|u| u.why.contains("emulated")));
     }
 
-    /// A library of the documented functions, made by the C compiler; the counter grows by 1500 with every look.
+    /// A library of the documented functions, made by the C compiler; the counter grows by 1500 at every read.
     const MADE_UP: &str = r#"
         #include <string.h>
         unsigned nvmlInit_v2(void) { return 0; }

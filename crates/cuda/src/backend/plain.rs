@@ -1,16 +1,16 @@
-//! What may be copied to a device and back byte for byte.
+//! Types that may be copied to a device and back byte for byte.
 
-/// A type of which every pattern of bits is a value, without padding.
+/// A type without padding whose every bit pattern is a value.
 ///
 /// # Safety
-/// Implementors hold to that, and to `Copy` types of at most 16 bytes alignment.
+/// Implementors satisfy this, and are `Copy` with an alignment of at most 16 bytes.
 pub unsafe trait Plain: Copy + Send + Sync + Default + core::fmt::Debug + 'static {}
 
 macro_rules! plain {
     ($($t:ty),*) => {$(
         // SAFETY: integers have no padding, and every pattern is a value.
         unsafe impl Plain for $t {}
-        // SAFETY: nor has an array of them.
+        // SAFETY: an array of such types has no padding either.
         unsafe impl<const N: usize> Plain for [$t; N] where [$t; N]: Default {}
     )*};
 }

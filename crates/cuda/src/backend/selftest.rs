@@ -21,12 +21,12 @@ unsafe extern "C" {
     static lanework_selftest: crate::Kernels;
 }
 
-/// One thing that was tried.
+/// One test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// What.
     pub what: &'static str,
-    /// Whether the device computed what the CPU did, and if not, where they differ first.
+    /// Whether the device agrees with the CPU, else the first difference.
     pub result: Result<(), String>,
 }
 
@@ -34,7 +34,7 @@ pub struct Report {
 /// CPU as well.
 ///
 /// # Errors
-/// What the device met; a wrong answer is no error but a row that says so.
+/// The device's fault. A wrong answer is a row, not an error.
 pub fn selftest(device: &Device) -> Result<Vec<Report>, Error> {
     let stream = device.stream()?;
     Ok(vec![
@@ -86,14 +86,14 @@ fn map(device: &Device, stream: &Stream) -> Result<Result<(), String>, Error> {
     stream.put(&values, &input, 0)?;
     let kernel = device.module(&IMAGE)?.kernel("lanework_map")?;
     let grid = Grid { blocks: 8, threads: 128, shared: 0 };
-    // SAFETY: these are its arguments, and both buffers have the 1,000 words that it is told of.
+    // SAFETY: these are its arguments, and both buffers have the 1,000 words of its length argument.
     unsafe { stream.launch(&kernel, grid, args![&input, &output, 1_000u32, 7u32])? };
     let want: Vec<u32> =
         (0..).zip(&values).map(|(i, v): (u32, &u32)| scramble(v.wrapping_add(i).wrapping_add(7))).collect();
     Ok(same(&stream.get(&output, 0..want.len())?, &want))
 }
 
-/// What `lanework_warps` makes of a block's 128 words.
+/// The expected output of `lanework_warps` for a block's 128 words.
 fn warps_on_cpu(words: &[u32]) -> Vec<u32> {
     let mut out = Vec::new();
     for warp in 0..4 {

@@ -34,8 +34,7 @@ pub(crate) fn download<T: Plain>(
 ) -> Result<(), Error> {
     // SAFETY: as above.
     let target = unsafe { to.memory.start().as_ptr().add(start * size_of::<T>()) };
-    // SAFETY: as above; the pinned memory is looked at by `Pinned::read` and `Pinned::write` alone, which wait, as does its
-    // drop.
+    // SAFETY: as above; only `Pinned::read` and `Pinned::write` access the pinned memory, and wait, as does its drop.
     unsafe { machine.download(stream, from, target, bytes) }
 }
 

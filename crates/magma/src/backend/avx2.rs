@@ -1,8 +1,8 @@
 //! AVX2: byte planes in bulk, whole words for up to 8 blocks, carry-less products.
 //!
-//! Kernels work on batches of up to four groups of 32 blocks. A last batch that is not whole passes through a buffer. What
-//! they put on the stack themselves is wiped: round keys, states, and keystream that is left over. Slots to which the compiler
-//! spills a byte plane of a state, or of lanes' keys, for a few operations are not: who must be sure wipes the stack.
+//! Kernels work on batches of up to four groups of 32 blocks. An incomplete last batch passes through a buffer. Round
+//! keys, states and leftover keystream on the stack are wiped. Slots to which the compiler spills a byte plane for a
+//! few operations are not wiped; a caller that needs that wipes the stack.
 
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
@@ -33,7 +33,7 @@ type Rounds = [unsafe fn(&Planes, &Keys, *mut Group); GROUPS];
 /// The rounds of one to four groups under keys of their own.
 type LaneRounds = [unsafe fn(&Planes, &LaneKeys, *mut Group); GROUPS];
 
-/// What differs between the rows of the table that share this code.
+/// The operations in which the rows of the table that share this code differ.
 trait Tier {
     const ROUNDS: Rounds;
     const LANES: LaneRounds;
@@ -110,9 +110,9 @@ const GROUP_BYTES: usize = 8 * GROUP;
 /// Bytes that whole words take.
 const FEW: usize = 8 * words::BLOCKS;
 
-/// Where blocks come from, and what becomes of them.
+/// The source of blocks, and their destination.
 trait Job {
-    /// Whether `input` is added to what comes out.
+    /// Whether `input` is added to the output.
     const ADDS: bool;
     /// Whether `input` is read at all.
     const READS: bool;
@@ -148,7 +148,7 @@ impl Job for Blocks {
     }
 }
 
-/// The blocks are numbers that count; with `ADDS`, `input` is added to what they become.
+/// The blocks are counters; with `ADDS`, `input` is added to their encryptions.
 struct Count<const ADDS: bool>(Counter, Option<Counting>);
 
 impl<const ADDS: bool> Count<ADDS> {
@@ -247,7 +247,7 @@ unsafe fn few<J: Job>(s: &Schedule, job: &J, i: usize, input: *const u8, output:
     }
 }
 
-/// Whole groups of a message: `count` <= [`GROUPS`] of them, from block `first` on.
+/// `count` <= [`GROUPS`] whole groups of a message, from block `first` on.
 struct Batch {
     count: usize,
     first: usize,
@@ -290,7 +290,7 @@ unsafe fn batch<T: Tier, J: Job>(s: &Schedule, keys: &Keys, job: &J, state: *mut
 /// The tier's features; `n` bytes at `input`, if it is read, and at `output`.
 #[inline(always)]
 unsafe fn run<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: *mut u8, n: usize) {
-    // SAFETY: the caller's promise; a batch that is longer than what is left works in the buffer.
+    // SAFETY: the caller's promise; a batch longer than the rest works in the buffer.
     unsafe {
         if n <= FEW {
             if n > 0 {
@@ -299,7 +299,7 @@ unsafe fn run<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: 
             return;
         }
         let mut keys = Keys::new(s);
-        // Written as far as it is used: zeroing it all would be felt with one group.
+        // Written only as far as it is used: zeroing all of it costs measurable time with one group.
         let mut state = MaybeUninit::<[Group; GROUPS]>::uninit();
         let state = state.as_mut_ptr().cast::<Group>();
         let used = n.div_ceil(GROUP_BYTES).min(GROUPS);

@@ -42,7 +42,7 @@ pub(crate) static BITSLICE: Kernels = Kernels {
 /// `Features::AVX512`; see `Kernels::blocks`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
 unsafe fn blocks(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
-    // SAFETY: what the first has not done the second does.
+    // SAFETY: the caller's promise; the second call starts behind the `done` blocks of the first.
     unsafe {
         let done = match s.sbox {
             Sbox::Z if n >= 2 * bitslice::SET => bitslice::blocks(s, input, output, n),
@@ -56,7 +56,7 @@ unsafe fn blocks(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
 /// `Features::AVX512`; see `Kernels::counter`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
 unsafe fn counter(s: &Schedule, counter: Counter, input: *const u8, output: *mut u8, n: usize) {
-    // SAFETY: what the first has not done the second does.
+    // SAFETY: the caller's promise; the second call starts behind the `done` blocks of the first.
     unsafe {
         let done = match s.sbox {
             Sbox::Z if n >= 16 * bitslice::SET => bitslice::stream::<true>(s, counter, input, output, n / 8),
@@ -71,7 +71,7 @@ unsafe fn counter(s: &Schedule, counter: Counter, input: *const u8, output: *mut
 /// `Features::AVX512`; see `Kernels::keystream`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
 unsafe fn keystream(s: &Schedule, counter: Counter, output: *mut u8, n: usize) {
-    // SAFETY: what the first has not done the second does.
+    // SAFETY: the caller's promise; the second call starts behind the `done` blocks of the first.
     unsafe {
         let done = match s.sbox {
             Sbox::Z if n >= 2 * bitslice::SET => bitslice::stream::<false>(s, counter, output, output, n),

@@ -1,4 +1,5 @@
-//! AVX-512 without byte permutations, as on the first CPUs that had it: bytes of 64 blocks in a register, and byte shuffles.
+//! AVX-512 without byte permutations, as on the first AVX-512 CPUs: bytes of 64 blocks in a register, and byte
+//! shuffles.
 
 mod planes;
 mod products;
@@ -7,7 +8,7 @@ use lanework_cpu::{Feature, Features};
 
 use super::Kernels;
 
-/// What the backend needs.
+/// The backend's features.
 pub(super) const NEEDS: Features = Features::AVX2_AES_BMI_PCLMULQDQ.union(Features::of(&[
     Feature::Avx512f,
     Feature::Avx512bw,

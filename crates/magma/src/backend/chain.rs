@@ -1,14 +1,13 @@
 //! Many messages, one step at a time in all of them: the loops of the serial modes over the lanes.
 //!
-//! A *strand* is a run of blocks of one message that belong to one lane. Each step of a mode encrypts one block in every
-//! lane ([`Kernels::lanes`]); between steps, the lanes' states meet the next block of their strands. The strands lie
-//! anywhere in memory, so eight steps' blocks are fetched at once: a row of 64 bytes from each strand, turned by a matrix
-//! transposition into eight rows of [`LANES`] blocks, the *tile*.
+//! A *strand* is a run of blocks of one message that belong to one lane. Each step of a mode encrypts one block in
+//! every lane ([`Kernels::lanes`]); between steps, the lanes' states combine with the next block of their strands.
+//! Strands lie anywhere in memory, so eight steps' blocks are fetched at once: a row of 64 bytes from each strand,
+//! turned by a matrix transposition into eight rows of [`LANES`] blocks, the *tile*.
 //!
-//! Floor of the fetching, per step of 128 lanes, in core cycles: plain code moves each block by a load and a store, about 130
-//! each way; with AVX-512 it is 16 row loads, 48 shuffles and 16 stores for each eight lanes' eight steps, which is about
-//! 56 where 512-bit operations run in halves (Zen 4) and 28 where they do not (Zen 5). The 128 encryptions cost at least
-//! 1024 and 512.
+//! Floor of the fetching, per step of 128 lanes, in core cycles: plain code moves each block by a load and a store,
+//! about 130 each way; with AVX-512 eight lanes' eight steps take 16 row loads, 48 shuffles and 16 stores: about 56
+//! where 512-bit operations run in halves (Zen 4), else 28 (Zen 5). The 128 encryptions cost at least 1024 and 512.
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -27,7 +26,7 @@ pub(crate) mod avx512;
 /// Steps whose blocks are fetched at once: 64 bytes of each strand.
 pub(super) const ROWS: usize = 8;
 
-/// What one step does with a lane's state s, its key's encryption E, and the next block p of its strand.
+/// The effect of one step on a lane's state s and the next block p of its strand; E is encryption under the lane's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// s = E(s xor p): OMAC.
@@ -36,7 +35,7 @@ pub(crate) enum Step {
     Cbc,
     /// s = p = p xor E(s): CFB.
     Cfb,
-    /// p = E(p): ECB. The state is not looked at.
+    /// p = E(p): ECB. The state is not read.
     Ecb,
     /// p = p xor E(s), then s counts: CTR, and MGM's encryption.
     Counter(Half),
@@ -68,7 +67,7 @@ impl Step {
     }
 }
 
-/// Where the blocks of every lane's strand are: the next block's address, and the bytes from one block to the next.
+/// The places of every lane's strand: the next block's address, and the bytes from one block to the next.
 pub(crate) struct Places {
     at: [*mut u8; LANES],
     stride: [usize; LANES],
@@ -84,14 +83,14 @@ pub(crate) struct Chain<'a> {
     pub(super) sbox: Sbox,
     /// The byte order of blocks, and of the numbers that count.
     pub(super) order: ByteOrder,
-    /// What every step does.
+    /// The operation of every step.
     pub(super) step: Step,
-    /// Where the lanes' strands are.
+    /// The places of the lanes' strands.
     pub(super) places: &'a Places,
-    /// How many lanes take the steps, the first ones: from 1 to [`LANES`].
+    /// Lanes that take the steps, from the first on: 1 to [`LANES`].
     pub(super) lanes: usize,
-    /// The blocks that each of these lanes' strands is taken through. They are readable and, if the step writes, writable; those
-    /// that are written overlap no other lane's.
+    /// Blocks of each of these lanes' strands. They are readable and, if the step writes, writable; written blocks of
+    /// different lanes are disjoint.
     pub(super) steps: Range<usize>,
 }
 
@@ -179,7 +178,7 @@ impl<'a> Strands<'a> {
     /// Adds the next lane's strand.
     #[inline]
     fn push(&mut self, at: *mut u8, stride: usize, blocks: usize) {
-        // Not dereferenced when the strand is empty, and within the message otherwise.
+        // Within the message; an empty strand's address is never dereferenced.
         let Table { places, blocks: all } = &mut *self.table;
         places.at[self.lanes] = at;
         places.stride[self.lanes] = stride;
@@ -200,7 +199,7 @@ impl<'a> Strands<'a> {
         self.push(blocks.as_ptr().cast_mut(), 8, blocks.len() / 8);
     }
 
-    /// Deals whole blocks out to the strands of the next `ways` lanes, like cards.
+    /// Distributes whole blocks over the strands of the next `ways` lanes, one block each in turn.
     ///
     /// # Panics
     /// If there are not so many lanes left, the bytes are not whole blocks, or these strands are for reading.
@@ -219,11 +218,11 @@ impl<'a> Strands<'a> {
 }
 
 impl Kernels {
-    /// Takes every strand from its first block to its last: lane i's under lane i's key, from the state of lane i on, which
-    /// ends as it is after the strand's last block. The states of lanes without a strand, or with an empty one, stay.
+    /// Processes every strand from its first block to its last, under its lane's key, from its lane's state on. The
+    /// state ends as after the strand's last block. The states of lanes with an empty strand, or none, stay.
     ///
-    /// It costs least when all strands are equally long, and little more when longer ones come first. The strands' table comes
-    /// back for others.
+    /// It costs least when all strands are equally long, and little more when longer ones come first. The strands'
+    /// table is returned for reuse.
     ///
     /// # Panics
     /// If `keys` is shorter than `lane_keys_blocks`, or the step writes and the strands are for reading.
@@ -241,10 +240,10 @@ impl Kernels {
         let Strands { mut table, lanes: used, sorted, longest, last, .. } = strands;
         let run = |places: &Places, lanes: usize, steps: Range<usize>, scratch: &mut Scratch| {
             let chain = Chain { kernels: self, keys, sbox, order, step, places, lanes, steps };
-            // SAFETY: this value is reachable only through a backend whose features were checked. Every one of the lanes points
-            // to the first blocks of its borrowed message, as many as the steps' end, writable if the step writes, or to its
-            // block of the sinks with stride 0; messages of different lanes are disjoint because they were borrowed apart or
-            // dealt out.
+            // SAFETY: this value is reachable only through a backend whose features were checked. Every one of the
+            // lanes points to the first blocks of its borrowed message, as many as the steps' end, writable if the step
+            // writes, or to its block of the sinks with stride 0; messages of different lanes are disjoint because they
+            // were borrowed apart or dealt out.
             unsafe { (self.chain)(&chain, scratch) };
         };
         let Table { places, blocks } = &mut *table;
@@ -272,7 +271,7 @@ impl Kernels {
             scratch.states[..used].copy_from_slice(&scratch.ended[..used]);
         } else {
             scratch.ended[..used].copy_from_slice(&scratch.states[..used]);
-            // Ended strands behind the last running one cost nothing; those before it work on in a sink.
+            // Ended strands behind the last running one cost nothing; those before it continue in a sink.
             let mut sinks: LaneBlocks = [[0; 8]; LANES];
             let sink = sinks.as_mut_ptr().cast::<u8>();
             let (mut done, mut running) = (0, used);
@@ -329,7 +328,7 @@ impl Plain {
         for lane in lanes {
             let (at, stride) = (places.at[lane], places.stride[lane]);
             for t in 0..rows {
-                // SAFETY: the caller says so.
+                // SAFETY: the caller's promise.
                 tile[t][lane] = unsafe { at.add(stride * (first + t)).cast::<[u8; 8]>().read() };
             }
         }
@@ -350,7 +349,7 @@ impl Plain {
         for lane in lanes {
             let (at, stride) = (places.at[lane], places.stride[lane]);
             for t in 0..rows {
-                // SAFETY: the caller says so.
+                // SAFETY: the caller's promise.
                 unsafe { at.add(stride * (first + t)).cast::<[u8; 8]>().write(tile[t][lane]) };
             }
         }
@@ -360,13 +359,13 @@ impl Plain {
 impl Fetch for Plain {
     #[inline(always)]
     unsafe fn gather(tile: &mut [LaneBlocks; ROWS], places: &Places, n: usize, first: usize, rows: usize) {
-        // SAFETY: the caller's promises are the same.
+        // SAFETY: the caller's promises are the callee's.
         unsafe { Plain::read(tile, places, 0..n, first, rows) }
     }
 
     #[inline(always)]
     unsafe fn scatter(tile: &[LaneBlocks; ROWS], places: &Places, n: usize, first: usize, rows: usize) {
-        // SAFETY: the caller's promises are the same.
+        // SAFETY: the caller's promises are the callee's.
         unsafe { Plain::write(tile, places, 0..n, first, rows) }
     }
 }
@@ -393,7 +392,7 @@ fn count(states: &mut LaneBlocks, order: ByteOrder, half: Half) {
 unsafe fn steps_by<F: Fetch>(chain: &Chain<'_>, scratch: &mut Scratch) {
     let Chain { kernels, keys, sbox, order, step, places, lanes: n, ref steps } = *chain;
     let Scratch { states, sums, tile, multipliers, .. } = scratch;
-    // SAFETY: the caller vouches for n, the keys and the features.
+    // SAFETY: the caller's promise covers n, the keys and the features.
     let encrypt = |blocks: &mut LaneBlocks| unsafe { (kernels.lanes)(keys, sbox, order, blocks, n) };
     for first in steps.clone().step_by(ROWS) {
         let rows = ROWS.min(steps.end - first);
@@ -436,7 +435,8 @@ unsafe fn steps_by<F: Fetch>(chain: &Chain<'_>, scratch: &mut Scratch) {
             unsafe { F::scatter(tile, places, n, first, rows) };
         }
         if let Step::Multiply(_) = step {
-            // The multipliers change from a row for each step to a row for each lane, where they meet the strand's own.
+            // Transposes the multipliers from a row for each step to a row for each lane, beside the strand's own
+            // blocks.
             let mut at = [core::ptr::null_mut(); LANES];
             for (at, row) in at.iter_mut().zip(&mut *multipliers) {
                 *at = row.as_mut_ptr().cast();
@@ -465,6 +465,6 @@ unsafe fn steps_by<F: Fetch>(chain: &Chain<'_>, scratch: &mut Scratch) {
 /// # Safety
 /// See `Kernels::chain`'s field.
 pub(super) unsafe fn plain(chain: &Chain<'_>, scratch: &mut Scratch) {
-    // SAFETY: the caller's promises are the same.
+    // SAFETY: the caller's promises are the callee's.
     unsafe { steps_by::<Plain>(chain, scratch) }
 }

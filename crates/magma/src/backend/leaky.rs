@@ -1,5 +1,6 @@
-//! Backends with planted leaks, for the tests of `leaks`: every kernel, leaking by a branch, by an address and by the turns of
-//! a loop, in a tier without vectors and in one of each width; and the cipher by tables, as everybody else has it.
+//! Backends with planted leaks, for the tests of `leaks`: every kernel, leaking by a branch, by an address and by the
+//! turns of a loop, in a tier without vectors and in one of each width; and the cipher by tables, as in other
+//! implementations.
 
 use lanework_cpu::memory::Block;
 use lanework_leakage::plants::{
@@ -31,13 +32,13 @@ pub(crate) struct Plant {
     /// The function that leaks, and the beginning of its place.
     pub(crate) function: &'static str,
     pub(crate) file: &'static str,
-    /// What memcheck says to it.
+    /// Memcheck's complaint about it.
     pub(crate) complaint: &'static str,
     pub(crate) kernels: &'static Kernels,
 }
 
-/// Stamps the planted kernels of one tier and one leak: each does what the true one does, then leaks of its output; the one
-/// that takes a key leaks of that.
+/// Stamps the planted kernels of one tier and one leak: each does the real kernel's work, then leaks its output; the
+/// one that takes a key leaks the key.
 macro_rules! planted {
     ($name:ident, $sound:path, $leak:path, #[$feature:meta]) => {
         mod $name {

@@ -1,8 +1,7 @@
 //! Plain Rust for any CPU, in constant time: no table, no branch and no address depends on a key or a block.
 //!
 //! Bulk is bitsliced ([`plane`], [`rounds`], [`circuits`]): 128 blocks lie on their side as 64 planes, an S-box is
-//! about 15 gates, and the rotation by 11 is a matter of names. Fewer blocks go eight or one at a time through
-//! [`words`].
+//! about 15 gates, and the rotation by 11 is a renaming. Fewer blocks go eight or one at a time through [`words`].
 //!
 //! Prediction for 128 blocks under set Z: a round is 124 gates of addition, 121 of substitution and 32 XORs into
 //! the other half, 277 in all; at three 128-bit operations a cycle, 32 rounds take 2,950 cycles, the transpositions
@@ -64,12 +63,12 @@ fn wipe_batch(batch: &mut Bytes) {
     wipe(batch.as_flattened_mut());
 }
 
-/// How many of `n` blocks go through batches: all, or the whole batches.
+/// Blocks of `n` that go through batches: all, or the whole batches.
 const fn in_batches(n: usize) -> usize {
     if n % BATCH >= BREAK_EVEN { n } else { n - n % BATCH }
 }
 
-/// How many of `left` blocks go next where no batch pays: one, or what a row can hold.
+/// Blocks of `left` that go next where no batch pays: one, or a row.
 const fn step(left: usize) -> usize {
     if left < ROW_FROM {
         1
@@ -217,7 +216,7 @@ unsafe fn counter(s: &Schedule, counter: Counter, input: *const u8, output: *mut
 /// See `Kernels::keystream`.
 unsafe fn keystream(s: &Schedule, counter: Counter, output: *mut u8, n: usize) {
     generate(s, counter, n, &mut |first, gamma| {
-        // SAFETY: the blocks from `first` on, as many as there are, lie within n.
+        // SAFETY: `first` and the sink's number of blocks together are at most n.
         unsafe { output.add(8 * first).copy_from_nonoverlapping(gamma.as_ptr().cast(), 8 * gamma.len()) };
     });
 }
@@ -234,7 +233,7 @@ const _: () = assert!(LANES == BATCH && align_of::<LaneKeys>() <= align_of::<Blo
 /// # Safety
 /// See `Kernels::set_lane`.
 unsafe fn set_lane(keys: &mut [Block], lane: usize, key: &[u32; 8]) {
-    // SAFETY: the blocks hold a LaneKeys, at a stricter alignment, and every value of their bytes is one of it.
+    // SAFETY: the blocks hold a LaneKeys at a stricter alignment, and every byte pattern is a valid LaneKeys.
     let keys = unsafe { &mut *keys.as_mut_ptr().cast::<LaneKeys>() };
     let (half, bit) = plane::place(lane);
     for (w, &word) in key.iter().enumerate() {

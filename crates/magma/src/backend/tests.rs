@@ -1,5 +1,5 @@
-//! Every kernel of every backend that can run here against the specification, at every length up to several batches, in place
-//! and not, with every lane different.
+//! Every kernel of every backend that can run here against the specification, at every length up to several batches, in
+//! place and not, with every lane different.
 
 use inout::InOutBuf;
 use lanework_cpu::memory::Block;
@@ -10,7 +10,7 @@ use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule};
 use crate::spec;
 
-/// Numbers that look random and are the same every time.
+/// Reproducible pseudorandom numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -30,7 +30,7 @@ impl Numbers {
     }
 }
 
-/// Runs `test` on every backend that this machine has, and says which.
+/// Runs `test` on every backend that this machine has, and prints which.
 fn each(test: impl Fn(&str, &Kernels)) {
     let settings = Settings::from_env().expect("the environment can be read");
     let cpu = Cpu::detect();
@@ -48,7 +48,7 @@ fn each(test: impl Fn(&str, &Kernels)) {
     }
 }
 
-/// The keys that random ones seldom resemble: carries through every byte, and none.
+/// Keys that random ones seldom resemble: carries through every byte, and none.
 fn keys(numbers: &mut Numbers) -> Vec<[u32; 8]> {
     let mut keys = vec![[0; 8], [u32::MAX; 8], [0x00ff_00ff; 8], [0xff00_ff00; 8], [0x8000_0000; 8]];
     keys.extend((0..3).map(|_| numbers.words()));
@@ -60,7 +60,7 @@ fn expected(s: &Schedule, block: &[u8]) -> [u8; 8] {
     s.order.block(spec::rounds(s.sbox.rows(), s.rounds.iter().copied(), number))
 }
 
-/// The lengths worth trying, in blocks: all small ones, and those around whole batches.
+/// The tested lengths, in blocks: all small ones, and those around whole batches.
 fn lengths(parallel: usize) -> Vec<usize> {
     if cfg!(miri) {
         return vec![0, 3, parallel + 1];
@@ -79,7 +79,7 @@ fn blocks_are_the_specifications() {
     each(|name, kernels| {
         let mut numbers = Numbers(1);
         for (k, words) in keys(&mut numbers).iter().enumerate() {
-            // An interpreter, some thousand times slower, has time for one.
+            // Under an interpreter, some thousand times slower, one.
             if cfg!(miri) && k != 5 {
                 continue;
             }
@@ -126,7 +126,7 @@ fn counters_count_and_are_cut() {
                 ] {
                     let all =
                         [0, 1, 7, 8, 9, 63, 64, 65, 255, 1023, 1024, 1031, 8 * kernels.parallel + 5, 5000];
-                    // An interpreter, some thousand times slower, gets the short ones that are no whole number of blocks.
+                    // Under an interpreter, some thousand times slower, only short ones that are not whole blocks.
                     for &n in if cfg!(miri) { &all[4..6] } else { &all[..] } {
                         let input = numbers.bytes(n);
                         let mut out = vec![0xa5; n + 8];
@@ -173,7 +173,7 @@ fn every_lane_has_its_own_key() {
                 for (lane, words) in words.iter().enumerate() {
                     kernels.set_lane(&mut keys, lane, words);
                 }
-                // A lane that gets another key leaves its neighbours alone.
+                // A lane that gets another key does not change its neighbours.
                 for lane in [0, 31, 64, 127] {
                     words[lane] = numbers.words();
                     kernels.set_lane(&mut keys, lane, &words[lane]);

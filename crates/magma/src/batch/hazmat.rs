@@ -1,4 +1,4 @@
-//! The bare block cipher over many messages: equal blocks give equal blocks, which tells a reader what repeats.
+//! The bare block cipher over many messages. Equal blocks give equal blocks, which reveals repetitions.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::PoolError;

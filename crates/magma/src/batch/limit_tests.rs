@@ -88,13 +88,13 @@ fn sealing_charges_all_and_opening_what_was_authentic() {
     assert_eq!((key.used(), &good), (60, &vec![5; 60]));
     // They count by themselves, each of 90 bytes as 256.
     assert_eq!(key.refused(), 3 * 256);
-    // Authentic, but too much: it stays encrypted.
+    // Authentic, but beyond the limit: it stays encrypted.
     good.copy_from_slice(&sealed);
     assert_eq!(open(&mut good, tag.as_slice()), Err(Error::KeyExhausted { limit: LIMIT }));
     assert_eq!((key.used(), &good), (60, &sealed));
 }
 
-/// One batch reaches the limit of refused messages in its middle; nothing is opened from there on, and sealing goes on.
+/// One batch reaches the limit of refused messages in its middle; nothing is opened afterwards, and sealing continues.
 #[test]
 fn batches_end_where_refused_messages_do() {
     const MEBIBYTE: usize = 1 << 20;
@@ -114,7 +114,7 @@ fn batches_end_where_refused_messages_do() {
             .iter_mut()
             .map(|data| OpenJob { key: &key, nonce: &[1; 8], aad: &[], data, tag: &[0; 8] })
             .collect();
-        // The longest go first: the short good one is judged when the account is full.
+        // The longest run first: the short good one comes when the account is full.
         jobs.push(OpenJob { key: &key, nonce: &[1; 8], aad: &[], data: &mut good, tag: tag.as_slice() });
         let mut outcomes = Batch::default().mgm_open(8, &mut jobs).unwrap();
         let last = outcomes.pop();

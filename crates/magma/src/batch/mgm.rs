@@ -1,8 +1,8 @@
 //! MGM (RFC 9058) over many messages.
 //!
-//! A message of q blocks with h blocks of associated data costs 2q + h + 4 encryptions: in a TLS record or an ESP packet, a
-//! few dozen, which one key does not fill a batch with. Here every message has a lane for all of them, and the products of
-//! its multipliers are taken row by row from where the lanes leave them.
+//! A message of q blocks with h blocks of associated data costs 2q + h + 4 encryptions: a few dozen in a TLS record or
+//! an ESP packet, too few to fill a batch under one key. Here every message has one lane for all of them, and the
+//! products of its multipliers are taken row by row from the lanes' output.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::PoolError;
@@ -49,12 +49,12 @@ pub struct OpenJob<'a> {
     pub tag: &'a [u8],
 }
 
-/// A job, and the length that tags shall have.
+/// A job, and the length of tags.
 struct Sealing<'j, 'a>(&'j mut SealJob<'a>, usize);
 struct Opening<'j, 'a>(&'j mut OpenJob<'a>, usize);
 
-/// The blocks whose products are summed: associated data and ciphertext, each padded with zeros to whole blocks, and the
-/// block of their lengths in bits.
+/// The blocks whose products are summed: associated data and ciphertext, each padded with zeros to whole blocks, and
+/// the block of their lengths in bits.
 #[derive(Clone, Copy)]
 struct Text<'x> {
     aad: &'x [u8],
@@ -140,7 +140,7 @@ impl Job for Opening<'_, '_> {
         self.core().budget.may_open((self.0.aad.len() + self.0.data.len()) as u64)
     }
 
-    /// Forgeries are not the key owner's traffic: what is authentic is charged when that is known.
+    /// A message is charged only when it is found authentic: forgeries are not the key owner's traffic.
     fn charge(&self) -> u64 {
         0
     }
@@ -150,7 +150,7 @@ impl Job for Opening<'_, '_> {
     }
 }
 
-/// The nonce with its top bit as it is, for encryption, or set, for authentication.
+/// The nonce, with its top bit unchanged for encryption, or set for authentication.
 fn first_block(nonce: &[u8], authentication: bool) -> [u8; 8] {
     let mut first = block(nonce);
     first[0] |= u8::from(authentication) << 7;
@@ -196,8 +196,8 @@ fn tags<'x>(lanes: &mut Lanes, messages: impl Iterator<Item = (&'x [u8], Text<'x
     nonces(lanes, messages.clone().map(|(nonce, _)| nonce), true);
     let n = messages.clone().count();
     lanes.scratch.sums = [[0; 2]; LANES];
-    // Four runs of blocks one after the other: the ends of associated data are padded in a copy, and so are those of the
-    // text, which the lengths follow.
+    // Four runs of blocks one after the other: the ends of associated data are padded in a copy, and so are those of
+    // the text, which the lengths follow.
     let mut ends = [[0u8; SHORT]; LANES];
     let split =
         |aad: &'x [u8]| if aad.len() <= SHORT { (&[][..], aad) } else { aad.split_at(aad.len() / 8 * 8) };
@@ -314,14 +314,15 @@ fn open(lanes: &mut Lanes, group: &mut [Ready<'_, Opening<'_, '_>>]) {
     for (Ready { job, outcome, .. }, tag) in together.iter_mut().zip(lanes.states()) {
         judge(job.0, tag, outcome);
     }
-    // Nothing is decrypted before its tag was found right; refused messages keep an idle lane.
+    // Nothing is decrypted before its tag is verified; refused messages keep an idle lane.
     nonces(lanes, together.iter().map(|r| r.job.0.nonce), false);
     let accepted = |r: &mut Ready<'_, Opening<'_, '_>>| r.outcome.is_ok();
     crypt(lanes, together.iter_mut().map(|r| if accepted(r) { &mut *r.job.0.data } else { &mut [][..] }));
 }
 
 impl Batch<'_> {
-    /// MGM encryption of every message, with tags of `tag` bytes (4 to 8), which the protocol must fix once and for all.
+    /// MGM encryption of every message, with tags of `tag` bytes (4 to 8), which the protocol must fix once and for
+    /// all.
     ///
     /// Of a job's errors there are [`Error::NonceLength`], [`Error::NonceTopBit`], [`Error::TagLength`],
     /// [`Error::EmptyMessage`], [`Error::TooLong`] and [`Error::KeyExhausted`].
@@ -333,8 +334,8 @@ impl Batch<'_> {
         self.drive(&mut jobs, seal)
     }
 
-    /// MGM decryption of every message whose tag of `tag` bytes is right; the data of others is zeroed, and their outcome is
-    /// [`Error::Refused`].
+    /// MGM decryption of every message whose tag of `tag` bytes is right; the data of others is zeroed, and their
+    /// outcome is [`Error::Refused`].
     ///
     /// A job's other errors are those of [`Batch::mgm_seal`] and [`Error::TooManyRefused`], and leave its data alone.
     ///

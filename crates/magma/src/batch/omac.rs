@@ -38,7 +38,8 @@ impl<C: Keyed + Sync> Job for OmacJob<'_, C> {
     }
 }
 
-/// Multiplication by x in GF(2^64), both standards' byte orders alike: blocks are strings whose first bit is the highest.
+/// Multiplication by x in GF(2^64), both standards' byte orders alike: blocks are strings whose first bit is the
+/// highest.
 fn double(x: u64) -> u64 {
     x << 1 ^ (0x1b & 0u64.wrapping_sub(x >> 63))
 }
@@ -54,7 +55,7 @@ impl Batch<'_> {
         self.drive(jobs, |lanes, group| {
             let n = group.len();
             let mut strands = Strands::reading(lanes.table());
-            // The last blocks, padded if cut: they meet the state only after their subkeys.
+            // The last blocks, padded if cut: their subkeys are added before the state.
             let mut last = [[0u8; 8]; LANES];
             lanes.states()[..n].fill([0; 8]);
             for (lane, Ready { job, shape, .. }) in group.iter().enumerate() {

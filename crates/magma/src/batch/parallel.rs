@@ -1,5 +1,5 @@
-//! CTR (GOST R 34.13-2015, 5.2) over many messages: the mode is parallel within a message too, but a short one leaves most of
-//! a batch of blocks empty, and a lane for each fills it.
+//! CTR (GOST R 34.13-2015, 5.2) over many messages: the mode is parallel within a message too, but a short one leaves
+//! most of a batch of blocks empty. A lane for each message fills it.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::PoolError;
@@ -44,7 +44,7 @@ impl Job for CtrJob<'_> {
     }
 }
 
-/// What a message costs: one by one, with all lanes on it, and with a lane for itself.
+/// A message's cost alone, with all lanes on it, and with one lane.
 #[derive(Clone, Copy)]
 pub(super) struct Cost {
     /// In blocks of a kernel at full speed.
@@ -53,13 +53,13 @@ pub(super) struct Cost {
     pub(super) steps: usize,
 }
 
-/// A kernel's time for blocks of one key, or for a step of that many lanes: proportional to them, but that of a third of a
-/// full batch at least, which is where the latency of 32 rounds shows.
+/// A kernel's time for blocks of one key, or for a step of that many lanes: proportional to them, but at least that of
+/// a third of a full batch, the latency of 32 rounds.
 pub(super) fn time(parallel: usize, blocks: usize) -> usize {
     blocks.max(parallel / 3)
 }
 
-/// Of messages with these costs, the longest first, how many shall be done one by one. Putting a key into each lane is worth
+/// The number of messages, sorted with the longest first, to process one by one. Putting a key into each lane costs
 /// about two steps.
 pub(super) fn alone(parallel: usize, costs: impl Iterator<Item = Cost> + Clone) -> usize {
     let long = costs.clone().take_while(|c| c.steps >= parallel && c.alone <= c.steps + c.steps / 8).count();
@@ -70,7 +70,7 @@ pub(super) fn alone(parallel: usize, costs: impl Iterator<Item = Cost> + Clone) 
     if one_by_one <= together { costs.count() } else { long }
 }
 
-/// What it costs to encrypt so many blocks.
+/// The cost of encrypting so many blocks.
 pub(super) fn cost(parallel: usize, blocks: usize) -> Cost {
     Cost { alone: time(parallel, blocks), steps: blocks }
 }

@@ -1,5 +1,5 @@
-//! Batches against one-message references straight from the specification, on every backend: all mixes of lengths, fewer and
-//! more jobs than lanes, shared keys, several S-boxes at once, and every error beside good jobs.
+//! Batches against one-message references by the specification, on every backend: all mixes of lengths, fewer and more
+//! jobs than lanes, shared keys, several S-boxes at once, and every error beside good jobs.
 
 use lanework_cpu::{Cpu, Select, Settings, Threads};
 
@@ -9,7 +9,7 @@ use crate::backend::BACKENDS;
 use crate::key::{Gost28147, Magma};
 use crate::spec;
 
-/// Numbers that look random and are the same every time.
+/// Reproducible pseudorandom numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -192,8 +192,8 @@ fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
     a.iter().zip(b).map(|(a, b)| a ^ b).collect()
 }
 
-/// Lengths in bytes, in many mixes: equal ones, all small ones, a long one among short ones, random ones in no order; none,
-/// one, fewer and more than the lanes.
+/// Lengths in bytes, in many mixes: equal ones, all small ones, a long one among short ones, random ones in no order;
+/// none, one, fewer and more than the lanes.
 fn mixes(numbers: &mut Numbers) -> Vec<Vec<usize>> {
     let mut mixes = vec![vec![], vec![0], vec![0, 0, 0], vec![1], vec![8], vec![9], vec![4000]];
     mixes.push((0..=80).collect());
@@ -209,7 +209,8 @@ fn mixes(numbers: &mut Numbers) -> Vec<Vec<usize>> {
     mixes
 }
 
-/// Messages of these lengths, each with the number of its key: at times one key for all, at times few, at times each its own.
+/// Messages of these lengths, each with the number of its key: at times one key for all, at times few, at times each
+/// its own.
 struct Messages {
     data: Vec<Vec<u8>>,
     keys: Vec<usize>,
@@ -399,7 +400,7 @@ fn magma(key: &str) -> Magma {
     Magma::from_slice(&hex(key), Engine::best()).expect("32 bytes")
 }
 
-/// RFC 9058, A.2.1 and A.2.2, both in one batch, many times over so that all lanes meet them, and each alone.
+/// RFC 9058, A.2.1 and A.2.2, both in one batch, repeated so that all lanes process them, and each alone.
 #[test]
 fn rfc_9058_a2() {
     let keys = [magma(KEY), magma("99aabbccddeeff0011223344556677fedcba987654321001 23456789abcdef88")];
@@ -440,7 +441,7 @@ fn rfc_9058_a2() {
     });
 }
 
-/// The reference itself against published answers, so that an error made twice does not hide: RFC 9058, A.2.2, and GOST R
+/// The reference itself against published answers, so that an error in both is found: RFC 9058, A.2.2, and GOST R
 /// 34.13-2015, A.2.4 and A.2.5 as pygost's tests quote them, and the four bytes of A.2.6, which gost-engine's quote.
 #[test]
 fn the_reference_meets_published_answers() {
@@ -535,7 +536,7 @@ fn bad_jobs_are_named_and_leave_the_others_alone() {
             assert!(data[i] == plain && tags[i] == [0; 9], "{name}: job {i} was touched");
         }
         assert!(data[2] != plain && tags[2] != [0; 9], "{name}");
-        // A length that no protocol may fix is refused whatever the jobs say.
+        // A tag length that no protocol may fix is refused for all jobs.
         for n in [3, 9] {
             let mut jobs = [seal(&a, iv(8), &[], &mut one[..], &mut tags[0][..n])];
             assert_eq!(batch.mgm_seal(n, &mut jobs).expect("threads"), [Err(Error::TagLength(n))]);

@@ -43,7 +43,7 @@ fn message(numbers: &mut Numbers, engine: Engine, n: usize) -> Message {
 
 type Buffers = Vec<Vec<u8>>;
 
-/// Every outcome is what it shall be, and so is every buffer.
+/// Every outcome and every buffer is as expected.
 fn judge<E: core::fmt::Debug>(
     row: &mut Row,
     what: &str,

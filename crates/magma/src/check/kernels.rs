@@ -12,7 +12,7 @@ use crate::spec;
 
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
 
-/// Keys whose words are at the ends of their range, where carries go wrong first, and any others.
+/// Keys whose words are at the ends of their range, where carries fail first, and random ones.
 fn words(numbers: &mut Numbers, any: usize) -> Vec<[u32; 8]> {
     let mut words = vec![[0; 8], [u32::MAX; 8], [0x8000_0000; 8]];
     words.extend((0..any).map(|_| core::array::from_fn(|_| numbers.next() as u32)));
@@ -31,7 +31,7 @@ pub fn blocks(engine: Engine, depth: Depth) -> Row {
     blocks_against(engine, depth, Sbox::rows)
 }
 
-/// The same against other substitutions, which must be noticed.
+/// The same against other substitutions, which must be found.
 pub(super) fn blocks_against<'r>(engine: Engine, depth: Depth, rows: impl Fn(Sbox) -> &'r Rows) -> Row {
     let mut row = Row::new("blocks, with every S-box set", engine.name());
     let mut numbers = Numbers(1);

@@ -1,4 +1,4 @@
-//! What must be refused: every misuse by its own error with nothing changed, and everything that is not authentic.
+//! Refusals: every misuse has its own error and changes nothing, and everything that is not authentic is refused.
 #![forbid(unsafe_code)]
 
 use super::{Depth, Numbers, Row};
@@ -144,7 +144,7 @@ fn mgm(row: &mut Row, key: &Magma, bytes: &[u8; 32], engine: Engine) {
         let wrong: fn(&Error) -> bool = |e| matches!(e, Error::TagLength(_));
         expect("a tag's length", mgm.open(&nonce, &[1], &mut [0; 8], &vec![0; n]), wrong);
     }
-    // Zeros that nobody touches take no memory.
+    // Untouched zeros take no memory.
     let long = vec![0; LONGEST as usize + 1];
     let too_long: fn(&Error) -> bool = |e| matches!(e, Error::TooLong { limit: LONGEST });
     expect("a message too long", mgm.seal(&nonce, &long, &mut []).map(drop), too_long);
@@ -157,7 +157,7 @@ fn mgm(row: &mut Row, key: &Magma, bytes: &[u8; 32], engine: Engine) {
     expect("a whole tag where short ones are agreed on", shorter, |e| matches!(e, Error::TagLength(8)));
 }
 
-/// Bad jobs among good ones: they are named and left as they were, and the others are done.
+/// Bad jobs among good ones are named and left unchanged, and the others are done.
 fn jobs(row: &mut Row, key: &Magma, engine: Engine) {
     let batch = Batch::new(engine);
     let mut data = [[1; 16]; 3];
@@ -190,7 +190,7 @@ fn jobs(row: &mut Row, key: &Magma, engine: Engine) {
     row.case(right && data[2] == [1; 16], || format!("MGM jobs: {outcomes:?}"));
 }
 
-/// Damage: a flipped bit anywhere in ciphertext, associated data, nonce or tag is refused, and what was to be opened is zeroed.
+/// Damage: a flipped bit anywhere in ciphertext, associated data, nonce or tag is refused, and the data is zeroed.
 #[must_use]
 pub fn damage(engine: Engine, depth: Depth) -> Row {
     let mut row = Row::new("damage refused", engine.name());
@@ -280,8 +280,8 @@ pub(super) fn codes<'k>(magma: &'k Magma, gost: &'k Gost28147) -> Vec<Code<'k>> 
     ]
 }
 
-/// A flipped bit anywhere in an authentication code or in its message; and no tag at all for an empty message that the code does
-/// not authenticate, its own included.
+/// A flipped bit anywhere in an authentication code or its message is refused. So is every tag, its own included, of an
+/// empty message that the code does not authenticate.
 pub(super) fn damaged(row: &mut Row, code: &Code<'_>, message: &[u8]) {
     let name = code.name;
     let Ok(tag) = (code.tag)(message) else {

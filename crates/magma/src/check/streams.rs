@@ -47,7 +47,7 @@ impl Keys {
 type Made<'k> = Result<Box<dyn Stream + 'k>, Error>;
 type Plain<'k> = dyn Fn(&[u8]) -> Vec<u8> + 'k;
 
-/// A mode: new states for both directions, and what the specification makes of a message.
+/// A mode: new states for both directions, and the specification's result for a message.
 pub(crate) struct Mode<'k> {
     pub(crate) name: &'static str,
     /// Lengths that it takes are multiples of this.
@@ -246,7 +246,7 @@ pub fn aead(engine: Engine, depth: Depth) -> Row {
         let key = numbers.array();
         let mut nonce: [u8; 8] = numbers.array();
         nonce[0] &= 0x7f;
-        // Never nothing at all: that is refused.
+        // Never an empty message: it is refused.
         let count = numbers.below(100) + usize::from(n == 0);
         let aad = numbers.bytes(count);
         let message = numbers.bytes(n);

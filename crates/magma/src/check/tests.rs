@@ -1,4 +1,4 @@
-//! The checks pass on every backend, and notice what is planted.
+//! The checks pass on every backend, and find planted faults.
 
 use super::*;
 use crate::key::{Gost28147, Magma};
@@ -74,7 +74,7 @@ fn rows_name_the_backend_that_ran() {
     }
 }
 
-/// Empty messages: a code that takes one where it must not, or refuses one where it must not, is noticed.
+/// Empty messages: a code that wrongly accepts or refuses one is found.
 #[test]
 fn a_wrong_verdict_on_an_empty_message_is_noticed() {
     let (magma, gost) = (Magma::new(&[1; 32]), Gost28147::new(&[1; 32], Sbox::Z));

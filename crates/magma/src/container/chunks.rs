@@ -12,22 +12,22 @@ use super::{Error, HEADER, MOST_CHUNKS, TAG};
 use crate::backend::Engine;
 use crate::limits::{Limits, Refusals};
 
-/// The bit of a nonce that says: no chunk follows.
+/// The bit of a nonce that marks the last chunk.
 const LAST: u64 = 1 << 62;
 
-/// A chunk's nonce: its number, and whether it is the last. The top bit stays 0, as MGM wants it.
+/// A chunk's nonce: its number, and whether it is the last. The top bit stays 0, as MGM requires.
 fn nonce(chunk: u64, last: bool) -> [u8; 8] {
     (if last { chunk | LAST } else { chunk }).to_be_bytes()
 }
 
-/// The number of an encryptor within this process: a place serves the one that gave it out, and no other.
+/// The number of an encryptor within this process: a place is valid only for the encryptor that gave it out.
 fn identity() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The place of one chunk. It is used up by sealing and serves no other encryptor than its own, so that no two chunks ever
-/// share a key and a nonce.
+/// The place of one chunk. It is used up by sealing and serves no other encryptor than its own, so that no two chunks
+/// ever share a key and a nonce.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Place {
     owner: u64,
@@ -66,8 +66,8 @@ pub struct Encryptor {
 }
 
 impl Encryptor {
-    /// Begins a container. `salt` must be random and never used before: with the same secret and the same salt, two containers
-    /// share their keys, and what they hold can be computed from the two.
+    /// Begins a container. `salt` must be random and never used before: two containers with the same secret and salt
+    /// share their keys, and their contents can be computed from the two.
     ///
     /// # Errors
     /// [`Error::ChunkSize`], [`Error::Iterations`], [`Error::EmptyPassphrase`].
@@ -100,8 +100,8 @@ impl Encryptor {
         self.header.start.chunk()
     }
 
-    /// The next `count` places; with `last`, the last of them ends the container. A container has one place at least, and no
-    /// end without a place for it.
+    /// The next `count` places; with `last`, the last of them ends the container. A container has at least one place,
+    /// and its end needs a place.
     ///
     /// # Errors
     /// [`Error::TooLong`] for places beyond [`MOST_CHUNKS`], and where the end has been given out already;
@@ -118,8 +118,8 @@ impl Encryptor {
         Ok(Places { owner: self.identity, next, end, last })
     }
 
-    /// Seals a chunk in place and returns its tag. The chunk is whole, except in the last place, which takes from 1 byte to a
-    /// whole chunk, and none at all in the last place that is also the first.
+    /// Seals a chunk in place and returns its tag. The chunk is whole, except in the last place, which takes from 1
+    /// byte to a whole chunk, and none at all in the last place that is also the first.
     ///
     /// # Errors
     /// [`Error::ChunkLength`]; [`Error::NoPlace`] for another encryptor's place. `data` is unchanged then.
@@ -147,8 +147,8 @@ fn fits(start: &HeaderStart, chunk: u64, last: bool, length: usize) -> bool {
 
 /// Opens a container's chunks, in any order and on any thread.
 ///
-/// Each chunk has a key of its own, which lives for one call. The decryptor therefore counts itself what it refuses: after
-/// [`Limits::REFUSED`] bytes it opens nothing more, so that nobody guesses tags without end where chunks may come again.
+/// Each chunk has a key of its own, which lives for one call. The decryptor therefore counts refused chunks itself.
+/// After [`Limits::REFUSED`] bytes it opens nothing more, which limits guesses at tags where chunks can be repeated.
 pub struct Decryptor {
     keys: Keys,
     header: Header,
@@ -157,8 +157,8 @@ pub struct Decryptor {
 }
 
 impl Decryptor {
-    /// Checks that the header commits to this secret. With a passphrase, this takes the time that the header's iterations
-    /// ask for.
+    /// Checks that the header commits to this secret. With a passphrase, this takes the time of the header's
+    /// iterations.
     ///
     /// # Errors
     /// [`Error::NeedsKey`], [`Error::NeedsPassphrase`], [`Error::EmptyPassphrase`], [`Error::WrongKey`].
@@ -173,9 +173,9 @@ impl Decryptor {
         self.header.start.chunk()
     }
 
-    /// Opens one record, which is a chunk and its tag, in place: afterwards its first bytes, as many as are returned, are
-    /// plaintext. `last` says that the data ends after this record. Nothing is decrypted before the tag is found right; where
-    /// it is not, the record is wiped.
+    /// Opens one record, which is a chunk and its tag, in place: afterwards its first bytes, as many as are returned,
+    /// are plaintext. `last` says that the data ends after this record. Nothing is decrypted before the tag is
+    /// verified; on failure the record is wiped.
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::Torn`], [`Error::Truncated`], [`Error::Trailing`], [`Error::TooLong`].
@@ -188,7 +188,7 @@ impl Decryptor {
         let limit = Limits::REFUSED;
         self.refused.allow(limit).map_err(|_| Error::TooManyRefused { limit })?;
         let Some(length) = record.len().checked_sub(TAG) else {
-            // Less than a tag: the end of the data, in any case.
+            // Less than a tag: always the end of the data.
             wipe(record);
             return Err(if record.is_empty() { Error::Truncated { chunk } } else { Error::Torn { chunk } });
         };
@@ -200,7 +200,7 @@ impl Decryptor {
         if self.authentic(chunk, last, data, tag) {
             return Ok(length);
         }
-        // A whole chunk may be one of the other kind, and to say so is worth a second look at it.
+        // A whole chunk may be one of the other kind; a second verification finds out.
         let whole = length == start.chunk();
         let error = match last {
             true if whole && self.authentic(chunk, false, data, tag) => Error::Truncated { chunk: chunk + 1 },
@@ -212,7 +212,7 @@ impl Decryptor {
         Err(error)
     }
 
-    /// Decrypts a chunk if its tag is right; leaves it as it is, and counts it, if not.
+    /// Decrypts a chunk if its tag is right; otherwise leaves it unchanged and counts it.
     fn authentic(&self, chunk: u64, last: bool, data: &mut [u8], tag: &[u8]) -> bool {
         let mgm = self.keys.chunk(chunk);
         let check = || {
@@ -221,7 +221,7 @@ impl Decryptor {
             verifier.data(data)?;
             verifier.finish(tag)
         };
-        // MGM's own limits lie beyond every chunk, so that refusals are all there is.
+        // MGM's own limits lie beyond every chunk, so only refusals occur.
         let checked = check();
         if checked.is_err() {
             self.refused.count((HEADER + data.len()) as u64);

@@ -1,4 +1,4 @@
-//! The header: what a reader must know before it can ask for a key.
+//! The header: everything that a reader needs before the key.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -6,10 +6,10 @@ use super::{
     SUITE, VERSION,
 };
 
-/// Bytes of the header before the commitment: what the keys depend on.
+/// Bytes of the header before the commitment, on which the keys depend.
 pub(super) const START: usize = 48;
 
-/// Where the key comes from.
+/// The source of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A key of 32 bytes.
@@ -21,7 +21,7 @@ pub enum Source {
     },
 }
 
-/// What a new container shall be like.
+/// Options of a new container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Bytes of a chunk: a power of two from [`SMALLEST_CHUNK`] to [`LARGEST_CHUNK`].
@@ -30,7 +30,7 @@ pub struct Options {
     pub iterations: u32,
 }
 
-/// Chunks of 64 KiB; 100,000 iterations, which take a good half second.
+/// Chunks of 64 KiB; 100,000 iterations, which take somewhat more than half a second.
 impl Default for Options {
     fn default() -> Options {
         Options { chunk: LARGEST_CHUNK, iterations: 100_000 }
@@ -95,7 +95,7 @@ impl HeaderStart {
         Ok(HeaderStart { source, exponent, salt })
     }
 
-    /// The bytes as they stand in the container.
+    /// The bytes as in the container.
     pub(super) fn bytes(&self) -> [u8; START] {
         let (source, iterations) = match self.source {
             Source::Key => (0, 0),
@@ -109,7 +109,7 @@ impl HeaderStart {
         bytes
     }
 
-    /// Where the key comes from.
+    /// The source of the key.
     #[must_use]
     pub const fn source(&self) -> Source {
         self.source
@@ -134,7 +134,7 @@ impl HeaderStart {
     }
 }
 
-/// A container's first 80 bytes, understood but not yet believed: only a key tells whether they are authentic.
+/// A container's first 80 bytes, parsed but not authenticated: that needs a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub(super) start: HeaderStart,
@@ -142,7 +142,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the beginning of a container; what follows the header is not looked at.
+    /// Parses the beginning of a container; bytes after the header are ignored.
     ///
     /// # Errors
     /// [`Error::Magic`] where the bytes begin differently, be they as few as they may; [`Error::HeaderEnds`],
@@ -162,7 +162,7 @@ impl Header {
         Ok(Header { start, commitment: *commitment })
     }
 
-    /// The bytes as they stand in the container.
+    /// The bytes as in the container.
     #[must_use]
     pub fn bytes(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
@@ -171,7 +171,7 @@ impl Header {
         bytes
     }
 
-    /// What stands before the commitment.
+    /// The bytes before the commitment.
     #[must_use]
     pub const fn start(&self) -> &HeaderStart {
         &self.start

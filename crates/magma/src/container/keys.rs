@@ -1,9 +1,9 @@
 //! From the user's secret to the key of a chunk.
 //!
-//! secret -> file key and commitment (one `KDF_TREE`) -> branch keys, one for 256 chunks (`KDF`) -> chunk keys (Magma itself:
-//! the branch key's first 1024 blocks of gamma, four for a key). The last step is what keeps a fresh key for each chunk from
-//! costing as much as a quarter of the chunk: an HMAC of Streebog takes some 10 microseconds, four blocks of Magma in bulk
-//! next to nothing.
+//! secret -> file key and commitment (one `KDF_TREE`) -> branch keys, one for 256 chunks (`KDF`) -> chunk keys (Magma
+//! itself: the branch key's first 1024 blocks of gamma, four for a key). The last step avoids an HMAC for each chunk.
+//! An HMAC of Streebog takes some 10 microseconds, a quarter of a chunk's time; four blocks of Magma in bulk take
+//! almost none.
 #![forbid(unsafe_code)]
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ const BRANCH_LABEL: &[u8] = b"lanework magma container: branch";
 /// Chunks whose keys come from one branch key.
 pub(super) const BRANCH: u64 = 256;
 
-/// What the user holds. Wiped when dropped.
+/// The user's secret. Wiped when dropped.
 pub enum Secret {
     /// A key of 32 bytes.
     Key(Zeroizing<[u8; 32]>),
@@ -52,7 +52,7 @@ impl Secret {
         matches!(self, Secret::Passphrase(_))
     }
 
-    /// The key that the tree begins with.
+    /// The root of the key tree.
     fn root(&self, start: &HeaderStart) -> Result<Zeroizing<[u8; 32]>, Error> {
         match (self, start.source()) {
             (Secret::Key(key), Source::Key) => Ok(key.clone()),
@@ -75,7 +75,7 @@ impl Secret {
 pub(super) struct Keys {
     file: Zeroizing<[u8; 32]>,
     engine: Engine,
-    /// The two branches last asked for, by parity: threads that work side by side stand on neighbours at most.
+    /// The two most recent branches, by parity: threads that work side by side use at most two neighbouring branches.
     branches: [Mutex<Option<Arc<Branch>>>; 2],
 }
 
@@ -98,7 +98,7 @@ impl Keys {
         Ok((keys, Header { start, commitment: *commitment }))
     }
 
-    /// The keys of a container that there is, if the secret is the one that its header commits to.
+    /// The keys of an existing container, if its header commits to the secret.
     pub(super) fn check(secret: &Secret, header: &Header, engine: Engine) -> Result<Keys, Error> {
         let (keys, commitment) = Keys::derive(secret, &header.start, engine)?;
         if equal(commitment.as_slice(), &header.commitment) { Ok(keys) } else { Err(Error::WrongKey) }

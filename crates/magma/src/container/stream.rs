@@ -9,11 +9,11 @@ use zeroize::Zeroizing;
 use super::{Decryptor, Encryptor, Error, HEADER, Header, Options, Secret, TAG};
 use crate::backend::Engine;
 
-/// Why a stream came to no good end.
+/// Why a stream failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// The container is not right.
+    /// The container has a fault.
     Container(Error),
     /// Reading failed.
     Read(io::Error),
@@ -39,7 +39,7 @@ impl From<Error> for StreamError {
     }
 }
 
-/// Reads pieces of a fixed size and knows of each whether it is the last.
+/// Reads pieces of a fixed size, and whether each is the last.
 struct Pieces<R> {
     reader: R,
     /// The piece, and one byte of the next.
@@ -83,7 +83,7 @@ fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usize, StreamE
 /// Makes a container of all that `reader` gives. `salt` as for [`Encryptor::new`]: random, and new for each container.
 ///
 /// # Errors
-/// [`StreamError`]; what is written by then is not a whole container.
+/// [`StreamError`]; the output is then not a whole container.
 pub fn encrypt(
     secret: &Secret,
     options: Options,

@@ -1,4 +1,4 @@
-//! The container against its description, and against whoever tampers with it.
+//! The container against its description, and against tampering.
 #![forbid(unsafe_code)]
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -33,7 +33,7 @@ fn sealed(secret: &Secret, data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What comes out, and how it ended.
+/// The output, and the result.
 fn opened(secret: &Secret, container: &[u8]) -> (Vec<u8>, Result<(), Error>) {
     let mut out = Vec::new();
     let ended = decrypt(secret, Engine::best(), container, &mut out).map_err(|e| match e {
@@ -43,8 +43,7 @@ fn opened(secret: &Secret, container: &[u8]) -> (Vec<u8>, Result<(), Error>) {
     (out, ended)
 }
 
-/// FORMAT.md line by line, with nothing of this module in it: HMAC by its own crate, the chunk keys by the specification's
-/// cipher.
+/// FORMAT.md line by line, without this module: HMAC by its own crate, the chunk keys by the specification's cipher.
 fn described(key: &[u8; 32], data: &[u8]) -> Vec<u8> {
     let hmac = |key: &[u8], parts: &[&[u8]]| -> [u8; 32] {
         let mut mac = <Hmac<Streebog256> as KeyInit>::new_from_slice(key).unwrap();
@@ -79,7 +78,7 @@ fn described(key: &[u8; 32], data: &[u8]) -> Vec<u8> {
 
 #[test]
 fn the_format_is_as_described() {
-    // Past the first branch, at the chunks' edges, and nothing at all.
+    // Past the first branch, at the chunks' edges, and empty.
     for length in [0, 1, 4095, 4096, 4097, 8192, 300 * 4096 + 5] {
         assert!(sealed(&key(), &message(length)) == described(&KEY, &message(length)), "{length}");
     }
@@ -218,7 +217,7 @@ fn every_kind_of_missing_end_is_noticed() {
             ended,
             Err(if clean { Error::Truncated { chunk: at } } else { Error::Torn { chunk: at } })
         );
-        // The last whole chunk there is verifies only as one that is followed by another: it is not given out as an end.
+        // The last whole chunk verifies only as one that another follows, so it is not accepted as the end.
         let given = if clean { at.saturating_sub(1) } else { at };
         assert!(out == data[..given as usize * 4096], "{length}");
     }
@@ -314,7 +313,7 @@ fn a_decryptor_knows_the_limit_and_wipes_what_it_refuses() {
     assert!(record.iter().all(|&b| b == 0));
 }
 
-/// A decryptor that may be asked again and again does not let tags be guessed without end.
+/// A decryptor limits repeated guesses at tags.
 #[test]
 fn refused_chunks_are_counted() {
     let text = message(2 * SMALLEST_CHUNK);
@@ -322,11 +321,11 @@ fn refused_chunks_are_counted() {
     let header = Header::parse(&made).unwrap();
     let decryptor = Decryptor::new(&key(), &header, Engine::best()).unwrap();
     let record = |chunk: usize| made[HEADER + chunk * RECORD..][..RECORD].to_vec();
-    // A first chunk that is told to be the last is looked at twice; the second look finds it right, the first one counts.
+    // A first chunk passed as the last is verified twice; the second verification succeeds, the first one counts.
     assert_eq!(decryptor.open(0, true, &mut record(0)), Err(Error::Truncated { chunk: 1 }));
     let each = (HEADER + SMALLEST_CHUNK) as u64;
     assert_eq!(decryptor.refused.bytes(), each);
-    // A damaged one counts twice. What is no chunk at all is not judged and does not count.
+    // A damaged one counts twice. Data that is not a chunk is not verified and does not count.
     let mut damaged = record(0);
     damaged[5] ^= 1;
     assert_eq!(decryptor.open(0, false, &mut damaged), Err(Error::Damaged { chunk: 0 }));

@@ -1,7 +1,7 @@
 //! Keys from keys, all through HMAC of Streebog, which is another crate's code and looks its S-box up in tables.
 //!
-//! To memcheck, what comes out of a table is as public as the table: of these keys some bytes only are still secret in the
-//! end, and what this shows is that nothing leaks but those tables.
+//! Memcheck takes an entry of a public table for public, so only some bytes of these keys are still secret in the end.
+//! This shows that nothing but those tables leaks.
 #![forbid(unsafe_code)]
 
 use super::secrets::{both, done, is_right, secret};

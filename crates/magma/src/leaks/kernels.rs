@@ -1,5 +1,5 @@
-//! Every kernel by itself, under secret keys, on secret and on public blocks, at the numbers of blocks where kernels change
-//! their ways.
+//! Every kernel by itself, under secret keys, on secret and on public blocks, at the numbers of blocks where kernels
+//! change their method.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::memory::Block;
@@ -15,11 +15,11 @@ use crate::spec;
 
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
 
-/// Around 1, 8, 16, 32, 64 and 128 blocks, and more than a batch of any tier with something left over.
+/// Around 1, 8, 16, 32, 64 and 128 blocks, and more than a batch of any tier with a rest.
 const COUNTS: [usize; 22] =
     [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 200, 300];
 
-/// What an operation on kernels is called.
+/// The name of an operation on kernels.
 pub(super) type Operation = (&'static str, fn(&Kernels));
 
 /// Each kernel's operation, by its name.
@@ -54,7 +54,7 @@ fn blocks(kernels: &Kernels) {
     blocks_under(kernels, &Sbox::ALL, &ORDERS, &[true, false]);
 }
 
-/// The same for Magma alone on secret blocks: what a kernel made for that can do.
+/// The same for Magma alone on secret blocks, for a kernel made for that.
 #[cfg(test)]
 pub(super) fn magma_blocks(kernels: &Kernels) {
     blocks_under(kernels, &[Sbox::Z], &[ByteOrder::Big], &[true]);
@@ -130,7 +130,7 @@ fn keystream(kernels: &Kernels) {
     }
 }
 
-/// Every lane's secret key in the backend's layout, and in the open.
+/// Every lane's secret key in the backend's layout, and as public bytes.
 fn keys(kernels: &Kernels, numbers: &mut Numbers) -> (Vec<Block>, Vec<[u32; 8]>) {
     let mut held = vec![Block::ZERO; kernels.lane_keys_blocks];
     let open = (0..LANES).map(|lane| {
@@ -143,7 +143,7 @@ fn keys(kernels: &Kernels, numbers: &mut Numbers) -> (Vec<Block>, Vec<[u32; 8]>)
 }
 
 fn set_lane(kernels: &Kernels) {
-    // What it makes is the backend's own; `lanes` shows that it is right.
+    // The layout is the backend's own; `lanes` shows that it is right.
     let (held, _) = keys(kernels, &mut Numbers(44));
     let hidden = lanework_leakage::memcheck::secret_bytes(lanework_cpu::memory::bytes(&held));
     assert!(hidden >= 32 * LANES, "set_lane: memcheck has lost track of secrets");
@@ -170,7 +170,7 @@ fn lanes(kernels: &Kernels) {
     }
 }
 
-/// All steps over strands of different lengths; the values are those of the modes, which the batches' operations look at.
+/// All steps over strands of different lengths; the batches' operations check the values.
 fn chain(kernels: &Kernels) {
     let mut numbers = Numbers(46);
     let (held, _) = keys(kernels, &mut numbers);

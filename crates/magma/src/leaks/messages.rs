@@ -1,5 +1,5 @@
-//! MGM, batches, wrapped keys and containers' chunks: keys, associated data and messages are secret, nonces public. Released
-//! are ciphertexts, tags, and whether a tag is right.
+//! MGM, batches, wrapped keys and containers' chunks: keys, associated data and messages are secret, nonces public.
+//! Released are ciphertexts, tags, and whether a tag is right.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Threads;
@@ -101,7 +101,7 @@ pub(super) fn mgm_on_threads(engine: Engine) {
     came_out("MGM on threads, opened", &data, &message);
 }
 
-/// Messages that share lanes, and some that are long enough to be worked on alone.
+/// Messages that share lanes, and some long enough to be processed alone.
 const LENGTHS: [usize; 12] = [8, 8, 16, 24, 24, 40, 64, 64, 72, 136, 1024, 2400];
 
 pub(super) fn batches(engine: Engine) {
@@ -238,7 +238,7 @@ pub(super) struct Container {
     decryptor: Decryptor,
 }
 
-/// Draws a container's keys: the part that goes through Streebog.
+/// Derives a container's keys: the part that uses Streebog.
 pub(super) fn container_keys(engine: Engine) -> Container {
     let mut numbers = Numbers(66);
     let (hidden, _) = both(&mut numbers);
@@ -246,8 +246,8 @@ pub(super) fn container_keys(engine: Engine) -> Container {
     let key = || Secret::Key(Zeroizing::new(hidden));
     let encryptor = Encryptor::new(&key(), options, numbers.array(), engine).expect("a container");
     let header = encryptor.header().to_vec();
-    // To memcheck, what comes out of a table is as public as the table, so that some of the commitment is; and some of the
-    // branch's key, but none of what Magma makes of that: `container_chunks` sees to it.
+    // Memcheck takes an entry of a public table for public, and so some of the commitment and of the branch's key.
+    // Magma's output from that key stays secret: `container_chunks` asserts it.
     assert!(secret_bytes(&header) > 0, "the commitment: memcheck has lost track of secrets");
     release(&header);
     release(encryptor.header());
@@ -273,7 +273,7 @@ pub(super) fn container_chunks(container: &Container) {
     let places = encryptor.places(2, false).expect("places").chain(encryptor.places(1, true).expect("one"));
     for (place, (chunk, n)) in places.zip([(1, SMALLEST_CHUNK), (2, SMALLEST_CHUNK), (3, 1000)]) {
         let message = numbers.bytes(n);
-        // Public once, so that what comes out is a secret of the key alone.
+        // Public once, so that the output's secrecy comes from the key alone.
         let mut record = if chunk == 1 { message.clone() } else { secret(&message) };
         let tag = encryptor.seal(place, &mut record).expect("a chunk");
         record.extend_from_slice(&tag);

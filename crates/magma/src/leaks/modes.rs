@@ -1,4 +1,5 @@
-//! Every mode and every code, both ways, whole, in pieces and on threads: the key and the message are secret, IVs public.
+//! Every mode and every code, both ways, whole, in pieces and on threads: the key and the message are secret, IVs
+//! public.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Threads;
@@ -35,7 +36,7 @@ pub(super) fn streams(engine: Engine) {
                     let mut data = secret(input);
                     done(mode.name, done(mode.name, make()).apply(&mut data));
                     came_out(mode.name, &data, output);
-                    // A public message, so that what comes out is a secret of the key alone.
+                    // A public message, so that the output's secrecy comes from the key alone.
                     let mut data = vec![0; input.len()];
                     let mut state = done(mode.name, make());
                     let mut rest = &mut data[..];
@@ -148,7 +149,7 @@ pub(super) fn padding(_: Engine) {
                     }
                 }
                 Padding::OneZeros => {
-                    // The message's length is the answer, and secret until it is given away.
+                    // The message's length is the answer, and secret until it is released.
                     let length = done("padding", unpad_one_zeros(&padded)).to_le_bytes();
                     is_right("padding", &length, &n.to_le_bytes());
                     let zeros = secret(&vec![0; public.len()]);

@@ -1,4 +1,4 @@
-//! Secrets as memcheck sees them, and what is asked of everything that comes out of them.
+//! Secrets for memcheck, and assertions about everything computed from them.
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;
@@ -9,20 +9,20 @@ use crate::check::Numbers;
 
 /// These bytes in memory of their own, secret from now on.
 pub(super) fn secret(bytes: &[u8]) -> Vec<u8> {
-    // The compiler must not know what is in there: it would compute with the values that it knows.
+    // The values are hidden from the compiler, which would otherwise compute with them at compile time.
     let bytes = black_box(bytes.to_vec());
     make_secret(&bytes);
     black_box(bytes)
 }
 
-/// A secret array of the next numbers, and the same in the open.
+/// A secret array of the next numbers, and the same as public bytes.
 pub(super) fn both<const N: usize>(numbers: &mut Numbers) -> ([u8; N], [u8; N]) {
     let open = numbers.array::<N>();
     (secret(&open).try_into().expect("as long as it was"), open)
 }
 
-/// Shows that all of these bytes are secret, where silence would otherwise mean that memcheck has lost track of them, and
-/// that they are what they shall be; they are released for that.
+/// Asserts that all of these bytes are secret, so memcheck has not lost track of them, and then releases them and
+/// asserts their values.
 pub(super) fn came_out(what: &str, got: &[u8], want: &[u8]) {
     assert_eq!(secret_bytes(got), got.len(), "{what}: memcheck has lost track of secrets");
     is_right(what, got, want);
@@ -34,7 +34,7 @@ pub(super) fn is_right(what: &str, got: &[u8], want: &[u8]) {
     assert!(got == want, "{what} gives something else under valgrind");
 }
 
-/// Releases what an answer holds and takes it: errors and verdicts are public already.
+/// Releases an answer's content and returns it: errors and verdicts are public already.
 pub(super) fn done<T>(what: &str, result: Result<T, crate::Error>) -> T {
     result.unwrap_or_else(|error| panic!("{what}: {error}"))
 }

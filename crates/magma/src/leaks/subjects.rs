@@ -1,4 +1,5 @@
-//! Operations under secret keys on secret messages, as subjects of `lanework-leakage`. IVs and lengths are public and the same.
+//! Operations under secret keys on secret messages, as subjects of `lanework-leakage`. IVs and lengths are public and
+//! the same.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Cpu, Select, Unavailable};
@@ -15,7 +16,7 @@ use crate::modes::hazmat::{EcbDecryptor, EcbEncryptor};
 use crate::modes::{CbcDecryptor, CbcEncryptor, CfbDecryptor, Ctr, CtrAcpkm, Omac, OmacAcpkm, Stream};
 use crate::sbox::Sbox;
 
-/// What an operation works on.
+/// An operation's inputs.
 pub(super) struct Work {
     key: [u8; 32],
     /// For operations that take many keys, or one more.
@@ -29,8 +30,8 @@ const IV: [u8; 16] = [0x5a; 16];
 pub(super) fn prepare(case: usize) -> Work {
     let mut numbers = Numbers(90 + case as u64);
     let (mut key, mut text) = (numbers.array::<32>(), numbers.bytes(2400));
-    // The first two are as unlike as bytes can be. Memory is asked for alike in all cases, so that addresses are the same, and
-    // all are made by the same instructions.
+    // The first two are complementary. All cases allocate alike, so that addresses are the same, and the same
+    // instructions make them.
     for byte in key.iter_mut().chain(&mut text) {
         *byte = [0, 255, *byte][case.min(2)];
     }
@@ -39,7 +40,7 @@ pub(super) fn prepare(case: usize) -> Work {
 
 pub(super) type Operation = (&'static str, fn(Engine, &mut Work) -> core::result::Result<(), crate::Error>);
 
-/// Numbers of blocks where kernels change their ways.
+/// Numbers of blocks where kernels change their method.
 const COUNTS: [usize; 6] = [1, 2, 9, 17, 129, 300];
 
 pub(super) const OPERATIONS: [Operation; 12] = [
@@ -144,7 +145,7 @@ pub(super) fn run(engine: Engine, (what, operation): Operation, work: &mut Work)
     operation(engine, work).unwrap_or_else(|error| panic!("{what}: {error}"));
 }
 
-/// What came of it.
+/// Its output.
 pub(super) fn answer(work: &Work) -> Vec<u8> {
     [&work.made[..], &work.text].concat()
 }
@@ -178,7 +179,7 @@ pub(super) fn path(operation: &str) -> String {
     format!("magma/{}", operation.replace(' ', "-").to_lowercase())
 }
 
-/// Every operation that `wanted` says of its path, on every backend; of those that `cpu` cannot run, why not.
+/// Every operation that `wanted` accepts by its path, on every backend; for backends that `cpu` cannot run, the reason.
 pub fn subjects(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) -> Vec<(String, Result<Subject, Unavailable>)> {
     let mut subjects = Vec::new();
     for operation in OPERATIONS.into_iter().filter(|(what, _)| wanted(&path(what))) {

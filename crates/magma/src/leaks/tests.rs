@@ -13,7 +13,7 @@ use crate::check::Numbers;
 use crate::key::Magma;
 use crate::modes::Omac;
 
-/// All backends that this process has; one that is required must be among them, unless valgrind is in between.
+/// All backends that this process has. A required one must be among them, except under valgrind.
 pub(super) fn engines() -> Vec<Result<Engine, lanework_cpu::Unavailable>> {
     let settings = Settings::from_env().expect("the environment can be read");
     let cpu: Cpu = settings.cpu();
@@ -87,7 +87,8 @@ fn planted(plant: &Plant) -> String {
 
 type Compare = fn(&[u8], &[u8]) -> bool;
 
-/// A comparison of tags that ends early, as a tier would make it: its name, what memcheck says, and what runs it.
+/// A comparison of tags that ends early, as a tier would make it: its name, memcheck's complaint, and the operation
+/// that runs it.
 fn comparisons(tier: &str) -> (&'static str, Compare) {
     match tier {
         "portable" => ("plants::compare_until_different", plants::compare_until_different),
@@ -95,7 +96,7 @@ fn comparisons(tier: &str) -> (&'static str, Compare) {
     }
 }
 
-/// A MAC that is looked at by such a comparison before it is released.
+/// A MAC that such a comparison reads before its release.
 fn compared_early(engine: Engine) {
     let (hidden, open) = both(&mut Numbers(81));
     let mac = |key| {
@@ -106,7 +107,7 @@ fn compared_early(engine: Engine) {
     let right = mac(&open);
     let (_, equal) = comparisons(engine.name());
     assert!(equal(mac(&hidden).as_ref(), right.as_ref()));
-    // So does one that meets a received tag.
+    // So does one that compares a received tag.
     assert!(!equal(&secret(&[1; 8]), right.as_ref()));
 }
 

@@ -1,6 +1,6 @@
-//! The same ways and the same memory for different secrets, on the processor itself and on every backend that it has: each
-//! operation is run under several keys on as many messages, and compared instruction by instruction. IVs and lengths are
-//! public and the same.
+//! The same instructions and the same memory for different secrets, on the processor itself, for every backend. Each
+//! operation runs under several keys on as many messages, and the runs are compared instruction by instruction. IVs and
+//! lengths are public and the same.
 #![forbid(unsafe_code)]
 
 use lanework_leakage::plants::BRANCH;
@@ -65,7 +65,7 @@ fn every_secret_takes_the_same_way() {
     ));
 }
 
-/// What shows a leak in a kernel.
+/// An operation that shows a leak in a kernel.
 fn showing(plant: &Plant) -> &'static str {
     match plant.kernel {
         "blocks" => "blocks",

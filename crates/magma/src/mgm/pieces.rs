@@ -17,7 +17,7 @@ const SPACE: usize = 4096;
 /// Bytes of cipher blocks, gamma and factors, of messages that go through the cipher in one call.
 const SHORT: usize = 512;
 
-/// Where the two counters of a message start.
+/// The start of a message's two counters.
 #[derive(Clone, Copy)]
 pub(super) struct Start {
     /// Y_1, which counts in the lower half.
@@ -170,13 +170,13 @@ fn add(kernels: &Kernels, mut factors: &[u8], parts: [&[u8]; 3], sum: &mut [u64;
 
 /// Bytes of factors for a message of these lengths, if they are no more than `most`.
 fn factor_bytes(aad: usize, data: usize, most: usize) -> Option<usize> {
-    // Compared before they are added, because anything may be asked.
+    // Compared before they are added, since lengths are arbitrary.
     let bytes = |n: usize| (n <= most).then(|| n.next_multiple_of(8));
     Some(bytes(aad)? + bytes(data)? + 8).filter(|&all| all <= most)
 }
 
-/// A message so short that gamma and factors are made by one call of the cipher, since each call on few blocks costs its
-/// latency. Wiped when dropped.
+/// A message so short that gamma and factors are made by one call of the cipher, since each call on few blocks costs
+/// its latency. Wiped when dropped.
 pub(super) struct Short {
     /// Gamma, then factors.
     blocks: [u8; SHORT],

@@ -1,4 +1,4 @@
-//! One long message on several threads: both halves of MGM are sums over blocks that know their numbers.
+//! One long message on several threads: both halves of MGM are sums over numbered blocks.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Threads;
@@ -16,7 +16,7 @@ pub(super) fn is_worth_it(threads: Threads<'_>, data: usize) -> bool {
     data >= 3 * PIECE && threads.count() > 1
 }
 
-/// Bytes for each piece: a few pieces for each thread, so that a thread that was held up does not hold up the others.
+/// Bytes for each piece: a few pieces for each thread, so that one delayed thread does not delay the others.
 fn piece(threads: Threads<'_>, data: usize) -> usize {
     data.div_ceil(4 * threads.count()).next_multiple_of(8192).max(PIECE)
 }
@@ -66,7 +66,7 @@ pub(super) fn seal(
 
 /// A message whose tag is known and whose decryption has not begun.
 pub(super) struct Opening {
-    /// The whole tag that it ought to have.
+    /// Its expected whole tag.
     pub(super) tag: [u8; 8],
     start: Start,
 }

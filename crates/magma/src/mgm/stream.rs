@@ -9,7 +9,7 @@ use super::{LONGEST, Mgm, Tag, lengths};
 use crate::error::Error;
 use crate::schedule::Counter;
 
-/// What the three directions share. Wiped when dropped.
+/// The common state of the three directions. Wiped when dropped.
 struct Stream<'k> {
     mgm: &'k Mgm,
     /// The counters of the next blocks.
@@ -25,7 +25,7 @@ struct Stream<'k> {
     in_data: bool,
 }
 
-/// What becomes of data.
+/// The processing of data.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Seal,
@@ -260,9 +260,9 @@ impl<'k> Sealer<'k> {
 
 /// Decrypts a message that comes in pieces, in one reading; made by [`Mgm::opener`]. Wiped when dropped.
 ///
-/// What it decrypts is **not authentic until [`Opener::finish`] says so**: keep it where nobody acts on it (a file that is
-/// renamed at the end), and destroy it when the tag is refused. Where the ciphertext can be read twice, [`Verifier`] asks for
-/// no such care.
+/// The plaintext is **not authentic until [`Opener::finish`] succeeds**. Keep it unused until then (a file that is
+/// renamed at the end), and destroy it when the tag is refused. Where the ciphertext can be read twice, [`Verifier`]
+/// needs no such care.
 pub struct Opener<'k>(Stream<'k>);
 
 impl<'k> Opener<'k> {
@@ -298,7 +298,7 @@ impl<'k> Opener<'k> {
     /// Says whether everything that was decrypted is authentic.
     ///
     /// # Errors
-    /// [`Error::Refused`], [`Error::TooManyRefused`], [`Error::KeyExhausted`]: destroy what was decrypted.
+    /// [`Error::Refused`], [`Error::TooManyRefused`], [`Error::KeyExhausted`]: destroy the decrypted data.
     /// [`Error::EmptyMessage`], [`Error::TagLength`].
     pub fn finish(mut self, tag: &[u8]) -> Result<(), Error> {
         self.0.check(tag)
@@ -334,8 +334,8 @@ impl<'k> Verifier<'k> {
         self.stream.verify(ciphertext)
     }
 
-    /// Checks the tag. What comes back decrypts the ciphertext in a second reading, which must be of the same bytes: nobody
-    /// else may be able to change them in between.
+    /// Checks the tag. The result decrypts the ciphertext in a second reading. It must read the same bytes: others must
+    /// not be able to change them in between.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::TooManyRefused`], [`Error::EmptyMessage`], [`Error::TagLength`],

@@ -329,7 +329,7 @@ fn every_misuse_has_its_error_and_changes_nothing() {
 
 #[test]
 fn a_message_of_two_to_the_29_bytes_is_too_long() {
-    // Zeros that nobody writes are not in memory: the refused calls return before they touch them.
+    // Unwritten zeros take no memory: the refused calls return before they access them.
     let mgm = Mgm::new(&[0; 32]);
     let long = vec![0; 1 << 29];
     let too_long = Some(Error::TooLong { limit: LONGEST });
@@ -359,7 +359,7 @@ fn limits_count_what_is_sealed_and_what_is_authentic() {
         let each = (aad.len() + n) as u64;
         let tag = sealing.seal(&nonce, &aad, &mut data).expect("within limits");
         assert_eq!(sealing.cipher().used(), each);
-        // A thousand forgeries use nothing up.
+        // A thousand forgeries do not use the key up.
         for _ in 0..1000 {
             let mut forged = data.clone();
             assert_eq!(opening.open(&nonce, &aad, &mut forged, &[0; 8]).err(), Some(Error::Refused));
@@ -371,7 +371,7 @@ fn limits_count_what_is_sealed_and_what_is_authentic() {
             verifier.aad(&aad).and_then(|()| verifier.data(&data)).expect("taken");
             verifier.finish(tag.as_slice()).expect("its own tag");
         }
-        // What the limit refuses stays as it was.
+        // Data beyond the limit stays unchanged.
         let before = data.clone();
         assert_eq!(opening.open(&nonce, &aad, &mut data, tag.as_slice()), Err(exhausted.clone()));
         let mut long = vec![3; 1001 - each as usize];
@@ -386,7 +386,7 @@ fn limits_count_what_is_sealed_and_what_is_authentic() {
     }
 }
 
-/// The limit is reached by real forgeries, on every way to open a message. The key opens nothing from then on, and it seals.
+/// The limit is reached by real forgeries, on every way to open a message. The key then opens nothing, and still seals.
 #[test]
 fn forgeries_close_a_key_for_opening_and_not_for_sealing() {
     if cfg!(miri) {
@@ -421,13 +421,13 @@ fn forgeries_close_a_key_for_opening_and_not_for_sealing() {
     assert_eq!(refusals, Limits::REFUSED / LONG as u64);
     assert_eq!(mgm.cipher().used(), used, "nothing of what the owner may seal");
     let closed = Error::TooManyRefused { limit: Limits::REFUSED };
-    // What began before is judged no more either.
+    // Messages begun before are not verified any more either.
     let fresh = Mgm::new(&[4; 32]);
     let mut began = fresh.verifier(&nonce).expect("a nonce");
     began.aad(b"aad").and_then(|()| began.data(&good)).expect("taken");
     Sealed::core(&fresh.key).budget.judge(Limits::REFUSED, || Err(Error::Refused)).expect_err("planted");
     assert_eq!(began.finish(tag.as_slice()).err(), Some(closed.clone()));
-    // Neither what is right nor what is wrong, on no way and under no clone; nothing is decrypted.
+    // Neither right nor wrong messages, on any path and under any clone; nothing is decrypted.
     for mgm in [&mgm, &mgm.clone()] {
         for tag in [tag.as_slice(), &wrong] {
             assert_eq!(mgm.open(&nonce, b"aad", &mut good, tag), Err(closed.clone()));
@@ -438,7 +438,7 @@ fn forgeries_close_a_key_for_opening_and_not_for_sealing() {
     }
     assert_eq!(good, sealed);
     mgm.seal(&[1; 8], b"aad", &mut good).expect("sealing goes on");
-    // Who asks for no limit has none.
+    // Without a limit none applies.
     let free = Mgm::with_key(mgm.cipher().clone().with_limits(Limits::Unlimited), 8).expect("8 bytes");
     assert_eq!(free.open(&nonce, b"aad", &mut sealed.clone(), tag.as_slice()), Ok(()));
 }

@@ -29,11 +29,12 @@ const D: [u8; 32] = {
 /// The most bytes of one message: 2^31 blocks (RFC 8645, 6.2.2, with c = 32).
 const LONGEST: u64 = (1 << 31) * BLOCK as u64;
 
-/// Sections whose keys are made ahead for threads: enough that the pieces of one window, at 1 KiB, outweigh their hand-out.
+/// Sections whose keys are made ahead for threads: enough that the work of one window, at 1 KiB each, outweighs its
+/// distribution.
 const WINDOW: usize = 4096;
 
-/// The key of one section, for encryption only: all that sections need. On the heap, because a value that moves leaves a copy of
-/// itself on the stack.
+/// The key of one section, for encryption only: all that sections need. On the heap, because a value that moves leaves
+/// a copy of itself on the stack.
 pub(super) struct SectionKey {
     pub(super) schedule: Box<Schedule>,
     pub(super) engine: Engine,
@@ -81,11 +82,11 @@ impl SectionKey {
     }
 }
 
-/// Magma in CTR-ACPKM: encryption and decryption are one. The IV (ICN) is the counter's upper half; after every section of N
-/// bytes the key becomes ACPKM of itself. An IV must never serve twice under one key.
+/// Magma in CTR-ACPKM: encryption and decryption are one. The IV (ICN) is the counter's upper half; after every section
+/// of N bytes the key becomes ACPKM of itself. Never repeat an IV under one key.
 ///
-/// The key that was given is charged for the first section only. [`Stream::process`] refuses with [`Error::TooLong`] what goes
-/// beyond 2^31 blocks, and with [`Error::KeyExhausted`] what the key's limits do not allow.
+/// The key that was given is charged for the first section only. [`Stream::process`] returns [`Error::TooLong`] beyond
+/// 2^31 blocks and [`Error::KeyExhausted`] beyond the key's limits.
 #[derive(Clone)]
 pub struct CtrAcpkm {
     budget: Budget,
@@ -102,7 +103,8 @@ pub struct CtrAcpkm {
 }
 
 impl CtrAcpkm {
-    /// A message under a key and an IV of 4 bytes, with the sections of the key's limits: 1 KiB unless they say otherwise.
+    /// A message under a key and an IV of 4 bytes, with the sections of the key's limits: 1 KiB unless they say
+    /// otherwise.
     ///
     /// # Errors
     /// [`Error::NonceLength`]; [`Error::Section`].
@@ -194,7 +196,7 @@ impl CtrAcpkm {
         Ok(())
     }
 
-    /// Of so many bytes that follow, those that the first section's key is charged for.
+    /// The part of so many next bytes that is charged to the first section's key.
     fn charge(&self, bytes: u64) -> Result<u64, Error> {
         let end = self.position.checked_add(bytes).filter(|&end| end <= LONGEST);
         let end = end.ok_or(Error::TooLong { limit: LONGEST })?;
@@ -241,8 +243,8 @@ impl CtrAcpkm {
                 let left = self.section - self.position % self.section;
                 let n = usize::try_from(left).map_or(data.len(), |left| left.min(data.len()));
                 let (now, rest) = data.split_at(n);
-                // Where another section follows, its key comes first: the long chain of its four blocks then runs beside
-                // the beginning of this section instead of behind its end.
+                // If another section follows, its key is made first: the long chain of its four blocks then overlaps
+                // the beginning of this section.
                 let next = (!rest.is_empty()).then(|| self.key.next());
                 let counter = counter(self.iv, self.position / BLOCK as u64);
                 self.key.engine.counter(&self.key.schedule, counter, now);
@@ -257,7 +259,7 @@ impl CtrAcpkm {
         }
     }
 
-    /// Claims to have processed so many bytes, under whatever key there is: tests of what happens at a message's end.
+    /// Sets the position without processing, for tests of a message's end.
     #[cfg(test)]
     pub(super) fn jump(&mut self, position: u64) {
         (self.position, self.current) = (position, position / self.section);
@@ -289,7 +291,7 @@ impl Drop for CtrAcpkm {
     }
 }
 
-/// N as it has to be.
+/// N, checked.
 pub(super) fn checked_section(section: usize) -> Result<u64, Error> {
     if section == 0 || !section.is_multiple_of(BLOCK) || section > Limits::LONGEST_SECTION {
         return Err(Error::Section(section));
@@ -325,7 +327,7 @@ impl Drop for Keys {
     }
 }
 
-/// What a thread does for a long message.
+/// A thread's task in a long message.
 enum Task<'a> {
     /// The `count` keys that follow `from`.
     Derive { from: [u32; 8], count: usize, keys: Option<Keys> },

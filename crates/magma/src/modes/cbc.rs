@@ -10,8 +10,8 @@ use super::{CHUNK, SMALL, Stream, blocks_within_limits, whole_blocks, whole_bloc
 use crate::error::Error;
 use crate::key::{Core, Keyed};
 
-/// The register: the last z blocks of ciphertext, at first the IV. The block that comes next chains with the one at `at`,
-/// and then takes its place.
+/// The register: the last z blocks of ciphertext, at first the IV. The next block chains with the one at `at`, and then
+/// replaces it.
 #[derive(Clone)]
 struct Register {
     blocks: Vec<u8>,
@@ -25,12 +25,12 @@ impl Register {
         Ok(Register { blocks: iv.to_vec(), at: 0 })
     }
 
-    /// Bytes that chain with what is in the register now, at most `n`.
+    /// Bytes that chain with the register's content, at most `n`.
     fn reach(&self, n: usize) -> usize {
         n.min(self.blocks.len() - self.at)
     }
 
-    /// Puts ciphertext that was in reach into the register.
+    /// Puts processed ciphertext into the register.
     fn put(&mut self, ciphertext: &[u8]) {
         self.blocks[self.at..self.at + ciphertext.len()].copy_from_slice(ciphertext);
         self.at = (self.at + ciphertext.len()) % self.blocks.len();
@@ -49,11 +49,11 @@ impl Drop for Register {
     }
 }
 
-/// CBC encryption, of whole blocks; pad before (see [`super::padding`]). Serial, but for an IV of z blocks: z chains run at
-/// once.
+/// CBC encryption, of whole blocks; pad before (see [`super::padding`]). Serial, but for an IV of z blocks: z chains
+/// run at once.
 ///
-/// The IV must be unpredictable for every message. [`Stream::process`] refuses with [`Error::Unaligned`] pieces that are not
-/// whole blocks, and with [`Error::KeyExhausted`] what the key's limits do not allow.
+/// The IV must be unpredictable for every message. [`Stream::process`] returns [`Error::Unaligned`] for pieces that are
+/// not whole blocks and [`Error::KeyExhausted`] beyond the key's limits.
 #[derive(Clone)]
 pub struct CbcEncryptor<K: Keyed> {
     key: K,
@@ -121,8 +121,8 @@ impl<K: Keyed> CbcDecryptor<K> {
             return self.apply(data);
         }
         self.key.core().budget.spend(data.len() as u64)?;
-        // Every piece begins where the register stands after the piece before it: it is that piece's end, all ciphertext.
-        // Pieces are multiples of the register, so that it stands at the same place at the beginning of each.
+        // Every piece begins with the register after the previous piece: that piece's end, all ciphertext. Pieces are
+        // multiples of the register, so it has the same offset at the beginning of each.
         let mut pieces = Vec::new();
         let mut register = self.register.clone();
         for data in data.chunks_mut(piece) {
@@ -166,7 +166,7 @@ fn decrypt<const N: usize>(core: &Core, register: &mut Register, mut data: InOut
     let mut kept = [0; N];
     let z = register.blocks.len();
     while !data.is_empty() {
-        // Either what is left of the register's round, or whole rounds.
+        // Either the rest of the register's round, or whole rounds.
         let whole = data.len().min(N) / z * z;
         let n = if register.at > 0 || whole == 0 { register.reach(data.len().min(N)) } else { whole };
         let (mut now, rest) = data.split_at(n);

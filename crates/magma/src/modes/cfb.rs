@@ -10,8 +10,8 @@ use super::{CHUNK, SMALL, Stream, whole_blocks_of_iv, within_limits, xor};
 use crate::error::Error;
 use crate::key::{Core, Keyed};
 
-/// What both directions keep. A round is z blocks: their keystream is the encrypted register, and their ciphertext becomes the
-/// register of the next round.
+/// The state of both directions. A round is z blocks: their keystream is the encrypted register, and their ciphertext
+/// becomes the register of the next round.
 #[derive(Clone)]
 pub(super) struct Register {
     /// The ciphertext of this round up to `at`; behind it that of the round before, which is no longer needed.
@@ -101,8 +101,7 @@ impl Drop for Register {
 
 /// CFB encryption with whole blocks of feedback. Serial, but for an IV of z blocks: z chains run at once.
 ///
-/// An IV must never serve twice under one key. [`Stream::process`] refuses with [`Error::KeyExhausted`] what the key's limits
-/// do not allow.
+/// Never repeat an IV under one key. [`Stream::process`] returns [`Error::KeyExhausted`] beyond the key's limits.
 #[derive(Clone)]
 pub struct CfbEncryptor<K: Keyed> {
     key: K,
@@ -150,8 +149,8 @@ impl<K: Keyed> CfbDecryptor<K> {
     /// The next piece in place, spread over threads.
     ///
     /// # Errors
-    /// As [`Stream::process`]; [`Error::Threads`], and nothing but the end of a round that was begun has been processed then,
-    /// though the key counts it all.
+    /// As [`Stream::process`]; [`Error::Threads`], and nothing but the end of a round that was begun has been processed
+    /// then, though the key counts it all.
     pub fn apply_with(&mut self, threads: Threads<'_>, data: &mut [u8]) -> Result<(), Error> {
         let z = self.register.gamma.len();
         let granule = z * self.key.core().engine.parallel();

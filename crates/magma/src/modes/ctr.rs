@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::key::{Core, Keyed, Magma};
 use crate::schedule::Counter;
 
-/// The blocks that one IV gives: after them the counter would spill into the IV.
+/// Blocks under one IV: after them the counter would carry into the IV.
 pub(super) const BLOCKS: u64 = 1 << 32;
 
 /// Keys that CTR is defined for: Magma's, owned or borrowed.
@@ -19,13 +19,14 @@ pub trait MagmaKey: Keyed {}
 impl MagmaKey for Magma {}
 impl<K: MagmaKey> MagmaKey for &K {}
 
-/// Magma in CTR: encryption and decryption are one. The IV is the counter's upper half, the lower half counts blocks from 0.
+/// Magma in CTR: encryption and decryption are one. The IV is the counter's upper half, the lower half counts blocks
+/// from 0.
 ///
-/// An IV must never serve twice under one key: two messages under the same keystream give away the sum of their plaintexts.
-/// It has only 4 bytes, so that random ones repeat after some 2^16 messages; count them instead.
+/// Never repeat an IV under one key: two messages under the same keystream reveal the sum of their plaintexts. It has
+/// only 4 bytes, so random ones repeat after some 2^16 messages; count them instead.
 ///
-/// [`Stream::process`] refuses with [`Error::CounterExhausted`] what would go beyond 2^32 blocks, and with
-/// [`Error::KeyExhausted`] what the key's limits do not allow.
+/// [`Stream::process`] returns [`Error::CounterExhausted`] beyond 2^32 blocks and [`Error::KeyExhausted`] beyond the
+/// key's limits.
 #[derive(Clone)]
 pub struct Ctr<K: MagmaKey> {
     key: K,
@@ -115,9 +116,9 @@ impl<K: MagmaKey> Ctr<K> {
         self.key.core().budget.spend(bytes as u64)
     }
 
-    /// The next piece, whatever the counter and the key's limits say; the key counts it if they allow it.
+    /// The next piece, without checks of the counter and the key's limits; the key counts it if they allow it.
     pub(crate) fn go_on(&mut self, data: InOutBuf<'_, '_, u8>) {
-        // An exhausted key stays so; the caller was told, or asked not to be.
+        // An exhausted key stays exhausted; the caller got the error, or asked for none.
         let _ = self.key.core().budget.spend(data.len() as u64);
         self.run(data);
     }

@@ -1,7 +1,7 @@
 //! ECB, GOST R 34.13-2015, 5.1: each block by itself.
 //!
-//! Equal plaintext blocks give equal ciphertext blocks, and blocks can be exchanged unseen. This is a part to build modes
-//! from, not one to encrypt data with.
+//! Equal plaintext blocks give equal ciphertext blocks, and exchanged blocks are not detected. Use this to build modes,
+//! not to encrypt data.
 #![forbid(unsafe_code)]
 
 use inout::InOutBuf;
@@ -12,8 +12,8 @@ use super::{BLOCK, Stream, blocks_within_limits, whole_blocks};
 use crate::error::Error;
 use crate::key::{Core, Keyed};
 
-/// ECB encryption of whole blocks; runs in parallel. [`Stream::process`] refuses with [`Error::Unaligned`] pieces that are
-/// not whole blocks, and with [`Error::KeyExhausted`] what the key's limits do not allow.
+/// ECB encryption of whole blocks; runs in parallel. [`Stream::process`] returns [`Error::Unaligned`] for pieces that
+/// are not whole blocks and [`Error::KeyExhausted`] beyond the key's limits.
 #[derive(Clone)]
 pub struct EcbEncryptor<K: Keyed>(K);
 

@@ -8,14 +8,14 @@ use super::{Stream, whole_blocks_of_iv, within_limits, xor};
 use crate::error::Error;
 use crate::key::Keyed;
 
-/// OFB with whole blocks of feedback: encryption and decryption are one. Serial, but for an IV of z blocks: z chains run at once.
+/// OFB with whole blocks of feedback: encryption and decryption are one. Serial, but for an IV of z blocks: z chains
+/// run at once.
 ///
-/// An IV must never serve twice under one key. [`Stream::process`] refuses with [`Error::KeyExhausted`] what the key's limits
-/// do not allow.
+/// Never repeat an IV under one key. [`Stream::process`] returns [`Error::KeyExhausted`] beyond the key's limits.
 #[derive(Clone)]
 pub struct Ofb<K: Keyed> {
     key: K,
-    /// The z blocks of keystream that are being used up, at first the IV; each round encrypts them all.
+    /// The current z blocks of keystream, at first the IV; each round encrypts them all.
     register: Vec<u8>,
     at: usize,
 }

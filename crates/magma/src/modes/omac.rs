@@ -12,8 +12,7 @@ use crate::release::equal;
 
 /// A MAC's value: the first s bytes of the last block.
 ///
-/// Two tags are compared through `verify` of the mode that made one of them, in constant time; there is no `==` here that
-/// would invite the other way.
+/// The `verify` of a mode compares tags in constant time. There is deliberately no `==`.
 #[derive(Clone, Copy)]
 pub struct Tag {
     bytes: [u8; BLOCK],
@@ -46,12 +45,13 @@ impl fmt::Debug for Tag {
     }
 }
 
-/// Tags that are worth having: below 4 bytes one forgery in 2^24 tries succeeds.
+/// Allowed tags: below 4 bytes one forgery in 2^24 tries succeeds.
 pub(super) fn tag_length(len: usize) -> Result<usize, Error> {
     if (4..=BLOCK).contains(&len) { Ok(len) } else { Err(Error::TagLength(len)) }
 }
 
-/// The chain of a MAC: blocks are added to it and it is encrypted, but the last block waits, for it is treated differently.
+/// The chain of a MAC: blocks are added to it and it is encrypted, but the last block waits, since it is treated
+/// differently.
 #[derive(Clone)]
 pub(super) struct Chain {
     value: [u8; BLOCK],
@@ -91,8 +91,8 @@ impl Chain {
         self.last[..self.len].copy_from_slice(&data[whole..]);
     }
 
-    /// Adds the last block, padded by procedure 3, with `key` where it is whole and twice `key` where it is not; encrypting
-    /// what comes out gives the MAC.
+    /// Adds the last block, padded by procedure 3, with `key` where it is whole and twice `key` where it is not.
+    /// Encrypting the result gives the MAC.
     pub(super) fn end(&mut self, key: u64) -> [u8; BLOCK] {
         let key = if self.len == BLOCK {
             key
@@ -123,9 +123,9 @@ pub(super) fn double(x: u64) -> u64 {
 
 /// OMAC of one message, with a tag of 4 to 8 bytes. Serial; for many messages at once there is the batch.
 ///
-/// The key must not be one that also encrypts. [`Omac::update`] refuses with [`Error::KeyExhausted`] what the key's limits do
-/// not allow: messages that are verified, too, authentic or not, so that whoever can send them can use the key up. Tags that
-/// [`Omac::verify`] refuses count as refused messages as well ([`crate::limits`]), for messages that are short or empty.
+/// Do not encrypt with the same key. [`Omac::update`] returns [`Error::KeyExhausted`] beyond the key's limits. Verified
+/// messages count too, authentic or not, so forgeries can use the key up. Tags that [`Omac::verify`] refuses count as
+/// refused messages as well ([`crate::limits`]), for messages that are short or empty.
 #[derive(Clone)]
 pub struct Omac<K: Keyed> {
     key: K,
@@ -165,8 +165,8 @@ impl<K: Keyed> Omac<K> {
     /// Whether `tag` is the message's, in constant time.
     ///
     /// # Errors
-    /// [`Error::TagLength`] where it has not the length chosen at the beginning; [`Error::Refused`] where it is another one;
-    /// [`Error::TooManyRefused`] where too many were.
+    /// [`Error::TagLength`] where it has not the length chosen at the beginning; [`Error::Refused`] where it is another
+    /// one; [`Error::TooManyRefused`] where too many were.
     pub fn verify(self, tag: &[u8]) -> Result<(), Error> {
         let budget = self.key.core().budget.clone();
         budget.judge(0, || self.finish().verify(tag))

@@ -17,9 +17,9 @@ const MATERIAL: usize = 32 + BLOCK;
 
 /// OMAC-ACPKM of one message, with a tag of 4 to 8 bytes. Serial.
 ///
-/// The key material of all sections comes from the keystream of CTR-ACPKM under the given key, in sections of T* bytes; the
-/// given key is charged for that. [`OmacAcpkm::update`] refuses with [`Error::TooLong`] what goes beyond the keystream's
-/// 2^31 blocks: (2^31 * 8 / 40) sections.
+/// The key material of all sections comes from the keystream of CTR-ACPKM under the given key, in sections of T* bytes;
+/// the given key is charged for that. [`OmacAcpkm::update`] returns [`Error::TooLong`] beyond the keystream's 2^31
+/// blocks: (2^31 * 8 / 40) sections.
 #[derive(Clone)]
 pub struct OmacAcpkm {
     master: CtrAcpkm,
@@ -37,8 +37,8 @@ pub struct OmacAcpkm {
 }
 
 impl OmacAcpkm {
-    /// A message under a key, with sections of N = `section` bytes and master keys that change after T* = `frequency` bytes of
-    /// key material; its tag will have `tag` bytes.
+    /// A message under a key, with sections of N = `section` bytes and master keys that change after T* = `frequency`
+    /// bytes of key material; its tag will have `tag` bytes.
     ///
     /// # Errors
     /// [`Error::Section`] unless N is a positive multiple of 8, [`Error::Parameter`] unless T* is one of 40, both up to
@@ -69,16 +69,16 @@ impl OmacAcpkm {
     /// The next piece of the message.
     ///
     /// # Errors
-    /// [`Error::TooLong`], and the piece is not part of the message then. [`Error::KeyExhausted`] where the given key's limits do
-    /// not allow another section's key; the message cannot be continued then.
+    /// [`Error::TooLong`], and the piece is not part of the message then. [`Error::KeyExhausted`] where the given key's
+    /// limits do not allow another section's key; the message cannot be continued then.
     pub fn update(&mut self, data: &[u8]) -> Result<(), Error> {
         let bytes = self.bytes.checked_add(data.len() as u64).filter(|&bytes| bytes <= self.longest);
         self.bytes = bytes.ok_or(Error::TooLong { limit: self.longest })?;
         let mut result = Ok(());
         let OmacAcpkm { master, key, mask, left, section, .. } = self;
         self.chain.update(data, |block| {
-            // A block is encrypted when another one follows, so that the section's key changes here at the latest and not
-            // before: a message that ends with its section needs no further key.
+            // A block is encrypted only when another one follows, so the section's key changes as late as here: a
+            // message that ends with its section needs no further key.
             key.engine.blocks(&key.schedule, block.as_mut_slice().into());
             *left -= 1;
             if *left == 0 {
@@ -103,7 +103,7 @@ impl OmacAcpkm {
         Tag::new(value, self.tag)
     }
 
-    /// Claims to have processed so many bytes: tests of what happens at a message's end.
+    /// Sets the position without processing, for tests of a message's end.
     #[cfg(test)]
     pub(super) fn jump(&mut self, bytes: u64) {
         self.bytes = bytes;
@@ -112,8 +112,8 @@ impl OmacAcpkm {
     /// Whether `tag` is the message's, in constant time.
     ///
     /// # Errors
-    /// [`Error::TagLength`] where it has not the length chosen at the beginning; [`Error::Refused`] where it is another one;
-    /// [`Error::TooManyRefused`] where the given key has refused too many ([`crate::limits`]).
+    /// [`Error::TagLength`] where it has not the length chosen at the beginning; [`Error::Refused`] where it is another
+    /// one; [`Error::TooManyRefused`] where the given key has refused too many ([`crate::limits`]).
     pub fn verify(self, tag: &[u8]) -> Result<(), Error> {
         let budget = self.master.budget().clone();
         budget.judge(0, || self.finish().verify(tag))

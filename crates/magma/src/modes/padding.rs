@@ -5,11 +5,11 @@ use super::{BLOCK, whole_blocks};
 use crate::error::Error;
 use crate::release;
 
-/// How a message becomes whole blocks.
+/// The methods that extend a message to whole blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// Zeros up to the block's end; none where the message is whole blocks already. What was there before can only be told from
-    /// the message's length, which must be known otherwise.
+    /// Zeros up to the block's end; none where the message is whole blocks already. Removing them needs the message's
+    /// length from elsewhere.
     Zeros,
     /// Procedure 2: one bit and then zeros, always at least that one bit; can be taken off again.
     OneZeros,
@@ -40,21 +40,21 @@ impl Padding {
     }
 }
 
-/// The message without the padding of [`Padding::OneZeros`]: its length. The last block is looked at in constant time, up to
-/// the length that comes out.
+/// The message without the padding of [`Padding::OneZeros`]: its length. The last block is examined in constant time,
+/// up to the resulting length.
 ///
-/// Whoever tells an attacker whether the padding of unauthenticated data was right gives away the plaintext (Vaudenay 2002):
-/// check a MAC first.
+/// Check a MAC first: revealing whether the padding of unauthenticated data was right reveals the plaintext (Vaudenay
+/// 2002).
 ///
 /// # Errors
-/// [`Error::Unaligned`] for what is not whole blocks; [`Error::Refused`] where the last block does not end in a one bit and
+/// [`Error::Unaligned`] without whole blocks; [`Error::Refused`] where the last block does not end in a one bit and
 /// zeros, and where there is no block.
 pub fn unpad_one_zeros(padded: &[u8]) -> Result<usize, Error> {
     whole_blocks(padded.len())?;
     let Some(last) = padded.last_chunk::<BLOCK>() else {
         return Err(Error::Refused);
     };
-    // From the end: zeros until something else, which has to be 0x80. All masks are 0 or all ones.
+    // From the end: zeros until another byte, which must be 0x80. All masks are 0 or all ones.
     let (mut searching, mut found, mut at) = (u32::MAX, 0, 0);
     for (i, &byte) in last.iter().enumerate().rev() {
         let zero = mask_of_zero(u32::from(byte));
@@ -64,7 +64,7 @@ pub fn unpad_one_zeros(padded: &[u8]) -> Result<usize, Error> {
         at |= end & right & i as u32;
         searching &= zero;
     }
-    // The answer itself, and the message's length with it, is the only thing that a branch depends on.
+    // Only the answer, and with it the message's length, decides a branch.
     if !release::bit((found & 1) as u8) {
         return Err(Error::Refused);
     }
@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Every last block that ends in any byte at any place, against a search that is plain.
+    /// Every last block that ends in any byte at any place, against a plain search.
     #[test]
     fn unpadding_is_strict() {
         for at in 0..8 {

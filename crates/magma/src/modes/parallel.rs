@@ -1,13 +1,13 @@
-//! How one long message is cut for threads.
+//! Cutting one long message for threads.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Threads;
 
-/// Pieces below this are not worth a thread's waking.
+/// Smaller pieces cost more to wake a thread for than they save.
 const LEAST: usize = 64 << 10;
 
-/// Bytes of a piece for `len` bytes on these threads: a multiple of `granule`, at least [`LEAST`] bytes, and a few pieces for
-/// each thread, so that a thread that is late does not keep the others waiting.
+/// Bytes of a piece for `len` bytes on these threads: a multiple of `granule`, at least [`LEAST`] bytes, and a few
+/// pieces for each thread, so that one late thread does not delay the others.
 pub(super) fn piece(len: usize, granule: usize, threads: Threads<'_>) -> usize {
     let even = len.div_ceil(4 * threads.count().max(1));
     even.max(LEAST).next_multiple_of(granule)

@@ -1,5 +1,5 @@
-//! Modes against their plain descriptions at every length, in every cut, on every backend and over threads; and everything
-//! that they refuse.
+//! Modes against their plain descriptions at every length, in every cut, on every backend and over threads; and their
+//! refusals.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Threads;
@@ -16,7 +16,7 @@ use crate::spec::modes as plain;
 
 mod errors;
 
-/// Numbers that look random and are the same every time.
+/// Reproducible pseudorandom numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -79,7 +79,7 @@ fn cut(numbers: &mut Numbers, granule: usize, mut state: impl Stream, data: &[u8
     out
 }
 
-/// Checks a mode in both directions against its plain description `want`.
+/// Compares a mode in both directions with its plain description `want`.
 fn both_ways<E: Stream + Clone, D: Stream + Clone>(
     what: &str,
     granule: usize,
@@ -97,7 +97,7 @@ fn both_ways<E: Stream + Clone, D: Stream + Clone>(
     assert!(cut(numbers, granule, back, want) == data, "{what}: {} bytes back in pieces", data.len());
 }
 
-/// What both ciphers have, for a key and its block function.
+/// Both ciphers, by a key and its block function.
 fn general<K: Keyed + Copy>(what: &str, key: K, plain: &plain::Cipher, numbers: &mut Numbers) {
     for n in lengths(numbers) {
         let data = numbers.bytes(n);

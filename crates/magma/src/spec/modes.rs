@@ -1,5 +1,5 @@
-//! The modes as their documents describe them, one block or byte at a time over the specification's cipher: slow, readable,
-//! and the oracle of the checks. Lengths are the caller's to get right: a wrong one panics.
+//! The modes as their documents describe them, one block or byte at a time over the specification's cipher: slow,
+//! readable, and the oracle of the checks. A wrong length panics.
 #![forbid(unsafe_code)]
 
 use crate::sbox::{Rows, Sbox};
@@ -133,7 +133,7 @@ fn acpkm(key: &[u8; 32]) -> [u8; 32] {
 pub fn ctr_acpkm(key: &[u8; 32], iv: &[u8], section: usize, data: &[u8]) -> Vec<u8> {
     let (mut key, mut out) = (*key, Vec::new());
     for (i, part) in data.chunks(section).enumerate() {
-        // All of the counter's keystream under this key, of which this section's place is used.
+        // The counter's whole keystream under this key; the section's part of it is used.
         let start = u64::from_be_bytes(block(&[iv, &[0; 4]].concat())) + (i * section / 8) as u64;
         let cipher = Cipher::magma(&key);
         for (j, b) in part.chunks(8).enumerate() {
@@ -223,7 +223,7 @@ pub fn cfb_meshing(key: &[u8; 32], sbox: Sbox, iv: &[u8], mesh: bool, data: &[u8
     out
 }
 
-/// RFC 5830, 8: sixteen rounds, and what implementations add for messages of one block.
+/// RFC 5830, 8: sixteen rounds, and the block that implementations add for messages of one block.
 ///
 /// # Panics
 /// If the initialisation vector is not 8 bytes.

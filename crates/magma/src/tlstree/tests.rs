@@ -1,4 +1,4 @@
-//! The trees against the RFCs' leaves, records and packets, and against their definition without anything kept.
+//! The trees against the RFCs' leaves, records and packets, and against their definition without caches.
 
 use super::*;
 use crate::Mgm;
@@ -28,7 +28,7 @@ fn known_leaves() {
     leaves(Suite::MgmL, MGM_L);
 }
 
-/// RFC 9189, 8.1, without anything that is kept.
+/// RFC 9189, 8.1, without caches.
 fn slowly(root: &[u8; 32], suite: Suite, number: u64) -> [u8; 32] {
     let mut key = *root;
     for (label, mask) in [b"level1", b"level2", b"level3"].iter().zip(suite.masks()) {

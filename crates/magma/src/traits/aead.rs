@@ -30,8 +30,8 @@ tag_lengths!(U4, U5, U6, U7, U8);
 
 /// [`Mgm`] with its tag's length in the type, for the `aead` traits. The tag follows the ciphertext.
 ///
-/// Those traits know one error for everything. What would be [`Error::NonceTopBit`], [`Error::EmptyMessage`],
-/// [`Error::TooLong`], [`Error::KeyExhausted`] or [`Error::TooManyRefused`] comes out as `aead::Error` too; use [`Mgm`] where that matters.
+/// Those traits have one error. [`Error::NonceTopBit`], [`Error::EmptyMessage`], [`Error::TooLong`],
+/// [`Error::KeyExhausted`] and [`Error::TooManyRefused`] become `aead::Error`; use [`Mgm`] where that matters.
 #[derive(Clone)]
 pub struct MagmaMgm<T: TagLength = U8> {
     mgm: Mgm,
@@ -41,7 +41,7 @@ pub struct MagmaMgm<T: TagLength = U8> {
 impl<T: TagLength> TryFrom<Mgm> for MagmaMgm<T> {
     type Error = Error;
 
-    /// A key, with backend and limits as they are, whose tags have the type's length.
+    /// A key with its backend and limits, and tags of the type's length.
     fn try_from(mgm: Mgm) -> Result<MagmaMgm<T>, Error> {
         if mgm.tag_length() != T::USIZE {
             return Err(Error::TagLength(mgm.tag_length()));

@@ -1,7 +1,7 @@
 //! `cipher`'s block ciphers.
 //!
-//! A call for many blocks goes to the kernel whole. What drives the cipher through a backend, as the generic modes do, hands
-//! it [`Parallel`] blocks at a time, a whole number of every vector backend's batches.
+//! A call for many blocks goes to the kernel whole. Generic modes pass [`Parallel`] blocks at a time, a whole number of
+//! every vector backend's batches.
 #![forbid(unsafe_code)]
 
 use core::fmt;

@@ -15,8 +15,8 @@ use crate::modes::Omac;
 
 /// OMAC over Magma with the whole tag, for the `digest` traits.
 ///
-/// Those traits cannot refuse data, so the key behind this has no limit: [`Limits::Unlimited`]. Use
-/// [`Omac`](crate::modes::Omac) where a limit matters, or where tags are shorter.
+/// Those traits cannot refuse data, so the key has [`Limits::Unlimited`]. Use [`Omac`](crate::modes::Omac) where a
+/// limit matters, or where tags are shorter.
 #[derive(Clone)]
 pub struct MagmaOmac {
     key: Magma,

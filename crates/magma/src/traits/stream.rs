@@ -31,8 +31,8 @@ impl KeyIvInit for Ctr<Magma> {
     }
 }
 
-/// Pieces that CTR's counter or the key's limits refuse are `StreamCipherError`. The methods called unchecked go on beyond
-/// both: the counter starts again at 0 there, and the keystream with it.
+/// Pieces that CTR's counter or the key's limits refuse are `StreamCipherError`. The unchecked methods continue beyond
+/// both: the counter, and with it the keystream, then restarts at 0.
 impl<K: MagmaKey> StreamCipher for Ctr<K> {
     fn check_remaining(&self, bytes: usize) -> Result<(), StreamCipherError> {
         self.would_take(bytes as u64).map_err(|_| StreamCipherError)
@@ -51,7 +51,7 @@ impl<K: MagmaKey> StreamCipher for Ctr<K> {
 /// Positions count bytes from the beginning of the message; 2^35 is the end.
 impl<K: MagmaKey> StreamCipherSeek for Ctr<K> {
     fn try_current_pos<T: SeekNum>(&self) -> Result<T, OverflowError> {
-        // `SeekNum` counts the block that is being used as begun: byte 8 of a block stands for its end.
+        // `SeekNum` counts the current block as begun: byte 8 of a block means its end.
         let (whole, used) = (self.position() / 8, (self.position() % 8) as u8);
         if used == 0 { T::from_block_byte(whole, 8, 8) } else { T::from_block_byte(whole + 1, used, 8) }
     }

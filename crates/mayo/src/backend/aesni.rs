@@ -1,19 +1,19 @@
-//! AES-128 counter mode on the CPU's AES instructions: one loop, stamped for AES-NI (16 bytes a register), VAES-256 and,
-//! from `avx512/expand.rs`, VAES-512.
+//! AES-128 counter mode on the CPU's AES instructions: one loop, stamped for AES-NI (16 bytes a register), VAES-256
+//! and, from `avx512/expand.rs`, VAES-512.
 //!
 //! **Layout.** A register holds 1, 2 or 4 consecutive blocks as they lie in memory; round keys are broadcast to all of
-//! them. A *step* is eight registers: what it takes to hide a latency of four cycles at two instructions a cycle.
+//! them. A *step* is eight registers, enough to hide a latency of four cycles at two instructions a cycle.
 //!
-//! **Counter caching.** The four counting bytes (12 to 15) go to four different columns in round 1, and round 2 takes one
-//! byte from each column into every column of its result. So two rounds are additive in those bytes:
-//! `round2(block + j) = round2(block) xor table[j]` for the 256 blocks from a multiple of 256, where the table depends on
-//! key and nonce alone. Streams long enough to repay the table spend eight AES instructions on a block, not ten. (Good
-//! for fewer than 2^32 blocks.)
+//! **Counter caching.** The four counting bytes (12 to 15) go to four different columns in round 1, and round 2 takes
+//! one byte from each column into every column of its result. So two rounds are additive in those bytes: `round2(block
+//! + j) = round2(block) xor table[j]` for the 256 blocks from a multiple of 256, where the table depends on key and
+//! nonce alone. Streams long enough to repay the table spend eight AES instructions on a block, not ten. (Good for
+//! fewer than 2^32 blocks.)
 //!
 //! **Cost model.** `aesenc` issues twice a cycle at 128 and 256 bits; at 512 bits twice on Zen 5, once on Zen 4, which
-//! splits it. Eight of them per register (figures below: nine, one round cached) give these floors, and Zen 4 (EPYC 9004 class, 1.41 core cycles to a tick of
-//! the time-stamp counter) gives these medians of 300 calls between fenced `rdtsc`
-//! reads, in ticks per byte:
+//! splits it. Eight of them per register (figures below: nine, one round cached) give these floors, and Zen 4 (EPYC
+//! 9004 class, 1.41 core cycles to a tick of the time-stamp counter) gives these medians of 300 calls between fenced
+//! `rdtsc` reads, in ticks per byte:
 //!
 //! | width | floor, core cycles per byte | floor, ticks | 144 495 bytes | 16 384 bytes |
 //! |---|---|---|---|---|
@@ -21,10 +21,11 @@
 //! | VAES-256 | 0.141 | 0.100 | 0.107 | 0.129 |
 //! | VAES-512 | 0.141 (Zen 5: 0.070) | 0.100 | 0.104 | 0.127 |
 //!
-//! Four, eight and sixteen 512-bit registers to a step came out the same within 2 %; sixteen are slower on short streams.
+//! Four, eight and sixteen 512-bit registers to a step are equal within 2 %; sixteen are slower on short streams.
 //!
 //! Source: FIPS 197, SP 800-38A section 6.5; the caching goes back to Bernstein and Schwabe, "New AES software speed
-//! records", Indocrypt 2008. Leak class: public inputs (the seed of P), and constant time all the same. Nothing is wiped.
+//! records", Indocrypt 2008. Leak class: public inputs (the seed of P), in constant time nevertheless. Nothing is
+//! wiped.
 
 use core::arch::x86_64::*;
 
@@ -44,7 +45,7 @@ pub(crate) fn round_keys(key: &[u8; 16]) -> [__m128i; 11] {
         let sums = _mm_xor_si128(sums, _mm_slli_si128::<8>(sums));
         _mm_xor_si128(sums, turned)
     }
-    // SAFETY: sixteen readable bytes, no alignment asked for.
+    // SAFETY: sixteen readable bytes; the load needs no alignment.
     let k0 = unsafe { _mm_loadu_si128(key.as_ptr().cast()) };
     let k1 = next::<0x01>(k0);
     let k2 = next::<0x02>(k1);
@@ -61,7 +62,8 @@ pub(crate) fn round_keys(key: &[u8; 16]) -> [__m128i; 11] {
 
 /// Stamps `aes128_ctr` and `aes128_ctr_xor` for one register width.
 ///
-/// `broadcast` copies a block to every block of a register, `counters(c)` makes the blocks `BE128(c)`, `BE128(c + 1)`, ....
+/// `broadcast` copies a block to every block of a register, `counters(c)` makes the blocks `BE128(c)`, `BE128(c + 1)`,
+/// ....
 macro_rules! counter_mode {
     (
         features: $features:literal, register: $register:ty, blocks: $blocks:literal, step: $step:literal,
@@ -94,7 +96,7 @@ macro_rules! counter_mode {
             for (wide, narrow) in keys[1..].iter_mut().zip(&small[1..]) {
                 *wide = $broadcast(*narrow);
             }
-            // SAFETY: sixteen readable bytes, no alignment asked for.
+            // SAFETY: sixteen readable bytes; the load needs no alignment.
             let nonce = unsafe { _mm_loadu_si128(nonce.as_ptr().cast()) };
             let whitening = $xor(keys[0], $broadcast(nonce));
             let mut block = u64::from(first_block);
@@ -109,7 +111,7 @@ macro_rules! counter_mode {
             plain(&keys, whitening, block, out);
         }
 
-        /// Writes whole spans of 256 blocks, from the multiple of 256 in `block`; returns what is left to write.
+        /// Writes whole spans of 256 blocks, from the multiple of 256 in `block`; returns the rest to write.
         #[target_feature(enable = $features)]
         fn spans<'a>(
             keys: &[$register; 11],
@@ -183,7 +185,7 @@ macro_rules! counter_mode {
             }
             for (s, bytes) in state.iter().zip(out.as_chunks_mut::<REGISTER_BYTES>().0) {
                 let last = $last_round(*s, keys[10]);
-                // SAFETY: `bytes` is as long as a register, and the store asks for no alignment.
+                // SAFETY: `bytes` is as long as a register, and the store needs no alignment.
                 unsafe { $store(bytes.as_mut_ptr().cast(), last) };
             }
         }

@@ -17,8 +17,8 @@ use super::operands::kernel;
 use super::{Expand, Kernels, SetKernels, stamp_sets};
 use lanes::regs;
 
-/// Largest expanded key whose operands are laid out unpacked, at twice the size. Beyond it the gain (14 % for MAYO-1)
-/// turns into a loss of a quarter as soon as the key shares a level-2 cache of 1 MiB with other work.
+/// Largest expanded key whose operands are laid out unpacked, at twice the size. Above it the gain (14 % for MAYO-1)
+/// becomes a loss of a quarter when the key shares a level-2 cache of 1 MiB with other work.
 const LAID_OUT_MAX: usize = 256 * 1024;
 
 macro_rules! set {

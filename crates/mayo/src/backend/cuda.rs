@@ -1,4 +1,5 @@
-//! MAYO on a CUDA device: the program, and lanes that run chunks of operations through it. `crate::cuda` puts batches around.
+//! MAYO on a CUDA device: the program, and lanes that run chunks of operations through it. `crate::cuda` makes batches
+//! of it.
 
 pub(crate) mod fuse;
 #[cfg(test)]
@@ -9,10 +10,10 @@ pub(crate) mod threads;
 
 use lanework_cuda::Image;
 
-/// What devices run of `mayo.cu`.
+/// The compiled `mayo.cu`.
 pub(crate) static CODE: &[u8] = include_bytes!("cuda/mayo.fatbin");
 
-/// The program: `mayo.cu` for devices, and where asked for compiled as C++.
+/// The program: `mayo.cu` for devices, and with the feature `emulated` also as C++.
 #[cfg(not(feature = "emulated"))]
 pub(crate) static IMAGE: Image = Image::new("lanework_mayo", CODE);
 #[cfg(feature = "emulated")]
@@ -30,7 +31,7 @@ unsafe extern "C" {
     static lanework_mayo_thread_kernels: lanework_cuda::Kernels;
 }
 
-/// Kernels with leaks on purpose.
+/// Kernels with planted leaks.
 #[cfg(all(test, feature = "emulated"))]
 pub(crate) static PLANTED: Image = {
     // SAFETY: the build script compiles `planted_emulated.cpp`, which defines it.

@@ -17,7 +17,7 @@ struct Shake {
     shake256_xn: fn(&[&[u8]], &mut [&mut [u8]]),
 }
 
-/// The tiers that can run here; says on standard error which cannot.
+/// The tiers that can run here; prints the others to standard error.
 fn tiers() -> Vec<Tier> {
     #[allow(unused_mut)]
     let mut tiers = vec![Tier {
@@ -42,7 +42,7 @@ mod x86 {
     /// Wraps a `target_feature` function; sound only behind the detection in `add`.
     macro_rules! wrap {
         (fn($($arg:ident: $type:ty),*) $function:path) => {
-            // SAFETY: `add` hands the tier out only after detecting the features that the function names.
+            // SAFETY: `add` returns the tier only after detecting the function's features.
             |$($arg: $type),*| unsafe { $function($($arg),*) }
         };
     }
@@ -120,8 +120,8 @@ const LENGTHS: [usize; 24] = [
     4097,
 ];
 
-/// Lengths in bytes of streams that are compared with the oracle: [`LENGTHS`], and two chunks of the longest batch with
-/// what lies around their end. The interpreter, some thousand times slower, gets a few short ones.
+/// Lengths in bytes of streams that are compared with the oracle: [`LENGTHS`], and two chunks of the longest batch,
+/// around their end. The interpreter, some thousand times slower, gets a few short ones.
 fn lengths() -> Vec<usize> {
     if cfg!(miri) {
         return vec![0, 17, 137, 300];
@@ -214,7 +214,7 @@ fn aes_agrees_with_the_standard_at_every_length_and_carry() {
 
 #[test]
 fn aes_tiers_agree_on_long_streams() {
-    // 65 792 blocks cross both the 2^8 and the 2^16 boundary; the oracle spot-checks where it would be slow.
+    // 65 792 blocks cross both the 2^8 and the 2^16 boundary; the oracle checks samples where it is slow.
     let (key, nonce) = (noise16(5), noise16(6));
     let len = 16 * 65_792 + 5;
     let (mut plain, mut nonced) = (vec![0; len], vec![0; len]);

@@ -1,18 +1,19 @@
-//! What each field kernel takes and gives: shapes stated once, and checked by the safe calls in [`super`] before any kernel runs.
+//! Operands of the field kernels: shapes stated once, and checked by the safe calls in [`super`] before any kernel
+//! runs.
 //!
-//! Operands are borrows, so none overlaps another. A kernel fills what it gives whole, whatever stood there. `scratch` is at least
-//! as long as the set's kernels ask for, of any content, and wiped by the caller. An element is a byte, an m-vector `m_bytes`, a
-//! padded one `stride` bytes, in [`Block`]s: see [`super`].
+//! Operands are borrows, so none overlaps another. A kernel overwrites its outputs whole. `scratch` has at least the
+//! length that the set's kernels need, any content, and is wiped by the caller. An element is a byte, an m-vector
+//! `m_bytes`, a padded one `stride` bytes, in [`Block`]s: see [`super`].
 //!
-//! The table of kernels takes operands by name, the kernels themselves one by one, in the order that [`kernel`] states once for
-//! all backends: the compiler knows of arguments that they do not overlap, of fields it does not, and made half of the portable
-//! kernels otherwise. For the same reason those are never inlined into their entries.
+//! The table of kernels takes operands by name, the kernels themselves one by one, in the order that [`kernel`] states
+//! once for all backends: the compiler assumes that arguments do not overlap, but not that fields do not, and optimised
+//! half of the portable kernels worse with fields. For the same reason those are never inlined into their entries.
 
 use super::{SLACK, SetKernels};
 use crate::params::Params;
 use crate::sys::Block;
 
-/// P and P3, as verification takes them.
+/// P and P3, for verification.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrices<'a> {
     /// P1 then P2: `p12_bytes`, and [`SLACK`].
@@ -40,12 +41,12 @@ pub(crate) struct Sign<'a, K> {
     pub(crate) o: &'a [u8],
     /// The vinegar vectors: k x v elements.
     pub(crate) vinegar: &'a [u8],
-    /// n m-vectors and [`SLACK`], or nothing where the set has no linear term.
+    /// n m-vectors and [`SLACK`]; empty if the set has no linear term.
     pub(crate) lambda: &'a [u8],
     /// Gets k x o padded m-vectors: v_i^T L, and with lambda M_0 += O^T lambda_vinegar + lambda_oil.
     pub(crate) m: &'a mut [Block],
-    /// Gets padded m-vectors in schedule order: v_i^T P1 v_j + v_j^T P1 v_i (once if i = j), and with lambda, where one index is 0,
-    /// + sum of v_j\[r\] lambda_r for the other index j.
+    /// Gets padded m-vectors in schedule order: v_i^T P1 v_j + v_j^T P1 v_i (once if i = j), and with lambda, where one
+    /// index is 0, + sum of v_j\[r\] lambda_r for the other index j.
     pub(crate) u: &'a mut [Block],
     pub(crate) scratch: &'a mut [Block],
 }
@@ -71,7 +72,8 @@ pub(crate) struct Whip<'a> {
     pub(crate) y: &'a mut [u8],
 }
 
-/// Builds A and y from m, u and t, and solves A x = y with the free variables taken from r; tells whether A has rank m.
+/// Builds A and y from m, u and t, and solves A x = y with the free variables taken from r; returns whether A has rank
+/// m.
 pub(crate) struct Solve<'a> {
     /// What [`Sign`] gave.
     pub(crate) m: &'a [Block],
@@ -101,7 +103,7 @@ pub(crate) struct Finish<'a> {
 /// Lays out an expanded public key.
 pub(crate) struct ExpandPublic<'a> {
     pub(crate) key: Matrices<'a>,
-    /// Gets `public_blocks`, as the backend likes them.
+    /// Gets `public_blocks`, in the backend's layout.
     pub(crate) layout: &'a mut [Block],
 }
 
@@ -111,7 +113,7 @@ pub(crate) struct ExpandSecret<'a> {
     pub(crate) p: &'a [u8],
     /// O: v x o elements.
     pub(crate) o: &'a [u8],
-    /// Gets `secret_blocks`, as the backend likes them.
+    /// Gets `secret_blocks`, in the backend's layout.
     pub(crate) layout: &'a mut [Block],
     pub(crate) scratch: &'a mut [Block],
 }
@@ -173,7 +175,7 @@ impl<K> Sign<'_, K> {
         check_scratch(kernels, self.scratch);
     }
 
-    /// With no more of the scratch than `blocks`.
+    /// With the first `blocks` of the scratch.
     pub(super) fn within(self, blocks: usize) -> Self {
         Sign { scratch: &mut self.scratch[..blocks], ..self }
     }
@@ -235,7 +237,7 @@ impl Solve<'_> {
         check_scratch(kernels, self.scratch);
     }
 
-    /// With no more of the scratch than `blocks`.
+    /// With the first `blocks` of the scratch.
     pub(super) fn within(self, blocks: usize) -> Self {
         Solve { scratch: &mut self.scratch[..blocks], ..self }
     }
@@ -303,12 +305,12 @@ macro_rules! kernel {
     };
     (@ $kernel:expr, $type:ty, $operands:pat, ($($argument:expr),*) -> $gives:ty) => {{
         use $crate::backend::operands::*;
-        // Generic, so that kernels stay what other crates may reach, and are optimised as if they stood in the table themselves.
-        // Portable ones are safe to call.
+        // Generic, so that entries are instantiated as if the kernels were in the table themselves. Portable ones are
+        // safe to call.
         #[allow(unused_unsafe)]
         unsafe fn entry<const SET: usize>($operands: $type) -> $gives {
-            // SAFETY: entries are called by the safe calls of `SetKernels` alone, on a backend whose features were checked and with
-            // operands of the contract's lengths.
+            // SAFETY: only the safe calls of `SetKernels` call entries, on a backend whose features were checked and
+            // with operands of the contract's lengths.
             unsafe { ($kernel)($($argument),*) }
         }
         entry::<S>

@@ -1,8 +1,8 @@
-//! What SHAKE256 is on every instruction set: a Keccak round on words, and the sponge around any permutation of one state
-//! or of several side by side. Each backend's `expand.rs` brings its permutation.
+//! SHAKE256 for every instruction set: a Keccak round on words, and the sponge around any permutation of one state or
+//! of several side by side. Each backend's `expand.rs` has its permutation.
 //!
-//! Absorbing adds to the state directly, so that no second copy of the message exists. Source: FIPS 202. Leak class: secret
-//! data, constant time in everything but lengths; the state is wiped before returning.
+//! Absorbing adds to the state directly, so that no second copy of the message exists. Source: FIPS 202. Leak class:
+//! secret data, constant time in everything but lengths; the state is wiped before returning.
 #![forbid(unsafe_code)]
 
 use zeroize::Zeroize;
@@ -36,8 +36,7 @@ const fn round_constants() -> [u64; 24] {
 /// spare; the compiler's choice is about 40.
 pub(crate) const SPILLS: usize = 64;
 
-/// One round, in place, on rows that `chi(y, row)` finishes. Inlined into whatever instruction set the caller was
-/// compiled for.
+/// One round, in place, on rows that `chi(y, row)` finishes. Inlined with the caller's instruction set.
 #[inline(always)]
 pub(crate) fn keccak_round(a: &mut [u64; 25], constant: u64, chi: impl Fn(usize, [u64; 5]) -> [u64; 5]) {
     let c0 = a[0] ^ a[5] ^ a[10] ^ a[15] ^ a[20];
@@ -106,7 +105,8 @@ pub(crate) fn keccak_round(a: &mut [u64; 25], constant: u64, chi: impl Fn(usize,
     a[0] ^= constant;
 }
 
-/// The SHAKE256 sponge around any permutation. Wipes its state; what the permutation leaves on the stack or in registers is the caller's to wipe.
+/// The SHAKE256 sponge around any permutation. Wipes its state; the caller wipes the permutation's remains on the stack
+/// and in registers.
 #[inline(always)]
 pub(crate) fn sponge(parts: &[&[u8]], out: &mut [u8], mut permute: impl FnMut(&mut [u64; 25])) {
     let mut state = [0u64; 25];
@@ -155,7 +155,8 @@ pub(crate) fn absorb_blocks(state: &mut [u64; 25], blocks: &[u8], mut permute: i
     }
 }
 
-/// Calls `add(i, word)` for the words that `bytes`, laid down from byte `position` of the state on, add to its word `i`.
+/// Calls `add(i, word)` for the words that `bytes`, laid down from byte `position` of the state on, add to its word
+/// `i`.
 #[inline(always)]
 fn absorb(bytes: &[u8], mut position: usize, mut add: impl FnMut(usize, u64)) {
     let (head, aligned) = bytes.split_at(bytes.len().min(position.wrapping_neg() % 8));
@@ -179,8 +180,8 @@ fn absorb(bytes: &[u8], mut position: usize, mut add: impl FnMut(usize, u64)) {
 #[repr(C, align(64))]
 pub(crate) struct Lanes<const L: usize>(pub(crate) [[u64; L]; 25]);
 
-/// SHAKE256 of many messages in groups of `L`, around any `L`-lane permutation; `single` hashes what does not fill two
-/// lanes, and everything where the messages or the outputs differ in length. Wipes as [`sponge`] does.
+/// SHAKE256 of many messages in groups of `L`, around any `L`-lane permutation; `single` hashes messages that do not
+/// fill two lanes, and all of them where the messages or the outputs differ in length. Wipes as [`sponge`] does.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 #[inline(always)]
 pub(crate) fn sponges<const L: usize>(

@@ -1,4 +1,4 @@
-//! Groups of every size give what the single calls give, on every backend: restarts, failures and mixed keys included.
+//! Groups of every size agree with the single calls, on every backend: restarts, failures and mixed keys included.
 #![forbid(unsafe_code)]
 
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::backend::{Kernels, SetKernels, portable};
 use crate::known::NistDrbg;
 use crate::params::{Round, Set};
 
-/// A generator that two callers can draw the same from.
+/// A generator with the same numbers for two callers.
 struct Seeded(NistDrbg);
 
 impl rand_core::TryRng for Seeded {
@@ -43,7 +43,7 @@ fn key(params: &Params, i: usize) -> SecretKey {
     SecretKey::from_seed(params, &vec![i as u8 + 1; params.secret_key_bytes()]).unwrap()
 }
 
-/// What the single calls make of the same randomness.
+/// The single calls' results with the same randomness.
 fn singly(signers: Signers<'_>, messages: &[Vec<u8>], options: SignOptions) -> Vec<Result<Signature, Error>> {
     let mut rng = seeded();
     let sign = |(i, message): (usize, &Vec<u8>)| {
@@ -97,7 +97,7 @@ fn every_size_of_group_gives_what_single_calls_give() {
                     }
                     let mut signatures: Vec<Signature> = each[..size].iter().flatten().cloned().collect();
                     assert_eq!(signatures.len(), size, "{at}");
-                    // A spoilt one in the middle is refused, and no other.
+                    // A corrupted one in the middle is refused, and no other.
                     let spoilt = size / 2;
                     let mut bytes = signatures[spoilt].clone().into_bytes();
                     bytes[0] ^= 1;
@@ -130,7 +130,7 @@ fn sound() -> &'static SetKernels {
     &portable::KERNELS.sets[planted().index()]
 }
 
-/// `base` with one set's kernels changed. Kernels exchange plain formats, so that portable ones fit in anywhere.
+/// `base` with one set's kernels changed. Kernels exchange plain formats, so portable ones fit everywhere.
 fn plant(base: Engine, plant: impl FnOnce(&mut SetKernels)) -> Engine {
     let mut kernels = Kernels { expand: base.expand, sets: base.sets };
     let set = &mut kernels.sets[planted().index()];
@@ -178,7 +178,7 @@ fn what_goes_wrong_with_one_goes_wrong_with_no_other() {
     fn hopeless(Solve { m, u, t, r, x, scratch }: Solve<'_>) -> bool {
         sound().solve(Solve { m, u, t, r, x, scratch }) && !t[0].is_multiple_of(3)
     }
-    /// Some signatures come out with a wrong bit.
+    /// Some signatures have a wrong bit.
     fn flipping(Finish { o, vinegar, x, s }: Finish<'_>) {
         sound().finish(Finish { o, vinegar, x, s });
         s[planted().n - 1] ^= u8::from(x[0].is_multiple_of(3));
@@ -216,7 +216,7 @@ fn a_batch_may_mix_sets_rounds_and_backends() {
         .collect();
     let keys: Vec<SecretKey> = sets.iter().enumerate().map(|(i, set)| key(set, i)).collect();
     let messages: Vec<Vec<u8>> = (0..sets.len()).map(|i| vec![i as u8; 32]).collect();
-    // Neighbours on different backends, and now and then on one.
+    // Neighbours on different backends, and sometimes on one.
     let signing: Vec<SigningKey> =
         keys.iter().enumerate().map(|(i, k)| SigningKey::new(engines[i / 2 % engines.len()], k)).collect();
     let verifying: Vec<VerifyingKey> = signing.iter().map(|k| k.verifying_key().clone()).collect();

@@ -12,7 +12,7 @@ use crate::params::{Params, Round, Set};
 
 const BITS: Options = Options { multiply: Multiply::Bits, ..OPTIONS };
 
-/// Kernels that a verification's products may be.
+/// The kernels of a verification's products.
 const VERIFY: [&str; 3] = ["mayo_verify", "mayo_bits_each", "mayo_bits_one"];
 
 fn flipped(signature: &Signature, bit: usize) -> Signature {
@@ -21,7 +21,8 @@ fn flipped(signature: &Signature, bit: usize) -> Signature {
     Signature::made(signature.params(), bytes)
 }
 
-/// `count` signatures under three keys in turn and under the second alone, a third of them spoilt, and what is launched for them.
+/// `count` signatures under three keys in turn and under the second alone, a third of them corrupted, and their
+/// launches.
 fn agrees(how: Emulation, params: &'static Params, count: usize) {
     let what = format!("{}, {count} signatures, {:?}", params.name(), how.order);
     let (gpu, control) = gpu(how, BITS);

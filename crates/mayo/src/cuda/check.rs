@@ -1,7 +1,7 @@
 //! The checks that a device must pass, as functions: the tests, the command and the laboratory call the same ones.
 //!
-//! What a device computes is held against the published answers and against the CPU beside it, and a result that the CPU had
-//! to compute in the device's stead is a failure here.
+//! A device's results are compared with the published answers and with the CPU's. A result that the CPU had to compute
+//! for the device is a failure here.
 #![forbid(unsafe_code)]
 
 use zeroize::Zeroizing;
@@ -14,7 +14,7 @@ use crate::params::Params;
 
 pub use lanework_cpu::check::{Depth, Row};
 
-/// How a device is used where it is to be checked or measured: nothing goes to the CPU unless the device fails.
+/// Options for checking or measuring a device: nothing goes to the CPU unless the device fails.
 pub const ALONE: Options = Options {
     chunk: 1024,
     streams: 3,
@@ -27,7 +27,7 @@ pub const ALONE: Options = Options {
     spot_check: 0,
 };
 
-/// Batches about the sizes of warps and of an H100's multiprocessors.
+/// Batch sizes around those of warps and of an H100's multiprocessors.
 const SIZES: [usize; 8] = [0, 1, 31, 32, 33, 131, 132, 133];
 
 fn new_row(what: &str, gpu: &Gpu, params: &Params) -> Row {
@@ -35,15 +35,15 @@ fn new_row(what: &str, gpu: &Gpu, params: &Params) -> Row {
     Row::new(format!("{what}, {}, device {}", params.name(), gpu.device().card().ordinal), name)
 }
 
-/// The other ways that a device may be told to go, each with its name: where matrices are expanded, and by which instructions
-/// products are computed.
+/// The device's other modes, each with its name: the places where matrices are expanded, and the instructions of
+/// products.
 const FORMS: [(&str, Expand, Multiply); 3] = [
     ("expansion beside products", Expand::Beside, Multiply::Masks),
     ("expansion within products", Expand::Fused, Multiply::Masks),
     ("products of bits", Expand::Alone, Multiply::Bits),
 ];
 
-/// What a batch needs, and what the CPU makes of it.
+/// A batch's inputs, and the CPU's results.
 struct Inputs {
     params: &'static Params,
     keys: Vec<SecretKey>,
@@ -81,7 +81,7 @@ impl Inputs {
 
 type Signed = (Vec<Result<Signature, Error>>, Tally);
 
-/// One case: that the device did all of a batch, and did it right.
+/// One case: the device computed all of a batch, correctly.
 fn judge(row: &mut Row, what: &str, count: usize, tally: &Tally, right: bool) {
     row.case(right, || format!("{what} of a batch of {count} differ from the CPU's"));
     row.case(tally.device == count && tally.trouble.is_none(), || {
@@ -90,8 +90,8 @@ fn judge(row: &mut Row, what: &str, count: usize, tally: &Tally, right: bool) {
     });
 }
 
-/// NIST's response file by its published digest, record 0 or all 100 records: one batch for each operation, so one launch of
-/// each kernel.
+/// NIST's response file by its published digest, record 0 or all 100 records: one batch for each operation, so one
+/// launch of each kernel.
 #[must_use]
 pub fn known_answers(gpu: &Gpu, params: &'static Params, depth: Depth) -> Row {
     let count = if depth == Depth::Full { 100 } else { 1 };
@@ -101,7 +101,7 @@ pub fn known_answers(gpu: &Gpu, params: &'static Params, depth: Depth) -> Row {
         row.skip("no known answers are published for this round");
         return row;
     };
-    // One launch of each kernel, whatever the cache holds. What the self-test says of the device, the batches say again.
+    // One launch of each kernel, independent of the cache. Faults found by the self-test show in the batches again.
     let _ = gpu.test(params);
     let gpu = &gpu.with(Options { chunk: count, ring: Ring::Whole, ..*gpu.options() });
     match records(gpu, params, count) {
@@ -152,14 +152,15 @@ fn records(gpu: &Gpu, params: &'static Params, count: usize) -> Result<Vec<Recor
     Ok((0..count).map(made).collect())
 }
 
-/// Keys, signatures and verdicts of odd batch sizes against the CPU's: compact keys, one expanded key and several, every
-/// third signature spoilt in another bit. Of small batches two operations at a time have their matrices in memory.
+/// Keys, signatures and verdicts of odd batch sizes against the CPU's: compact keys, one expanded key and several,
+/// every third signature corrupted in another bit. Of small batches two operations at a time have their matrices in
+/// memory.
 #[must_use]
 pub fn agreement(gpu: &Gpu, params: &'static Params, depth: Depth) -> Row {
     let mut row = new_row("agreement with the CPU", gpu, params);
     let _ = gpu.test(params);
     for &count in if depth == Depth::Full { &SIZES[..] } else { &[3] } {
-        // Small batches have their places taken again and again too.
+        // Small batches reuse their places too.
         let few = gpu.with(Options { ring: Ring::Operations(2), ..*gpu.options() });
         let gpu = if count < 100 { &few } else { gpu };
         if let Err(e) = batch(gpu, params, count, &mut row) {
@@ -223,8 +224,8 @@ fn batch(gpu: &Gpu, params: &'static Params, count: usize, row: &mut Row) -> Res
     Ok(())
 }
 
-/// [`agreement`] in each of the other ways that the device may be told to go, a row for each: what it cannot do is skipped with
-/// the reason. They come apart from [`run`], for a device that computes wrongly in one of them is not used any more at all.
+/// [`agreement`] in each of the device's other modes, a row for each; unsupported modes are skipped with the reason.
+/// Separate from [`run`], since a device that fails in one mode is not used any more at all.
 pub fn forms(gpu: &Gpu, params: &'static Params, depth: Depth, each: &mut dyn FnMut(Row)) {
     for (what, expand, multiply) in FORMS {
         let gpu = gpu.with(Options { expand, multiply, ..*gpu.options() });
@@ -249,7 +250,7 @@ pub fn forms(gpu: &Gpu, params: &'static Params, depth: Depth, each: &mut dyn Fn
     }
 }
 
-/// Every check of a device on one set as it is told to go, told as they come.
+/// Every check of a device on one set in its current mode, reported as they finish.
 pub fn run(gpu: &Gpu, params: &'static Params, depth: Depth, each: &mut dyn FnMut(Row)) {
     each(known_answers(gpu, params, depth));
     each(agreement(gpu, params, depth));

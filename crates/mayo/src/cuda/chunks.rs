@@ -1,4 +1,4 @@
-//! Chunks of a batch over streams, and over the CPU what the device leaves.
+//! Chunks of a batch over streams, with the rest on the CPU.
 #![forbid(unsafe_code)]
 
 use core::ops::Range;
@@ -14,15 +14,15 @@ use crate::backend::cuda::shape;
 use crate::error::Error;
 use crate::params::Params;
 
-/// What a batch is, chunk by chunk.
+/// A batch's work, chunk by chunk.
 pub(super) trait Work: Sync {
     /// The result of one operation.
     type Output: Send;
-    /// What memory a lane needs.
+    /// The memory of a lane.
     fn job(&self) -> Job;
     /// Queues a chunk.
     fn start(&self, lane: &mut Lane, chunk: Range<usize>) -> Result<(), DeviceError>;
-    /// Waits for it. A result that is missing is the CPU's to compute.
+    /// Waits for it. The CPU computes missing results.
     fn finish(
         &self,
         lane: &mut Lane,
@@ -81,7 +81,7 @@ impl Gpu {
         Ok((results.into_iter().flatten().collect(), tally))
     }
 
-    /// Computes on the CPU what is missing.
+    /// Computes missing results on the CPU.
     fn fill<W: Work>(&self, results: &mut [Option<W::Output>], offset: usize, work: &W) -> Result<(), Error> {
         let mut missing: Vec<(usize, &mut Option<W::Output>)> =
             results.iter_mut().enumerate().filter(|(_, r)| r.is_none()).collect();
@@ -107,7 +107,7 @@ impl Gpu {
     ) -> Result<Vec<Lane>, DeviceError> {
         let mut capacity = self.options.chunk.clamp(1, count.max(1));
         let streams = self.options.streams.clamp(1, count.div_ceil(capacity).max(1));
-        // What certainly does not fit is not tried; what other programs take meanwhile is found out below.
+        // Sizes that certainly do not fit are not tried; memory that other programs take meanwhile is found out below.
         let room = self.device.memory()?.free as usize / streams;
         let set = kernels.params;
         let plan = Plan::new(self.device.card(), kernels, job, self.options.expand);
@@ -160,14 +160,14 @@ impl Gpu {
         let mut lanes: Vec<(Lane, Option<Range<usize>>)> =
             self.lanes(kernels, work.job(), count, tally)?.into_iter().map(|lane| (lane, None)).collect();
         let (mut next, mut turn, many) = (0, 0, lanes.len());
-        // Round and round: collect what a lane was given last time, and give it the next chunk.
+        // In turn: collect a lane's last chunk, and give it the next one.
         while next < count || lanes.iter().any(|(_, busy)| busy.is_some()) {
             let (lane, busy) = &mut lanes[turn];
             if let Some(chunk) = busy.take() {
                 let made = work.finish(lane, chunk.clone(), tally)?;
                 results[chunk].iter_mut().zip(made).for_each(|(to, from)| *to = from);
             }
-            // A result was wrong: nothing more is asked of this device.
+            // A result was wrong: this device is not used any more.
             if self.device.is_dead() {
                 return Ok(());
             }

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, Signature};
 use crate::params::{Params, Round, Set};
 
-/// By the key below, the first system of the message "restart N" has too small a rank. Found by trying: one in a few hundred to
-/// a million has.
+/// By the key below, the first system of the message "restart N" has too small a rank. Found by trying: one message in
+/// a few hundred to a million.
 fn restarting(params: &Params) -> u32 {
     match (params.round, params.set) {
         (Round::Three, Set::Mayo1) => 27,

@@ -18,11 +18,11 @@ use crate::keys::{PublicKey, SecretKey, Signature, draw_randomizer};
 use crate::params::Params;
 use crate::verify;
 
-/// Devices that batches are split over, each with a thread of its own, and the CPU beside them.
+/// Devices over which batches are split, each with its own thread, and the CPU beside them.
 ///
-/// A batch is cut into one piece for each device that lives, as large as its weight asks for, and the CPU's share behind
-/// them. Results do not depend on the cut: randomness is drawn before it, and what a device cannot do the CPU does.
-/// Batches below the break-even go to the CPU whole.
+/// A batch is cut into one piece for each live device, by its weight, and the CPU's share behind them. Results do not
+/// depend on the cut: randomness is drawn before it, and the CPU computes the operations that a device cannot. Batches
+/// below the break-even go to the CPU whole.
 #[derive(Debug)]
 pub struct Fleet {
     gpus: Vec<Gpu>,
@@ -67,10 +67,10 @@ impl FleetSigningKeys {
     }
 }
 
-/// A batch's results in order, and what each device did of it.
+/// A batch's results in order, and each device's tally.
 pub type FleetResult<T> = Result<(Vec<T>, Vec<Tally>), Error>;
 
-/// A device's piece of a batch: where it lies, and how much of its end is the CPU's.
+/// A device's piece of a batch: its place, and the CPU's share of its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Piece {
     gpu: usize,
@@ -86,7 +86,7 @@ fn cut(count: usize, weights: &[f64], cpu_share: f64) -> Vec<Piece> {
     let (mut pieces, mut at, mut seen) = (Vec::new(), 0, 0.0);
     for (gpu, weight) in weights.iter().enumerate().filter(|(_, w)| **w > 0.0) {
         seen += weight;
-        // By running sums, so that what rounding takes from one the next one gets.
+        // By running sums, so that rounding errors cancel.
         let end = (devices as f64 * (seen / sum)).round() as usize;
         pieces.push(Piece { gpu, range: at..end.clamp(at, devices), cpu: 0 });
         at = end.clamp(at, devices);
@@ -104,16 +104,16 @@ fn cut(count: usize, weights: &[f64], cpu_share: f64) -> Vec<Piece> {
     pieces
 }
 
-/// What is known of devices' rates as long as nobody has measured any.
+/// The devices' weights before any measurement.
 fn multiprocessors(gpus: &[Gpu]) -> Vec<f64> {
     gpus.iter().map(|gpu| f64::from(gpu.device().card().multiprocessors.max(1))).collect()
 }
 
 impl Fleet {
-    /// The devices of these numbers; of all that there are if there is no number.
+    /// The devices of these numbers; all devices if there are none.
     ///
     /// # Errors
-    /// What `lanework_cuda` says of devices that are not there.
+    /// The error of `lanework_cuda` for an unavailable device.
     pub fn open(ordinals: &[u32], cpu: Engine, options: Options) -> Result<Fleet, lanework_cuda::Error> {
         let all: Vec<u32> = match ordinals {
             [] => lanework_cuda::devices()?.iter().map(|card| card.ordinal).collect(),
@@ -123,8 +123,8 @@ impl Fleet {
         Ok(Fleet::of(gpus))
     }
 
-    /// Devices that are open already, with their multiprocessors as weights. Their options but for the first's break-even and CPU
-    /// share stay their own.
+    /// Devices that are open already, with their multiprocessors as weights. They keep their options, except for the
+    /// first's break-even and CPU share.
     #[must_use]
     pub fn of(gpus: Vec<Gpu>) -> Fleet {
         let weights = multiprocessors(&gpus);
@@ -142,12 +142,12 @@ impl Fleet {
         &self.gpus
     }
 
-    /// Uses all devices so from here on.
+    /// Sets the options of all devices.
     pub fn set_options(&mut self, options: Options) {
         self.gpus.iter_mut().for_each(|gpu| gpu.set_options(options));
     }
 
-    /// Splits by these weights from here on, measured rates for instance: one for each device, 0 for one that is to idle.
+    /// Splits by these weights from now on, for example measured rates: one for each device, 0 for an idle one.
     ///
     /// # Errors
     /// [`Error::Count`] for another number of weights.
@@ -198,7 +198,7 @@ impl Fleet {
         Ok((all, tallies))
     }
 
-    /// The public keys of `keys`, all of one set, and what each device did of it; the CPU's share stands with the last.
+    /// The public keys of `keys`, all of one set, and each device's tally; the CPU's share counts with the last.
     ///
     /// # Errors
     /// As for [`Gpu::keygen`].
@@ -217,7 +217,7 @@ impl Fleet {
     /// Expands secret keys of one set on every device.
     ///
     /// # Errors
-    /// As for [`Gpu::expand_secret`], of the first device that has trouble.
+    /// As for [`Gpu::expand_secret`], of the first device that fails.
     pub fn expand_secret(&self, keys: &[SecretKey]) -> Result<FleetSigningKeys, Error> {
         self.gpus.iter().map(|gpu| gpu.expand_secret(keys)).collect::<Result<_, _>>().map(FleetSigningKeys)
     }
@@ -225,7 +225,7 @@ impl Fleet {
     /// Expands public keys of one set on every device.
     ///
     /// # Errors
-    /// As for [`Gpu::expand_public`], of the first device that has trouble.
+    /// As for [`Gpu::expand_public`], of the first device that fails.
     pub fn expand_public(&self, keys: &[PublicKey]) -> Result<FleetVerifyingKeys, Error> {
         self.gpus.iter().map(|gpu| gpu.expand_public(keys)).collect::<Result<_, _>>().map(FleetVerifyingKeys)
     }
@@ -382,7 +382,7 @@ mod tests {
     fn pieces_cover_a_batch_by_weight() {
         assert_eq!(cut(10, &[1.0, 1.0], 0.0), [piece(0, 0..5, 0), piece(1, 5..10, 0)]);
         assert_eq!(cut(12, &[1.0, 0.0, 2.0], 0.25), [piece(0, 0..3, 0), piece(2, 3..12, 3)]);
-        // Nobody there, or nobody wanted: the CPU has it all.
+        // No devices, or none wanted: the CPU computes everything.
         assert_eq!(cut(7, &[0.0, 0.0], 0.1), [piece(0, 0..7, 7)]);
         assert_eq!(cut(0, &[1.0, 3.0], 0.5).iter().map(|p| p.range.len()).sum::<usize>(), 0);
         for count in 0..200 {

@@ -1,4 +1,4 @@
-//! Expansion beside and within products on the emulated device: the same results, by the kernels that were asked for.
+//! Expansion beside and within products on the emulated device: the same results, by the requested kernels.
 #![forbid(unsafe_code)]
 
 use lanework_cuda::{Control, Device, Emulation, Order};
@@ -13,7 +13,7 @@ use crate::backend::cuda::shape::{self, Products};
 use crate::keys::{PublicKey, Signature};
 use crate::params::{Params, Round, Set};
 
-/// What a block may have on sm_90; every operation is fused there.
+/// A block's shared memory on sm_90; every operation is fused there.
 const LARGE: u32 = 227 * 1024;
 const FUSED: Options = Options { expand: Expand::Fused, ..OPTIONS };
 
@@ -21,7 +21,7 @@ fn fused(order: Order, options: Options) -> (Gpu, Control) {
     gpu(Emulation { shared_per_block: LARGE, multiprocessors: 1, order, ..Emulation::default() }, options)
 }
 
-/// How often a kernel was launched from launch `before` on.
+/// The launches of a kernel from launch `before` on.
 fn count(control: &Control, before: usize, name: &str, params: &Params) -> usize {
     let name = format!("mayo_{name}_{}", params.index());
     control.launched()[before..].iter().filter(|l| l.kernel == name).count()
@@ -44,7 +44,7 @@ fn host_and_fused_kernels_agree_on_sizes() {
     }
 }
 
-/// Public keys, signatures and verdicts of a set, and that no other kernel than the fused ones had a part in them.
+/// Public keys, signatures and verdicts of a set, by the fused kernels alone.
 fn fused_alone(params: &'static Params, order: Order) {
     let what = format!("{} in {order:?}", params.name());
     let (gpu, control) = fused(order, FUSED);
@@ -58,7 +58,7 @@ fn fused_alone(params: &'static Params, order: Order) {
     assert_eq!((tally.device, tally.trouble), (5, None), "{what}");
     let expected: Vec<_> = (0..5).map(|i| Ok(batch.signature(&batch.keys[i], i))).collect();
     assert!(signed == expected, "signatures of {what}");
-    // One that is spoilt, and one of another message; and a key that is not the signer's.
+    // A corrupted one, one of another message, and a key that is not the signer's.
     let mut signatures: Vec<Signature> = signed.into_iter().flatten().collect();
     let mut bytes = signatures[1].clone().into_bytes();
     bytes[params.n * params.k / 4] ^= 0x10;
@@ -72,16 +72,16 @@ fn fused_alone(params: &'static Params, order: Order) {
     assert_eq!((tally.device, tally.trouble), (5, None), "{what}");
     let valid: Vec<bool> = verdicts.iter().map(Result::is_ok).collect();
     assert_eq!(valid, [true, false, true, false, false], "verdicts of {what}");
-    // Every signature is verified from its seed before it is given away.
+    // Every signature is verified from its seed before it is returned.
     for (name, times) in [("fused_keygen", 2), ("fused_sign", 1), ("fused_verify", 2)] {
         assert_eq!(count(&control, before, name, params), times, "{name} of {what}");
     }
     for name in ["keygen", "sign", "verify", "place"] {
         assert_eq!(count(&control, before, name, params), 0, "{name} of {what}");
     }
-    // Lambda is expanded by the kernel that is there for it: when signing and when verifying.
+    // Lambda has its own kernel: when signing and when verifying.
     assert_eq!(count(&control, before, "expand", params), if params.linear_term { 2 } else { 0 }, "{what}");
-    // One multiprocessor, five operations: a block goes on to the next one. What held secrets is cleared.
+    // One multiprocessor, five operations: a block continues with the next one. Memory of secrets is cleared.
     for launch in control.launched()[before..].iter().filter(|l| l.kernel.starts_with("mayo_fused")) {
         let cleared = !launch.kernel.starts_with("mayo_fused_verify");
         assert!(launch.blocks < 3 && launch.collectives > 0, "{launch:?}");
@@ -182,7 +182,7 @@ fn a_fused_kernel_that_computes_wrongly_is_not_used() {
     let params = Params::of(Round::Two, Set::Mayo2);
     let (gpu, control) = fused(Order::Forward, OPTIONS);
     gpu.test(params).unwrap();
-    // Its own self-test comes first, and sees a wrong public key; the other kernels' has been passed before.
+    // Its own self-test runs first, and finds a wrong public key; the other kernels have passed theirs.
     let gpu = gpu.with(FUSED);
     control.corrupt_download(0, 100, 1);
     assert!(gpu.test(params).is_err_and(|why| why.contains("public")) && gpu.device().is_dead());

@@ -1,4 +1,4 @@
-//! Expanded keys that stay on the device, and the self-test that comes before anything else.
+//! Expanded keys that stay on the device, and the self-test before any other use.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl GpuSigningKeys {
     pub const fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
-    /// The public halves, which the CPU has checked one of.
+    /// The public halves, one of them checked by the CPU.
     #[must_use]
     pub fn public_keys(&self) -> &[PublicKey] {
         &self.public
@@ -108,8 +108,8 @@ fn lost(why: impl core::fmt::Display) -> Error {
 }
 
 impl Gpu {
-    /// Expands secret keys of one set on the device. There is no CPU beside this: without the device there is nothing to keep
-    /// them on, and `crate::SigningKey` is what serves then.
+    /// Expands secret keys of one set on the device. The CPU does not replace the device here: use `crate::SigningKey`
+    /// without one.
     ///
     /// # Errors
     /// [`Error::Count`] for no keys; [`Error::WrongRound`] and [`Error::WrongSet`] for several sets; [`Error::Device`].
@@ -124,10 +124,11 @@ impl Gpu {
         Ok(GpuSigningKeys { params, keys: keys.to_vec(), public, expanded })
     }
 
-    /// Expands public keys of one set on the device, and lays them as [`Options::multiply`](super::Options::multiply) asks for.
+    /// Expands public keys of one set on the device, and lays them out by
+    /// [`Options::multiply`](super::Options::multiply).
     ///
     /// # Errors
-    /// As for [`Gpu::expand_secret`]; [`Error::Device`] too where the device does not multiply so.
+    /// As for [`Gpu::expand_secret`]; [`Error::Device`] too where the device cannot multiply so.
     pub fn expand_public(&self, keys: &[PublicKey]) -> Result<GpuVerifyingKeys, Error> {
         let params = one_set(keys.iter().map(PublicKey::params))?.ok_or(NO_KEYS)?;
         let kernels = self.kernels(params).map_err(lost)?;
@@ -180,7 +181,7 @@ impl Gpu {
         multiply: Multiply,
     ) -> Result<Expanded, DeviceError> {
         let params = kernels.params;
-        // Keys that are laid otherwise are expanded to a place for a few of them.
+        // Keys for products of bits are first expanded, a few at a time, to a separate place.
         let room = if multiply == Multiply::Bits { keys.len().min(STAGED) } else { keys.len() };
         let mut expanded = self.room(params, room, false)?;
         let bits = match multiply {
@@ -213,7 +214,8 @@ impl Gpu {
         lanes.pop().ok_or_else(|| DeviceError::Shape("no lane".to_owned()))
     }
 
-    /// Two keys, signatures with compact and expanded keys, and verdicts on these and on a spoilt one, all against the CPU.
+    /// Two keys, signatures with compact and expanded keys, and verdicts on these and on a corrupted one, all against
+    /// the CPU.
     pub(super) fn self_test(&self, kernels: &Arc<Kernels>, expand: Expand) -> Result<(), String> {
         let params = kernels.params;
         let (device, cpu) = (&self.device, self.cpu);
@@ -259,7 +261,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// Two operations on a lane of their own.
+    /// Two operations on their own lane.
     pub(super) fn alone<W: Work>(
         &self,
         kernels: &Arc<Kernels>,

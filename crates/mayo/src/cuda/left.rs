@@ -1,7 +1,7 @@
-//! Whether secrets are left in memory that was given back: planted ones are searched for, in the context that had them and in a fresh one.
+//! Searches freed memory for planted secrets, in the context that had them and in a fresh one.
 //!
-//! A search that finds nothing shows something only where it would have found what was there. So everything is done
-//! twice, the second time on a device that frees secrets as they are, and only kinds of secrets that are found then count.
+//! An empty search shows something only if the search works. So everything runs twice, the second time on a device that
+//! frees secrets without clearing, and only kinds of secrets that are found then count.
 #![forbid(unsafe_code)]
 
 use getrandom::SysRng;
@@ -21,14 +21,14 @@ const COUNT: usize = 4;
 /// Bytes of a longer secret that are searched for.
 const NEEDLE: usize = 32;
 
-/// What is searched for, in the order of the needles of each key.
+/// The kinds of needles, in the order of each key's.
 const KINDS: [&str; 4] = ["secret seeds", "randomizers", "O", "vinegar vectors"];
-/// How many of them are in pinned memory at all: what the host hands over.
+/// The number of kinds that reach pinned memory: the host's inputs.
 const GIVEN: usize = 2;
 
-/// Secrets in freed memory of the device, and of the host's where it was pinned. The device is opened anew for it; nobody else in
-/// this process may hold it, or no context is fresh. A kind of secret counts as skipped where it is not found even though it was not
-/// overwritten: nothing was shown then.
+/// Secrets in freed memory of the device, and of the host's where it was pinned. The device is opened anew; no other
+/// user in this process may hold it, or the context is not fresh. A kind of secret that is not found even without
+/// overwriting counts as skipped.
 #[must_use]
 pub fn secrets_left(device: Device, cpu: Engine, params: &'static Params) -> Row {
     let card = device.card();
@@ -66,7 +66,7 @@ pub fn secrets_left(device: Device, cpu: Engine, params: &'static Params) -> Row
         }
     }
     for _ in 0..unshown.len() {
-        // The words are the same for all of them; a failure's stand first.
+        // All have the same wording; failures come first.
         let why = format!(
             "nothing was shown of {}: they are not found where they were not overwritten either",
             unshown.join(", ")
@@ -100,7 +100,7 @@ fn look(
     device.search(&needles).map_err(|e| e.to_string())
 }
 
-/// Key generation, signing, expanding and signing with expanded keys, by secrets that nobody has had before: the needles, key by key.
+/// Key generation, signing, expanding and signing with expanded keys, by fresh secrets: the needles, key by key.
 fn plant(gpu: &Gpu, cpu: Engine, params: &'static Params) -> Result<Vec<Vec<u8>>, String> {
     let draw = || -> Result<Vec<u8>, String> {
         let mut bytes = vec![0; params.salt_bytes];
@@ -108,7 +108,7 @@ fn plant(gpu: &Gpu, cpu: Engine, params: &'static Params) -> Result<Vec<Vec<u8>>
         Ok(bytes)
     };
     gpu.test(params)?;
-    // A further attempt would lie over the first one's vinegar vectors; four signatures in a row seldom take any.
+    // A further attempt would overwrite the first one's vinegar vectors; four signatures in a row seldom need one.
     for _ in 0..8 {
         let seeds: Vec<Vec<u8>> = (0..COUNT).map(|_| draw()).collect::<Result<_, _>>()?;
         let randomizers: Vec<Zeroizing<Vec<u8>>> =
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_search_that_cannot_find_shows_nothing() {
-        // Fresh memory for every buffer: nothing that was left comes back.
+        // Fresh memory for every buffer: old content never returns.
         let (device, _) = Device::emulated(Emulation { recycles: false, ..EMULATION });
         let row = secrets_left(device, Engine::best(), Params::of(Round::Two, Set::Mayo2));
         assert!(!row.ok() && (row.failed, row.skipped) == (0, CASES), "{row:?}");

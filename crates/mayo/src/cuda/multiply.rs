@@ -1,4 +1,4 @@
-//! By which instructions a device verifies with expanded public keys.
+//! The instructions with which a device verifies with expanded public keys.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
 use crate::verify;
 
-/// How a device computes the products of a verification whose key it holds expanded. It is chosen when keys are expanded, since they
-/// lie otherwise for each; keys that a device holds are used as they were laid.
+/// How a device computes the products of a verification whose key it holds expanded. It is chosen when keys are
+/// expanded, since each has its own layout; keys on a device keep theirs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Multiply {
     /// Logical instructions under masks: every device has them.
     #[default]
     Masks,
-    /// Products of bits on tensor cores. Devices of compute capability 8.0 to 9.x have the instruction; newer ones emulate it, and
-    /// keys are not expanded for it there.
+    /// Products of bits on tensor cores. Devices of compute capability 8.0 to 9.x have the instruction; newer ones
+    /// emulate it, and keys are not expanded for it there.
     Bits,
 }
 
 impl Multiply {
-    /// Whether a card computes so.
+    /// Whether a card supports it.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason if not.
     pub fn on(self, card: &Card) -> Result<(), String> {
         let (major, minor) = card.capability;
         match self {
@@ -44,15 +44,15 @@ impl Multiply {
 }
 
 impl Gpu {
-    /// What every first expansion of keys for products of bits does, once for a set.
+    /// The self-test of products of bits, once for a set, at the first expansion of keys.
     pub(super) fn bits_are_right(&self, kernels: &Arc<Kernels>) -> Result<(), String> {
         Multiply::Bits.on(self.device.card())?;
         let slot = self.bits.get(kernels.params.index()).ok_or("there are no kernels for this set")?;
         slot.get_or_init(|| self.test_bits(kernels).inspect_err(|why| self.device.condemn(why))).clone()
     }
 
-    /// Verdicts under two keys and under one of them alone, each time on a signature that is good and on one that is spoilt, with
-    /// the CPU's signatures.
+    /// Verdicts under two keys and under one of them alone, each on a good and on a corrupted signature, made by the
+    /// CPU.
     fn test_bits(&self, kernels: &Arc<Kernels>) -> Result<(), String> {
         let (params, cpu) = (kernels.params, self.cpu);
         let seed = |fill: u8| vec![fill; params.salt_bytes];

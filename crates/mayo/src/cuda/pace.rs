@@ -1,4 +1,4 @@
-//! From what batch size a device pays, and how to share a batch with the CPU. Whoever holds a clock brings the times.
+//! The batch size from which a device pays, and the shares of device and CPU. The caller measures the times.
 #![forbid(unsafe_code)]
 
 use super::Options;
@@ -15,8 +15,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The device's time for a batch of none and what each operation adds, by the line through both sizes. A larger batch that
-    /// was not slower makes that line flat.
+    /// The device's fixed time and the time of each operation, by the line through both sizes. A larger batch that was
+    /// not slower makes that line flat.
     #[must_use]
     pub fn line(&self) -> (f64, f64) {
         let more = self.large.0.saturating_sub(self.small.0).max(1) as f64;
@@ -24,8 +24,8 @@ impl Pace {
         ((self.small.1 - each * self.small.0 as f64).max(0.0), each)
     }
 
-    /// The pace of devices that share each batch by their rates: what starts last starts them all, and rates add up. None of
-    /// none; the CPU's time is the first's.
+    /// The pace of devices that share each batch by their rates: the slowest start counts, and rates add up. `None` for
+    /// no devices; the CPU's time is the first's.
     #[must_use]
     pub fn together(all: &[Pace]) -> Option<Pace> {
         let fixed = all.iter().map(|pace| pace.line().0).fold(0.0, f64::max);
@@ -35,14 +35,15 @@ impl Pace {
         Some(Pace { small: (0, fixed), large: (many, fixed + many as f64 / rate), cpu: all.first()?.cpu })
     }
 
-    /// Shares of a large batch by these devices' rates, in any one unit: all equal where one of them took no time that could be told.
+    /// Shares of a large batch by these devices' rates, in any one unit: all equal where one of them took no measurable
+    /// time.
     #[must_use]
     pub fn weights(all: &[Pace]) -> Vec<f64> {
         let rates: Vec<f64> = all.iter().map(|pace| 1.0 / pace.line().1).collect();
         if rates.iter().all(|rate| rate.is_finite()) { rates } else { vec![1.0; all.len()] }
     }
 
-    /// The smallest batch that the device is done with no later than the CPU; `None` where there is no such size.
+    /// The smallest batch that the device finishes no later than the CPU, if any.
     #[must_use]
     pub fn break_even(&self) -> Option<usize> {
         let (fixed, each) = self.line();
@@ -50,7 +51,7 @@ impl Pace {
         (won > 0.0).then(|| ((fixed / won).ceil() as usize).max(1))
     }
 
-    /// The share of a large batch that the CPU is done with when the device is done with the rest, 0 to 1.
+    /// The share of a large batch that the CPU finishes while the device does the rest, 0 to 1.
     #[must_use]
     pub fn cpu_share(&self) -> f64 {
         let (_, each) = self.line();
@@ -58,7 +59,7 @@ impl Pace {
         if both > 0.0 { each / both } else { 0.0 }
     }
 
-    /// `options` with what these times say; a device that never pays gets no batch at all.
+    /// `options` with the break-even and share of these times; a device that never pays gets no batch.
     #[must_use]
     pub fn picked(&self, options: Options, together: bool) -> Options {
         let break_even = self.break_even().unwrap_or(usize::MAX);

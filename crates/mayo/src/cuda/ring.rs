@@ -1,17 +1,17 @@
-//! How many operations of a chunk have their matrices in device memory at the same time.
+//! The number of operations of a chunk that have their matrices in device memory at the same time.
 //!
-//! With a compact key every operation has matrices of its own, 0.1 to 0.8 MB, that one kernel writes and the next one reads once. A
-//! chunk whose matrices are all there sends them through the device's memory twice; a few operations at a time, each in the
-//! place of one before it, stay in the second-level cache. The streams' places together are the ring.
+//! With a compact key every operation has its own matrices, 0.1 to 0.8 MB, that one kernel writes and the next one
+//! reads once. All matrices of a chunk pass through device memory twice; those of a few operations at a time, which
+//! reuse places, stay in the second-level cache. The streams' places together are the ring.
 #![forbid(unsafe_code)]
 
 use lanework_cuda::Card;
 
-/// How many operations expand their matrices before the products read them.
+/// The operations that expand their matrices before the products read them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ring {
-    /// As many as half of the device's second-level cache holds, over all streams, and not fewer than give every
-    /// multiprocessor a block.
+    /// As many as half of the device's second-level cache holds, over all streams, and at least a block for every
+    /// multiprocessor.
     #[default]
     Cache,
     /// The whole chunk: one launch of each kernel, and every matrix goes through the device's memory.
@@ -26,11 +26,11 @@ impl Ring {
         match self {
             Ring::Whole => usize::MAX,
             Ring::Operations(n) => n.max(1),
-            // A device that does not tell its cache has none to stay in.
+            // A device that does not report its cache counts as without one.
             Ring::Cache if card.l2 == 0 || bytes == 0 => usize::MAX,
             Ring::Cache => {
                 let streams = streams.max(1);
-                // Half: the other half is what tables, hashes and the products' own results pass through.
+                // Half: tables, hashes and the products' results use the other half.
                 let held = card.l2 as usize / 2 / streams / bytes;
                 held.max((card.multiprocessors as usize).div_ceil(blocks.max(1) * streams)).max(1)
             }
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(Ring::Whole.slots(&card(1 << 20, 8), 1, 1000, 2), usize::MAX);
         assert_eq!(Ring::Operations(0).slots(&unknown, 1, 1000, 2), 1);
         assert_eq!(Ring::Operations(7).slots(&unknown, 9, 1000, 2), 7);
-        // A cache that holds not even one: a block for each multiprocessor all the same.
+        // A cache too small for one operation: still a block for each multiprocessor.
         assert_eq!(Ring::Cache.slots(&card(1000, 10), 1, 1_000_000, 3), 4);
     }
 }

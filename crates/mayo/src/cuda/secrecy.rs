@@ -1,8 +1,8 @@
-//! Whether a branch or an address in a kernel depends on a secret, asked of memcheck over the emulated device.
+//! Whether a branch or an address in a kernel depends on a secret, by memcheck on the emulated device.
 //!
-//! Seeds and randomizers are undefined; what the kernels release they say themselves. This judges what the host's
-//! compiler makes of the kernels' sources, and finds use of memory that nobody wrote; what a device's compiler makes
-//! of them, the lint over its machine code has to tell.
+//! Seeds and randomizers are undefined; the kernels mark their releases. This checks the host compiler's output for the
+//! kernels' sources, and finds reads of unwritten memory. The lint over machine code checks the device compiler's
+//! output.
 #![forbid(unsafe_code)]
 
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ use crate::backend::cuda::{IMAGE, PLANTED};
 use crate::keys::{SecretKey, SignOptions};
 use crate::params::{Params, Round, Set};
 
-/// The CPU's part is judged elsewhere: here it sees no secret.
+/// The CPU's part is checked elsewhere: here it sees no secret.
 const OPTIONS: Options = Options {
     chunk: 8,
     streams: 1,
@@ -35,7 +35,7 @@ const OPTIONS: Options = Options {
 
 const MESSAGE: &[u8] = b"a message";
 
-/// Key generation, signing and signing with an expanded key, verified, from secrets; `name` stands in the headlines.
+/// Key generation, signing and signing with an expanded key, verified, from secrets; headlines have `name`.
 fn operate(gpu: &Gpu, params: &'static Params, name: &str) {
     let seed: Vec<u8> = (0..params.salt_bytes).map(|i| (i * 151 + 77) as u8).collect();
     let key = || SecretKey::from_seed(params, &seed).unwrap();

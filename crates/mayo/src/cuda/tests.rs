@@ -108,7 +108,7 @@ known_answers!(
     all_known_answers_of_mayo5_round2: Two Mayo5
 );
 
-/// Keys, signatures by compact and by expanded keys, one and many, and verdicts on some that are spoilt.
+/// Keys, signatures by compact and by expanded keys, one and many, and verdicts on some that are corrupted.
 pub(super) fn agrees(gpu: &Gpu, params: &'static Params, count: usize) {
     let what = format!("{}, {count} operations", params.name());
     let batch = Batch::new(params, count);
@@ -218,7 +218,7 @@ fn a_ring_of_any_size_gives_what_the_cpu_gives() {
         assert_eq!(valid, [true, false, false, true, true], "{ring:?}");
         let launched = control.launched();
         let count = |kernel: &str| launched[before..].iter().filter(|l| l.kernel == name(kernel)).count();
-        // Signing goes through the list once and once more for what is left, and is verified part by part.
+        // Signing processes the list once, then the rest again, and is verified part by part.
         assert_eq!(count("sign"), parts + 1, "{ring:?}");
         assert_eq!((count("keygen"), count("verify")), (2 * parts, 2 * parts), "{ring:?}");
     }
@@ -249,13 +249,13 @@ fn further_attempts_are_valid_in_every_set() {
             [(GpuSigners::Each(&batch.keys), "compact"), (GpuSigners::Of(&held, &[0, 1, 2]), "expanded")]
         {
             let what = format!("{}, {what} keys", params.name());
-            // The first download tells which attempts came off; as told, the last one did not.
+            // The first download has the attempts' flags; by them the last one failed.
             control.corrupt_download(0, 2, 1);
             let (signed, tally) = batch.sign(&gpu, signers);
             assert_eq!((tally.restarts, tally.device, tally.trouble), (1, 3, None), "{what}");
             for (i, made) in signed.iter().enumerate() {
                 let (made, expected) = (made.as_ref().unwrap(), batch.signature(&batch.keys[i], i));
-                // Another attempt, other vinegar: another signature that is as good.
+                // Another attempt has other vinegar: another valid signature.
                 assert_eq!(*made == expected, i < 2, "{what}: {i}");
                 let public = batch.keys[i].public_key(Engine::best());
                 assert!(public.verify(Engine::best(), &batch.messages[i], made).is_ok(), "{what}: {i}");
@@ -278,7 +278,7 @@ fn a_lost_device_leaves_the_rest_to_the_cpu() {
         let (signed, tally) = batch.sign(&gpu, GpuSigners::Each(&batch.keys));
         assert!(signed == expected, "after {after} launches");
         assert!(tally.trouble.is_some() && tally.cpu > 0 && tally.cpu + tally.device == 12, "{tally:?}");
-        // Whatever comes next goes to the CPU at once.
+        // All later operations go to the CPU at once.
         let (public, tally) = gpu.keygen(&batch.keys).unwrap();
         assert_eq!((tally.cpu, tally.trouble.is_some()), (12, true));
         assert!(public[7] == batch.keys[7].public_key(Engine::best()));
@@ -431,7 +431,7 @@ fn every_other_form_is_checked_or_says_why_not() {
     assert_eq!(why[0], (0, ""));
     assert!(why[1].0 == 1 && why[1].1.contains("shared memory"), "{why:?}");
     assert!(why[2].0 == 1 && why[2].1.contains("tensor cores"), "{why:?}");
-    // A public key of the first form, and verdicts of the others: nothing but the form that brought it is wrong.
+    // A public key of the first form, and verdicts of the others: only the form with the fault fails.
     for (download, at) in [(0, 0), (33, 1), (52, 2)] {
         let wrong = forms(Emulation::default(), |control| control.corrupt_download(download, 100, 1));
         let ok: Vec<bool> = wrong.iter().map(check::Row::ok).collect();
@@ -532,13 +532,13 @@ fn what_a_lost_device_leaves_the_others_do() {
     let (public, tallies) = fleet.keygen(&batch.keys).unwrap();
     assert!(public == expected);
     assert!(tallies[0].device == 8 && tallies[1].cpu > 0 && tallies[1].trouble.is_some(), "{tallies:?}");
-    // From here on the first has it all.
+    // From now on the first has everything.
     let (public, tallies) = fleet.keygen(&batch.keys).unwrap();
     assert!(public == expected);
     assert_eq!((tallies[0].device, &tallies[1]), (16, &Tally::default()));
 }
 
-/// Numbers in a row, for signatures that can be had again.
+/// Consecutive numbers, for reproducible signatures.
 struct Counter(u64);
 
 impl rand_core::TryRng for Counter {

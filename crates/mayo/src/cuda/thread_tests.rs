@@ -15,7 +15,7 @@ fn open() -> GpuThreads {
     GpuThreads::open(&device, Engine::best(), 0).unwrap()
 }
 
-/// Keys, messages, randomizers, and what the CPU makes of them.
+/// Keys, messages, randomizers, and the CPU's results.
 struct Batch {
     keys: Vec<SecretKey>,
     messages: Vec<Vec<u8>>,

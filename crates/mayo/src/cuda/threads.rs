@@ -1,9 +1,8 @@
-//! One thread to a whole operation, the way in which MAYO was first put on a device: the baseline that everything else is
-//! measured against.
+//! A whole operation to one thread, as in the first publication of MAYO on a device: the baseline of all measurements.
 //!
-//! Grid and block are the caller's, so that it can be swept to its best launch; what a thread works in lies on its stack or on
-//! the device's heap. There is no overlap of copies with work here, no restart on the CPU and no
-//! halving: what does not fit is an error.
+//! The caller sets grid and block, to find the best launch; a thread works on its stack or on the device's heap. Copies
+//! do not overlap with work, the CPU does not take over, and batches are not halved: a batch that does not fit is an
+//! error.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -24,11 +23,11 @@ use crate::keys::{PublicKey, SecretKey, Signature, draw_randomizer, emit};
 use crate::params::Params;
 use crate::verify;
 
-/// Where a thread keeps matrices and everything else that it works in.
+/// The place of a thread's matrices and working memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadMemory {
-    /// On its stack, which is 512 KiB at most: for the smaller sets only. A device sets aside as much for every thread that it can hold
-    /// at once, whatever the launch, and may refuse.
+    /// On its stack, which is 512 KiB at most: for the smaller sets only. A device reserves as much for every thread
+    /// that it can hold at once, for any launch, and may refuse.
     Stack,
     /// On the device's heap.
     Heap,
@@ -56,7 +55,7 @@ impl ThreadLaunch {
     }
 }
 
-/// What a batch took on the device. In emulation it means nothing.
+/// A batch's time on the device. Meaningless in emulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ThreadTimes {
     /// All launches, one behind the other; copies are not in it.
@@ -98,11 +97,11 @@ fn packed<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Zeroizing<Vec<u8>> {
 }
 
 impl GpuThreads {
-    /// The device, with a heap of `heap` bytes for its threads: see [`heap`](GpuThreads::heap). A heap cannot grow once a kernel
-    /// has used it, so it is the largest that any launch will need. 0 leaves the driver's.
+    /// The device, with a heap of `heap` bytes for its threads: see [`heap`](GpuThreads::heap). A heap cannot grow once
+    /// a kernel has used it, so pass the largest need of all launches. 0 keeps the driver's.
     ///
     /// # Errors
-    /// What the device says; [`lanework_cuda::Error::OutOfMemory`] for such a heap.
+    /// The device's errors; [`lanework_cuda::Error::OutOfMemory`] for such a heap.
     pub fn open(device: &Device, cpu: Engine, heap: usize) -> Result<GpuThreads, DeviceError> {
         if heap > 0 {
             device.limit(Limit::Heap, heap)?;
@@ -112,14 +111,15 @@ impl GpuThreads {
         Ok(GpuThreads { device: device.clone(), cpu, module, stream, bytes })
     }
 
-    /// Bytes of the heap that `in_flight` threads of `bytes` each need: a tenth and a MiB more, for what the heap keeps about itself.
+    /// Bytes of the heap that `in_flight` threads of `bytes` each need: a tenth and a MiB more, for the heap's own
+    /// data.
     #[must_use]
     pub const fn heap(bytes: usize, in_flight: usize) -> usize {
         let all = bytes.saturating_mul(in_flight);
         all.saturating_add(all / 10).saturating_add(1 << 20)
     }
 
-    /// Bytes that a thread works in.
+    /// Bytes of a thread's working memory.
     #[must_use]
     pub fn bytes(&self, params: &Params) -> usize {
         self.bytes.get(params.index()).map_or(0, |bytes| *bytes as usize)
@@ -159,7 +159,7 @@ impl GpuThreads {
         strings: &Strings<'_>,
     ) -> Result<(Vec<u8>, ThreadTimes), DeviceError> {
         if launch.memory == ThreadMemory::Stack {
-            // The frame itself is the compiler's; this leaves room for what it calls.
+            // The compiler's frame; this leaves room for its callees.
             self.device.limit(Limit::Stack, (self.bytes(params) + 8192).next_multiple_of(1024))?;
         }
         let kernel = name(what, params, launch.memory);
@@ -205,11 +205,11 @@ impl GpuThreads {
         Ok((made.chunks_exact(size).map(|key| PublicKey::made(params, key.to_vec())).collect(), times))
     }
 
-    /// A signature of each message by the key of the same index, hedged with `rng`. Unless `release` says otherwise the CPU verifies
-    /// each before it is handed out, and those that fail are [`Error::Fault`].
+    /// A signature of each message by the key of the same index, hedged with `rng`. Unless `release` says otherwise the
+    /// CPU verifies each before it is returned, and those that fail are [`Error::Fault`].
     ///
     /// # Errors
-    /// [`ThreadError`]; what goes wrong with one signature is that item's own result.
+    /// [`ThreadError`]; the fault of one signature is that item's own result.
     pub fn sign<M: AsRef<[u8]>, R: TryCryptoRng + ?Sized>(
         &self,
         launch: ThreadLaunch,
@@ -270,8 +270,8 @@ impl GpuThreads {
     /// Whether each signature is valid for the message and the key of the same index.
     ///
     /// # Errors
-    /// [`ThreadError`]. Each item's result is its own: that of a signature of another set or round is [`Error::WrongSet`] or
-    /// [`Error::WrongRound`].
+    /// [`ThreadError`]. Each item's result is its own: that of a signature of another set or round is
+    /// [`Error::WrongSet`] or [`Error::WrongRound`].
     pub fn verify<M: AsRef<[u8]>>(
         &self,
         launch: ThreadLaunch,
@@ -331,8 +331,8 @@ fn name(what: &str, params: &Params, memory: ThreadMemory) -> String {
 pub enum ThreadError {
     /// The lists do not fit together, or the random generator failed.
     Batch(Error),
-    /// What the device says: among it want of memory, of stack or of heap, and [`lanework_cuda::Error::NoKernel`] for a set whose
-    /// matrices are too large for a stack.
+    /// The device's error: among others lack of memory, stack or heap, and [`lanework_cuda::Error::NoKernel`] for a set
+    /// whose matrices are too large for a stack.
     Device(DeviceError),
 }
 

@@ -163,7 +163,7 @@ impl Work for Signing<'_> {
         let signed = lane.finish_signing(chunk.len(), self.expanded(), verify)?;
         tally.restarts += signed.restarts;
         let bytes = lane.host_signatures.read()?.chunks_exact(self.params.signature_bytes());
-        // What was not made, after all attempts, is the CPU's to try, and to say that it cannot be done.
+        // The CPU tries signatures that failed all attempts, and returns the error.
         let made =
             |(bytes, valid): (&[u8], bool)| valid.then(|| Ok(Signature::made(self.params, bytes.to_vec())));
         let wrong = signed.made != signed.valid;
@@ -181,7 +181,7 @@ impl Work for Signing<'_> {
 }
 
 fn number(to: &mut [u32], which: &[usize]) {
-    // Numbers were held against the count of keys, which a device's memory keeps far below 2^32.
+    // Numbers were compared with the count of keys, which a device's memory keeps far below 2^32.
     to.iter_mut().zip(which).for_each(|(to, &from)| *to = from as u32);
 }
 
@@ -265,9 +265,9 @@ impl Gpu {
     /// Signs each message, hedged with `rng`.
     ///
     /// # Errors
-    /// [`Error::Count`] where lists differ in length or a number names no key; [`Error::WrongRound`] and [`Error::WrongSet`]
-    /// for keys of several sets; [`Error::Random`]; [`Error::Threads`]. What goes wrong with one signature is that
-    /// item's own result.
+    /// [`Error::Count`] where lists differ in length or a number is out of range; [`Error::WrongRound`] and
+    /// [`Error::WrongSet`] for keys of several sets; [`Error::Random`]; [`Error::Threads`]. The fault of one signature
+    /// is that item's own result.
     pub fn sign<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         signers: GpuSigners<'_>,
@@ -311,9 +311,9 @@ impl Gpu {
     /// Verifies each signature against the message of the same index.
     ///
     /// # Errors
-    /// [`Error::Count`] where lists differ in length or a number names no key; [`Error::WrongRound`] and [`Error::WrongSet`]
-    /// for keys of several sets; [`Error::Threads`]. Each item's result is its own: that of a signature of another set or round is
-    /// [`Error::WrongSet`] or [`Error::WrongRound`].
+    /// [`Error::Count`] where lists differ in length or a number is out of range; [`Error::WrongRound`] and
+    /// [`Error::WrongSet`] for keys of several sets; [`Error::Threads`]. Each item's result is its own: that of a
+    /// signature of another set or round is [`Error::WrongSet`] or [`Error::WrongRound`].
     pub fn verify<M: AsRef<[u8]> + Sync>(
         &self,
         verifiers: GpuVerifiers<'_>,

@@ -1,9 +1,9 @@
-//! A backend whose kernels are the true ones, each inside a function that tells memcheck what the scheme releases.
+//! A backend with the real kernels, each inside a function that marks the scheme's releases for memcheck.
 //!
-//! Released are: the public seed, where it comes out of SHAKE256; the salt, likewise; the bit that `solve` returns; P3, as
-//! key generation leaves it; s, where verification takes it up. Everything else that derives from the secret seed stays
-//! secret. The functions also see to it that secrets arrive as secrets: where memcheck had lost track of them, silence
-//! would mean nothing.
+//! Released are: the public seed, where it comes out of SHAKE256; the salt, likewise; the bit that `solve` returns; P3,
+//! as key generation leaves it; s, where verification takes it up. Everything else that derives from the secret seed
+//! stays secret. The functions also assert that secrets arrive as secrets, since silence means nothing where memcheck
+//! has lost track.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -18,7 +18,7 @@ use crate::params::{Params, SEED_PK_BYTES};
 use crate::sys::{Block, bytes};
 
 thread_local! {
-    /// The true kernels, and the set that operations of this thread are for.
+    /// The real kernels, and the set of this thread's operations.
     static TRUE: Cell<Option<(&'static Kernels, &'static Params)>> = const { Cell::new(None) };
     static SEEN: Cell<Seen> = const { Cell::new(Seen::NOTHING) };
 }
@@ -82,7 +82,7 @@ fn all_secret(what: &str, bytes: &[u8]) {
     assert_eq!(secret_bytes(bytes), bytes.len(), "{what}: memcheck has lost track of secrets");
 }
 
-/// For what is secret but for its padding.
+/// For data that is secret except for its padding.
 fn holds_secrets(what: &str, blocks: &[Block]) {
     assert!(secret_bytes(bytes(blocks)) >= blocks.len() * 32, "{what}: memcheck has lost track of secrets");
 }
@@ -106,7 +106,7 @@ fn shake256(parts: &[&[u8]], out: &mut [u8]) {
     expand().shake256(parts, out);
     let set = params();
     let absorbed: usize = parts.iter().map(|part| part.len()).sum();
-    // What a hash is for shows in what it takes and gives; no two of them have both lengths in common.
+    // The lengths of input and output identify a hash: no two have both in common.
     match (absorbed, out.len()) {
         (seed, length) if seed == set.secret_key_bytes() && length == SEED_PK_BYTES + set.o_bytes() => {
             all_secret("seed_pk and O", out);
@@ -122,7 +122,7 @@ fn shake256(parts: &[&[u8]], out: &mut [u8]) {
             release(out);
             Seen::note(|seen| seen.salts += 1);
         }
-        // The digest, t and lambda's key are public; what the vinegar is made of stays secret.
+        // The digest, t and lambda's key are public; the vinegar's input stays secret.
         _ => {}
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Plant {
     pub(super) kernel: &'static str,
     /// The function that leaks.
     pub(super) function: &'static str,
-    /// What memcheck says to it.
+    /// Memcheck's complaint about it.
     pub(super) complaint: &'static str,
     pub(super) kernels: &'static Kernels,
 }
@@ -38,7 +38,7 @@ impl Plant {
     }
 }
 
-/// Stamps the planted kernels of one tier and one leak: each does what the true one does, then leaks of its output.
+/// Stamps the planted kernels of one tier and one leak: each does the real kernel's work, then leaks its output.
 macro_rules! planted {
     ($name:ident, $sound:path, $leak:path $(, #[$feature:meta])?) => {
         mod $name {
@@ -63,7 +63,7 @@ macro_rules! planted {
             $(#[$feature])?
             fn expand_secret(ExpandSecret { p, o, layout, scratch }: ExpandSecret<'_>) {
                 sound().expand_secret(ExpandSecret { p, o, layout, scratch });
-                // The layout is the backend's own affair, but L is in it, and P1 in the rest.
+                // The layout is private to the backend, but it holds L, and P1 in the rest.
                 for block in layout {
                     $leak(&block.0);
                 }
@@ -98,7 +98,7 @@ macro_rules! planted {
                 let mut expand: Expand = $sound.expand;
                 let mut sets = $sound.sets;
                 let set = &mut sets[params().index()];
-                // A kernel behind a kernel: the inner one asks for all of the scratch again.
+                // A kernel inside a kernel: the inner one takes all of the scratch again.
                 set.sign_blocks = set.scratch_blocks;
                 set.sign_expanded_blocks = set.scratch_blocks;
                 match kernel {

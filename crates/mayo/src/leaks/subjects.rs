@@ -1,7 +1,7 @@
-//! Key generation, expansion and signing as subjects of `lanework-leakage`: what is done to which secrets.
+//! Key generation, expansion and signing as subjects of `lanework-leakage`.
 //!
-//! The public seed and the salt differ from case to case like the secrets: nothing may depend on them either. Released is
-//! alone the number of restarts, so that cases are taken which need none.
+//! The public seed and the salt differ from case to case like the secrets: nothing may depend on them either. Only the
+//! number of restarts is released, so the cases need none.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -24,11 +24,11 @@ pub(super) const OPERATIONS: [&str; 4] = ["keygen", "expand", "sign", "sign expa
 /// Cases that a subject can make: the fixed one of timings, and random ones.
 const CASES: usize = 128;
 
-/// A case's secret seed and randomizer. The first two are as unlike as bytes can be.
+/// A case's secret seed and randomizer. The first two are complementary.
 fn secrets(params: &Params, number: usize) -> (Vec<u8>, Vec<u8>) {
     let mut x = number as u64;
     let mut bytes = |length: usize| -> Vec<u8> {
-        // Memory is asked for alike in all cases, so that addresses are the same.
+        // All cases allocate alike, so that addresses are the same.
         let mut bytes = vec![0; length];
         for byte in &mut bytes {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -41,7 +41,7 @@ fn secrets(params: &Params, number: usize) -> (Vec<u8>, Vec<u8>) {
 
 fn sign(engine: Engine, secret: &SecretKey, randomizer: &[u8]) -> Vec<u8> {
     let options = SignOptions { verify: false };
-    // The randomizers above have the set's length, and their cases were seen to sign.
+    // The randomizers above have the set's length, and their cases are known to sign.
     sign_with_randomizer(&(engine, secret), MESSAGE, randomizer, options).expect("signs").into_bytes()
 }
 
@@ -55,9 +55,9 @@ fn counted(Solve { m, u, t, r, x, scratch }: Solve<'_>) -> bool {
     SOLVING.get().expect("was set").solve(Solve { m, u, t, r, x, scratch })
 }
 
-/// The first numbers whose secrets sign without a restart, as `engine` finds out.
+/// The first numbers whose secrets sign without a restart on `engine`.
 pub(super) fn cases(engine: Engine, params: &'static Params, count: usize) -> Vec<usize> {
-    // A kernel behind a kernel: the inner one asks for all of the scratch again.
+    // A kernel inside a kernel: the inner one takes all of the scratch again.
     let sets = engine.sets.map(|set| SetKernels {
         solve: counted,
         sign_blocks: set.scratch_blocks,
@@ -79,7 +79,7 @@ fn secret_key(params: &'static Params, seed: &[u8]) -> SecretKey {
     SecretKey::from_seed(params, seed).expect("a seed of the set's length")
 }
 
-/// What an operation works on and makes.
+/// An operation's inputs and outputs.
 pub(super) struct Work {
     engine: Engine,
     what: &'static str,
@@ -126,7 +126,7 @@ pub(super) fn path(params: &Params, operation: &str) -> String {
     format!("mayo/{}/{}", params.path(), operation.replace(' ', "-"))
 }
 
-/// Every operation that `wanted` says of its path, on every backend; of those that `cpu` cannot run, why not.
+/// Every operation that `wanted` accepts by its path, on every backend; for backends that `cpu` cannot run, the reason.
 pub fn subjects(cpu: &Cpu, wanted: &dyn Fn(&str) -> bool) -> Vec<(String, Result<Subject, Unavailable>)> {
     let mut subjects = Vec::new();
     for params in Params::all() {

@@ -59,7 +59,7 @@ fn no_branch_and_no_address_depends_on_a_secret() {
     assert!(!said.contains("=="), "memcheck complains outside of the operations:\n{said}");
 }
 
-/// What shows a leak in a kernel.
+/// An operation that shows a leak in a kernel.
 pub(super) fn showing(plant: &Plant) -> &'static [&'static str] {
     match plant.kernel {
         "shake256" | "keygen" => &["keygen"],

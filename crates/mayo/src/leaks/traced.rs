@@ -1,5 +1,5 @@
-//! The same ways and the same memory for different secrets, on the processor itself and on every backend that it has: each
-//! operation is run for several seeds, messages' randomizers included, and compared instruction by instruction.
+//! The same instructions and the same memory for different secrets, on the processor itself, for every backend. Each
+//! operation runs for several seeds and randomizers, and the runs are compared instruction by instruction.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Settings;
@@ -26,7 +26,7 @@ fn compare(engine: Engine, params: &'static Params, what: &'static str, cases: &
         Work::run,
         |work| work.made.clone(),
     )?;
-    // The trace is of what it seems to be of: what came out is right.
+    // The trace is of the right operation: its output is right.
     for (case, answer) in &report.answers {
         let mut work = Work::new(engine, params, cases[*case], what);
         work.run();
@@ -102,7 +102,7 @@ fn planted_leaks_are_found_on_the_processor() {
     let params = plants::params();
     let cases = cases(Engine::portable(), params, 3);
     let mut found = 0;
-    // The tier that valgrind cannot judge; the others have their plants there.
+    // The tier that valgrind cannot run; the others have their plants there.
     for engine in engines().into_iter().filter(|engine| engine.name() == "avx512") {
         for plant in plants::of(engine.name()) {
             let planted = plant.engine();

@@ -1,4 +1,4 @@
-//! What cannot be admitted is refused by its reason in every form of verification, and nothing beside it is.
+//! Every form of verification refuses inadmissible items with the reason, and no others.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Cpu, Threads};

@@ -1,4 +1,4 @@
-//! The text of the small loops that are timed: for each home, what a spill and a reload cost alone and beside other work.
+//! The text of the small loops that are timed: a spill and a reload for each home, alone and beside other work.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use lanework_cpu::{Feature, Features};
 
 use crate::homes::{Home, Style, Syntax};
 
-/// A kind of place for a value, written in one of the ways in which it can be.
+/// A kind of place for a value, in one way to write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The stack, addressed by the stack pointer.
@@ -51,7 +51,7 @@ impl Kind {
         Kind::ZmmLane,
     ];
 
-    /// As the table names it.
+    /// Its name in the table.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -84,13 +84,13 @@ impl Kind {
         }
     }
 
-    /// What the processor must have.
+    /// The required features.
     #[must_use]
     pub const fn needs(self) -> Features {
         Features::of(self.extensions())
     }
 
-    /// The `n`th of the places that a loop uses in turn; none of them is one that the vector work beside uses.
+    /// The `n`th of the places that a loop uses in turn; the vector work beside uses none of them.
     fn place(self, n: u8) -> Place {
         match self {
             Kind::Stack | Kind::Stack32 | Kind::StackByBase | Kind::StackByIndex => Place::Memory(n),
@@ -146,12 +146,12 @@ fn name(register: Register) -> String {
     format!("%{register:?}").to_ascii_lowercase()
 }
 
-/// What a loop's unit does.
+/// The work of a loop's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// A spill and a reload in a chain with one addition.
     Dependent,
-    /// A spill and a reload that nothing waits for.
+    /// An independent spill and reload.
     Pair,
     /// A reload.
     Reload,
@@ -170,11 +170,11 @@ pub enum Shape {
 pub enum Kernel {
     /// Additions that wait for each other: one cycle each.
     Chain,
-    /// A home and what is done with it.
+    /// A home and the work with it.
     Home(Kind, Shape),
     /// The loads and stores alone.
     Memory,
-    /// The same and two `nop`, which take room in the pipe's front and nothing else.
+    /// The same and two `nop`, which only use the front end.
     MemoryAndNops,
     /// The vector arithmetic alone.
     Vectors,
@@ -186,7 +186,7 @@ pub enum Kernel {
 pub const UNITS: u64 = 16;
 /// Places that a loop uses in turn.
 const PLACES: u8 = 7;
-/// Registers that reloads go to in turn; rax is what is spilled, rbp and r10 are addresses, rdi counts.
+/// Registers that reloads go to in turn; rax is spilled, rbp and r10 are addresses, rdi counts.
 const TO: [Register; 6] =
     [Register::RCX, Register::RDX, Register::RSI, Register::R8, Register::R11, Register::RBX];
 
@@ -288,7 +288,7 @@ pub fn text(kernels: &[Kernel]) -> String {
                 let _ = writeln!(out, "\t{line}");
             }
         }
-        // Reloads find something that was spilled, whatever the loop is.
+        // In every loop reloads find a spilled value.
         if let Kernel::Home(kind, _) = kernel {
             for n in 0..PLACES {
                 let _ = writeln!(out, "\t{}", kind.put(Register::RAX, n));

@@ -13,7 +13,7 @@ use crate::load::{Externals, LoadError, Loaded};
 use crate::program::{Program, ProgramError};
 use crate::sys;
 
-/// Why there are no figures.
+/// Why measuring failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CpuError {
@@ -56,7 +56,7 @@ impl Loops {
 
 impl Stopwatch for Loops {
     fn time(&mut self, kernel: Kernel, turns: u64) -> f64 {
-        // A loop that is not there takes no time, which is an error to whoever measures.
+        // A missing loop takes no time, which measuring reports as an error.
         let Some(&function) = self.addresses.get(&kernel) else { return 0.0 };
         let begin = Instant::now();
         let _ = sys::call(function, &[turns.max(1)], &[]);

@@ -1,4 +1,4 @@
-//! The failing run: what a caller's floating point is worth after a call.
+//! The failing run: a caller's floating point after a call.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -9,12 +9,12 @@ use crate::load::Loaded;
 use crate::sys::{self, Ended};
 use crate::validate::differ::DifferError;
 
-/// What a caller finds after a call.
+/// The state that a caller finds after a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// The function that was called.
     pub function: String,
-    /// 1.5 * 2 + 1.5 on the x87 stack just before the call and just after; nothing if the call did not come back.
+    /// 1.5 * 2 + 1.5 on the x87 stack just before the call and just after; `None` if the call did not return.
     pub float: Option<[f64; 2]>,
     /// Whether all x87 registers are empty afterwards.
     pub x87_empty: bool,
@@ -47,10 +47,10 @@ impl fmt::Display for Evidence {
     }
 }
 
-/// Calls what a case measures, in a child, and computes with floating point before and after.
+/// Makes a case's measured call in a child, and computes with floating point before and after.
 ///
 /// # Errors
-/// No process can be had, or a function that is not there.
+/// No process can be started, or a missing function.
 pub fn run(case: &Case, loaded: &Loaded, limit: Duration) -> Result<Evidence, DifferError> {
     for name in case.preparing().chain([case.measured()]) {
         if loaded.symbol(name).is_none() {

@@ -9,21 +9,21 @@ use super::runs::Versions;
 use crate::case::{Arena, Case, Missing, Ready, Stream, poison};
 use crate::sys::{self, Called, Ended, Voice};
 
-/// What lies on the dead stack.
+/// The content of the dead stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
     /// Other noise before every call.
     Poisoned,
-    /// Whatever the call before has left, which hides faults: for showing that it does.
+    /// The previous call's remains, which hide faults: for tests of that.
     AsLeft,
 }
 
-/// What differential runs found.
+/// The result of differential runs.
 #[derive(Clone, Debug, Default)]
 pub struct Differential {
-    /// Inputs that both versions were given.
+    /// Inputs that both versions got.
     pub inputs: u64,
-    /// What is wrong, the first of each kind.
+    /// The faults, the first of each kind.
     pub reason: Option<Reason>,
 }
 
@@ -37,7 +37,7 @@ const MISSING: u8 = 5;
 /// Runs both versions on inputs 0, 1, ..., in alternating order.
 ///
 /// # Errors
-/// No process can be had, or a function that is not there.
+/// No process can be started, or a missing function.
 pub fn differential(
     case: &Case,
     versions: &Versions,
@@ -83,9 +83,9 @@ pub fn differential(
 /// Why inputs could not be run.
 #[derive(Debug)]
 pub enum DifferError {
-    /// The case calls what is not there.
+    /// The case calls a missing function.
     Missing(Missing),
-    /// No process can be had.
+    /// No process can be started.
     Io(io::Error),
 }
 
@@ -146,7 +146,7 @@ fn talk(case: &Case, versions: &Versions, inputs: u64, stack: Stack, voice: &mut
                 return;
             }
         }
-        // Left as they are, stacks are what a plain test has: first what is known to be right, then what is tested.
+        // Unfilled stacks are those of a plain test: the original runs first, then the tested version.
         let first = if stack == Stack::Poisoned { (input % 2) as usize } else { 0 };
         voice.say(&[[ORIGINAL, REWRITTEN][first]]);
         let one = (once(&ready[first], &mut arena), arena.contents().to_vec());
@@ -160,7 +160,7 @@ fn talk(case: &Case, versions: &Versions, inputs: u64, stack: Stack, voice: &mut
     }
 }
 
-/// The first difference of what two calls gave, in words.
+/// The first difference between two calls' results, in words.
 fn difference(case: &Case, one: (Called, &[u8]), two: (Called, &[u8])) -> Option<String> {
     if let Some(at) = (0..one.1.len()).find(|&i| one.1[i] != two.1[i]) {
         return Some(match case.buffer_at(at) {

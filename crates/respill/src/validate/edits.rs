@@ -1,5 +1,5 @@
-//! What the text alone says of an edit: each change is a whole move to or from one home, no flag and no wanted register is
-//! touched on the way, and nobody else writes the home while the value lives.
+//! The checks of an edit by the text alone: each change is a whole move to or from one home, no flag and no live
+//! register changes on the way, and nothing else writes the home while the value lives.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -39,7 +39,7 @@ struct Look<'a> {
     out: Edits,
 }
 
-/// Looks at the edits of a text that has been aligned.
+/// Checks the edits of an aligned text.
 #[must_use]
 pub fn edits(analysis: &Analysis, other: &Program, pairs: &Pairs) -> Edits {
     let mut look = Look {
@@ -128,7 +128,8 @@ impl Look<'_> {
         Home::Xmm(number(register))
     }
 
-    /// Whether a transfer moves what a slot of `size` bytes holds. The upper half of a lane is dropped when it is taken.
+    /// Whether a transfer moves the value of a slot of `size` bytes. The upper half of a lane is dropped when it is
+    /// taken.
     fn whole(&self, at: usize, moved: usize, put: bool, size: usize, home: Home) -> bool {
         moved == size || put && matches!(home, Home::Lane { .. }) && self.edited(at).op1_register().is_gpr64()
     }
@@ -236,7 +237,7 @@ impl Look<'_> {
     /// The home registers that an instruction of the other version writes.
     fn written(&mut self, r: usize) -> Vec<Register> {
         let i = *self.edited(r);
-        // It clears what lies above a home.
+        // It clears the register above a home.
         if i.mnemonic() == Mnemonic::Vzeroupper {
             return Vec::new();
         }
@@ -248,7 +249,7 @@ impl Look<'_> {
             .collect()
     }
 
-    /// What a unit's instructions and their additions write, with where.
+    /// The registers that a unit's instructions and their additions write, with the places.
     fn written_by(&mut self, unit: usize) -> Vec<(usize, Register)> {
         let body = self.analysis.units[unit].function.body.clone();
         let mut out = Vec::new();
@@ -351,7 +352,7 @@ impl Look<'_> {
     }
 }
 
-/// Whether an instruction that writes this register changes what is in the home.
+/// Whether an instruction that writes this register changes the home.
 fn touches(i: &Instruction, register: Register, home: Home) -> bool {
     if let Home::Lane { zmm, lane } = home {
         let own = Register::ZMM0 + u32::from(zmm);

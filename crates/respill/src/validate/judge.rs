@@ -1,4 +1,4 @@
-//! The order of things: the texts, then the runs.
+//! The order of the checks: the texts, then the runs.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -20,7 +20,7 @@ use crate::lint::{self, Fault};
 use crate::load::{Externals, LoadError};
 use crate::program::Program;
 
-/// How much is run.
+/// The amount of runs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Inputs whose results are compared.
@@ -29,11 +29,11 @@ pub struct Options {
     pub traced: u64,
     /// Time for each run.
     pub time: Duration,
-    /// Whether to go on to the runs although the text already speaks against the rewrite: for seeing that they notice it too.
+    /// Whether to run although the text already refuses the rewrite, for tests of the runs.
     pub go_on: bool,
-    /// Whether instructions that may touch a slot and never ran are let pass, where a case cannot reach them.
+    /// Whether instructions that may touch a slot and never ran are accepted, where a case cannot reach them.
     pub unreached: bool,
-    /// Where the program's external functions are.
+    /// The sources of the program's external functions.
     pub externals: Externals,
 }
 
@@ -54,7 +54,7 @@ impl Default for Options {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failure {
-    /// Something speaks against the rewrite.
+    /// The rewrite was refused.
     Refused(Refused),
     /// The programs could not be loaded.
     Load(LoadError),
@@ -65,7 +65,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What speaks against the rewrite, if that is it.
+    /// The refusal, if it is one.
     #[must_use]
     pub const fn refused(&self) -> Option<&Refused> {
         if let Failure::Refused(refused) = self { Some(refused) } else { None }
@@ -103,10 +103,10 @@ impl From<Unavailable> for Failure {
     }
 }
 
-/// Judges a rewritten program. Each case calls one function; all together should reach all that was changed.
+/// Judges a rewritten program. Each case calls one function; together they should reach all changes.
 ///
 /// # Errors
-/// [`Failure`]: [`Failure::Refused`] if something speaks against it, the others if it could not be judged.
+/// [`Failure::Refused`] for a refused rewrite, the others if it could not be judged.
 pub fn validate(
     original: &Analysis,
     rewritten: &Program,
@@ -171,7 +171,7 @@ pub fn validate(
     })
 }
 
-/// MMX where floating point must be free to begin: what the rewritten text has and the original had not.
+/// MMX where floating point must be free to begin: the rewritten text's faults that the original did not have.
 fn floats(original: &Analysis, rewritten: &Program, pairs: &Pairs, edits: &Edits) -> Vec<Reason> {
     if !edits.homes.values().any(|home| matches!(home, Home::Mm(_))) {
         return Vec::new();
@@ -212,7 +212,7 @@ fn run(
     let &Compared { original, rewritten, pairs, edits, versions } = compared;
     let mut ran = Ran { function: case.measured().to_owned(), ..Ran::default() };
     let mut reasons = Vec::new();
-    // What is not there is said before anything runs.
+    // Missing functions are reported before anything runs.
     for name in case.preparing().chain([case.measured()]) {
         if versions.original.symbol(name).is_none() || versions.rewritten.symbol(name).is_none() {
             return Err(Failure::Runs(DifferError::Missing(crate::case::Missing(name.to_owned()))));

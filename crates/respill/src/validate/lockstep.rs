@@ -1,10 +1,10 @@
-//! Both versions instruction by instruction: all general registers and the flags before each, and what each writes.
+//! Both versions instruction by instruction: all general registers and the flags before each, and the writes of each.
 //!
-//! The two stacks below the entry hold different bytes, so that a value which was never put into its home cannot agree by luck. What may
-//! differ: addresses of code that correspond; a register that the other version has borrowed on the way to a home, until it gets
-//! another value, as long as nobody reads it; the memory of a slot that has moved, which the other version has no use for; and a
-//! distance between two places in code, as a `switch` reads it from its table, on the way to the jump that goes by it: it may be moved,
-//! extended and added to another register, and what comes of it must be an address that corresponds before anything else is made of it.
+//! The two stacks below the entry hold different bytes, so that a value which was never put into its home cannot agree
+//! by chance. Allowed differences: addresses of code that correspond; a register that the other version has borrowed on
+//! the way to a home, until it gets another value, while it is not read; the memory of a moved slot. And a distance
+//! between two places in code, as a `switch` reads it from its table, until its jump: it may be moved, extended and
+//! added to another register, and must become a corresponding address before any other use.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use crate::load::Loaded;
 use crate::program::Program;
 use crate::registers::{Set, Use, bit, set, usage};
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lockstep {
     /// Pairs of instructions compared.
@@ -33,7 +33,7 @@ pub(super) struct Lockstep {
     pub(super) reason: Option<Reason>,
 }
 
-/// Registers whose contents do not matter after a call: all that a callee may change but the results.
+/// Registers that are dead after a call: all that a callee may change except the results.
 fn forgotten() -> Set {
     let kept = [Register::RBX, Register::RSP, Register::RBP, Register::R12, Register::R13, Register::R14];
     !(set(&kept) | set(&[Register::R15, Register::RAX, Register::RDX]))
@@ -71,7 +71,7 @@ struct Walk<'a> {
     outside: HashMap<u64, Use>,
     info: InstructionInfoFactory,
     entry: Option<u64>,
-    /// The general registers at the entry, which a call says nothing of: r11 has the function's address.
+    /// The general registers that a call leaves undefined at the entry: r11 has the function's address.
     borrowed: Set,
     /// Registers that hold a distance between places in code, and the flags that were made of one.
     distances: Set,
@@ -141,7 +141,7 @@ impl Walk<'_> {
         self.versions.original.filled_apart(&self.versions.rewritten, one, two, 4)
     }
 
-    /// What becomes of distances in an instruction: which registers hold one afterwards.
+    /// The registers that hold a distance after an instruction.
     fn by_distance(&mut self, a: &Step<'_>, b: &Step<'_>, used: Use) -> Result<(), &'static str> {
         let i = a.site.instruction;
         let read = self.reads_distance(a, b);
@@ -189,7 +189,7 @@ impl Walk<'_> {
             return Advance::Both;
         }
         let versions = self.versions;
-        // What an assembler fills up to an alignment with belongs to no statement, and there may be more or less of it.
+        // Alignment padding belongs to no statement, and may differ in length.
         if one.is_some_and(|step| filling(&versions.original, step)) {
             return Advance::First;
         }
@@ -199,7 +199,7 @@ impl Walk<'_> {
         let o = one.and_then(|step| versions.original.op_at(step.address()));
         let r = two.and_then(|step| versions.rewritten.op_at(step.address()));
         let Some(entry) = self.entry else {
-            // What leads to the entries is the caller's.
+            // Code before the entries is the caller's.
             return match (one, two, o, r) {
                 (Some(_), _, None, _) => Advance::First,
                 (_, Some(_), _, None) => Advance::Second,
@@ -270,7 +270,7 @@ impl Walk<'_> {
         }
         self.out.compared += 1;
         if let Some(through) = o.and_then(|o| self.changed[o]) {
-            // What one has in memory the other has in a home.
+            // One has the value in memory, the other in a home.
             self.borrowed |= through;
             return Advance::Both;
         }
@@ -297,7 +297,7 @@ impl Walk<'_> {
 /// Compares both versions on one input.
 ///
 /// # Errors
-/// Where nothing can be traced.
+/// If nothing can be traced.
 pub(super) fn compare(
     snapshot: &mut Snapshot,
     analysis: &Analysis,

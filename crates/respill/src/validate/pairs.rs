@@ -1,7 +1,7 @@
-//! Which instruction of the original each one of another version is, and which are additions.
+//! The correspondence of the instructions of two versions, and the additions.
 //!
-//! Labels and directives must be the same in both and in the same order, so that only the pieces between them have to be aligned.
-//! Nothing is taken from whoever made the other version: an edit by hand is aligned as one by machine is.
+//! Labels and directives must be the same in both and in the same order, so that only the pieces between them have to
+//! be aligned. Nothing is taken from the other version's author: an edit by hand is aligned like one by the rewriter.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -69,7 +69,7 @@ pub fn transfer(i: &Instruction) -> Option<(Register, Register, usize, bool)> {
     }
 }
 
-/// An addition that touches neither memory nor flags, nor any general register but by a move from a home.
+/// An addition that touches neither memory nor flags, nor any general register except by a move from a home.
 #[must_use]
 pub fn is_plain_addition(i: &Instruction) -> bool {
     use Mnemonic::{Emms, Kshiftlb, Kshiftrb, Kxnorb, Kxorq, Pxor, Valignq, Vpxor, Vpxorq};
@@ -82,7 +82,7 @@ pub fn is_plain_addition(i: &Instruction) -> bool {
             ))
 }
 
-/// The operand of an original instruction that a general register has taken the place of.
+/// The operand of an original instruction that a general register replaces.
 #[must_use]
 pub fn through(o: &Instruction, r: &Instruction) -> Option<(u32, Register)> {
     if o.mnemonic() != r.mnemonic() || o.op_count() != r.op_count() {
@@ -171,7 +171,7 @@ pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> 
     for (a, b) in one.ops.iter().zip(&two.ops) {
         piece(original, other, a.clone(), b.clone(), &mut out)?;
     }
-    // What a jump goes to must be the counterpart of what it went to.
+    // A jump's target must be the counterpart of its original target.
     for (o, &r) in out.of.iter().enumerate() {
         let same = match (&original.ops[o].target, &other.ops[r].target) {
             (Some(Target::Op(one)), Some(Target::Op(two))) => out.begins(*one, *two),

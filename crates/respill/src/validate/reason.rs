@@ -14,14 +14,14 @@ use crate::program::Program;
 pub struct Place {
     /// The file.
     pub file: String,
-    /// The line, counted from 1; 0 where the code belongs to no file that is known.
+    /// The line, counted from 1; 0 if the code belongs to no known file.
     pub line: usize,
-    /// The instruction as it is written.
+    /// The text of the instruction.
     pub said: String,
 }
 
 impl Place {
-    /// That of an instruction of a program.
+    /// The place of an instruction of a program.
     #[must_use]
     pub fn of(program: &Program, op: usize) -> Place {
         let line = program.line(op);
@@ -45,7 +45,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A slot as people name it.
+/// A slot's name for messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SlotName {
     /// Its function's number and its own, as the analysis counts.
@@ -57,7 +57,7 @@ pub struct SlotName {
 }
 
 impl SlotName {
-    /// That of a slot of an analysis.
+    /// The name of a slot of an analysis.
     #[must_use]
     pub fn of(analysis: &Analysis, key: (usize, usize)) -> SlotName {
         let unit = &analysis.units[key.0];
@@ -77,14 +77,14 @@ impl fmt::Display for SlotName {
 pub enum Reason {
     /// The two texts differ in a label or a directive.
     Directive {
-        /// What the original says there.
+        /// The original's text there.
         original: String,
         /// The line of the rewritten text, 0 at its end.
         line: usize,
     },
     /// An instruction of the original is missing.
     Missing(Place),
-    /// An instruction was changed or added in a way that is no move to or from a home.
+    /// An instruction was changed or added, but not as a move to or from a home.
     Unexplained(Place),
     /// A changed or added instruction changes other flags than before.
     FlagsChanged(Place),
@@ -92,17 +92,17 @@ pub enum Reason {
     Target(Place),
     /// Another width is moved than the slot has.
     Width(SlotName, Place),
-    /// A register is used on the way that may still be wanted.
+    /// A register is used on the way that may be live.
     Borrowed(Register, Place),
-    /// A value is taken from its home and not put back, or put there and not taken.
+    /// A value is taken from its home and not returned, or put there and not taken.
     HalfMoved(SlotName, Place),
     /// A slot was moved for some of its uses only: this one still names it.
     Partly(SlotName, Place),
     /// A slot has one home here and another there.
     TwoHomes(SlotName, [Home; 2]),
-    /// Nothing can be said of the function.
+    /// The function cannot be analysed.
     Opaque(SlotName, String),
-    /// It is no spilled value: its bytes are used in parts, or keep what the caller's unwinder looks for.
+    /// It is not a spilled value: its bytes are used in parts, or the caller's unwinder needs them.
     NoSpill(SlotName, crate::slots::Class),
     /// Something else touches the slot's bytes.
     Aliased {
@@ -113,9 +113,9 @@ pub enum Reason {
         /// Whether it writes; else it reads.
         writes: bool,
     },
-    /// The slot is read on a way where nothing has been stored.
+    /// The slot is read on a path without a store.
     LoadBeforeStore(SlotName, Place),
-    /// Another instruction writes the home while the value is wanted.
+    /// Another instruction writes the home while the value is live.
     HomeClobbered {
         /// The slot.
         slot: SlotName,
@@ -123,7 +123,7 @@ pub enum Reason {
         home: Home,
         /// The instruction, or the call.
         at: Place,
-        /// The function that is called there and does it.
+        /// The callee that does it.
         callee: Option<String>,
     },
     /// A caller or a callee of the function uses the home by itself.
@@ -132,7 +132,7 @@ pub enum Reason {
         slot: SlotName,
         /// The instruction that does.
         at: Place,
-        /// Which home, and by whom, in words.
+        /// The home and its user, in words.
         why: String,
     },
     /// The value lives across a call to code that is not in the file.
@@ -151,15 +151,15 @@ pub enum Reason {
         /// The MMX instruction before it.
         after: Place,
     },
-    /// Whether something else touches the slot can only be seen by running this instruction, and it never ran.
+    /// Only a run of this instruction shows whether something else touches the slot, and it never ran.
     NeverRan(SlotName, Place),
-    /// Only a run can tell, and nothing was given to be run.
+    /// Only a run can decide, and there was no case to run.
     NotRun(SlotName),
     /// The versions ran differently.
     Diverged {
         /// Compared instructions before.
         step: u64,
-        /// In what, in words.
+        /// The difference, in words.
         what: String,
         /// The last instruction of the original before it.
         original: Place,
@@ -172,10 +172,10 @@ pub enum Reason {
     Results {
         /// The input.
         input: u64,
-        /// Which result: a buffer and byte, or a register.
+        /// The result: a buffer and byte, or a register.
         what: String,
     },
-    /// The original's own results depend on what happens to lie on the stack.
+    /// The original's own results depend on old stack contents.
     OriginalDepends {
         /// The input.
         input: u64,
@@ -226,7 +226,7 @@ impl Reason {
         }
     }
 
-    /// The slot that should have stayed, where it is one slot's fault.
+    /// The slot that should have stayed, if one slot is at fault.
     #[must_use]
     pub const fn slot(&self) -> Option<&SlotName> {
         match self {

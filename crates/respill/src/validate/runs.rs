@@ -1,4 +1,4 @@
-//! Both versions of a program in this process, run under the eyes of `lanework-trace`.
+//! Both versions of a program in this process, traced by `lanework-trace`.
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
@@ -84,7 +84,7 @@ impl Operation for Runs<'_> {
     }
 
     fn answer(&self, input: &Input) -> Vec<u8> {
-        // The most that an answer holds; what lies beyond is compared by the differential runs.
+        // The most bytes of an answer; the differential runs compare the rest.
         let mut out: Vec<u8> = input.results[0].to_le_bytes().to_vec();
         let contents = input.arena.contents();
         out.extend_from_slice(&contents[..contents.len().min(1 << 20)]);
@@ -94,7 +94,7 @@ impl Operation for Runs<'_> {
 
 /// How a run of a program ended that did not return.
 pub(super) fn in_words(ending: &Ending, loaded: &Loaded, program: &Program) -> String {
-    // An address in the program says little; its line does.
+    // An address in the program is reported as its line.
     let at = |address: &u64| match loaded.op_at(*address) {
         Some(op) => format!("at {}", Place::of(program, op)),
         None => format!("at {address:#x}, outside {}", program.file),

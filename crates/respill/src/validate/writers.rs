@@ -1,9 +1,9 @@
-//! Who wrote what a slot's load reads: one run of the original in which every access to its stack is followed.
+//! The writers of the bytes that a slot's load reads: one run of the original, with every access to its stack followed.
 //!
-//! Each byte of the stack below the entry carries the instruction that wrote it last, and in which call of its function. A load from
-//! a moved slot must find bytes that a store to the same slot wrote in the same call; bytes that such a store wrote must be read by
-//! nothing else. What the run of an instruction touches is known from its registers, so that pointers, indices and callees are seen as
-//! they are. Writes by the kernel are not.
+//! Each byte of the stack below the entry carries the instruction that wrote it last, and in which call of its
+//! function. A load from a moved slot must find bytes that a store to the same slot wrote in the same call; bytes that
+//! such a store wrote must be read by nothing else. The registers give the bytes that an instruction touches, so
+//! pointers, indices and callees are followed exactly. Writes by the kernel are not.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -19,12 +19,12 @@ use crate::load::Loaded;
 /// The most of the stack that is followed.
 const DEPTH: u64 = 64 << 20;
 
-/// What runs of the original showed.
+/// The result of runs of the original.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writers {
-    /// Instructions looked at, those of other code included.
+    /// Instructions followed, those of other code included.
     pub(super) steps: u64,
-    /// How often each instruction of the program ran.
+    /// The number of times each instruction of the program ran.
     pub(super) counts: HashMap<usize, u64>,
     /// What is wrong.
     pub(super) reasons: Vec<Reason>,
@@ -39,7 +39,7 @@ struct Walk<'a> {
     loaded: &'a Loaded,
     slot_of: &'a HashMap<usize, Key>,
     entries: HashMap<usize, usize>,
-    /// In which call each unit is.
+    /// The current call of each unit.
     activations: Vec<u32>,
     /// From the stack pointer at the entry downwards: writer and call.
     shadow: Vec<(u32, u32)>,
@@ -64,7 +64,7 @@ impl Walk<'_> {
     }
 
     fn tell(&mut self, key: Key, writer: u32, kind: u8, reason: impl FnOnce(SlotName, Place) -> Reason) {
-        // The first of each kind tells enough: an array that a slot is part of is touched everywhere.
+        // The first of each kind suffices: an array that contains a slot is touched everywhere.
         if self.out.told.insert((key, kind)) {
             let place = if writer == 0 { Place::outside(0) } else { self.place(writer) };
             self.out.reasons.push(reason(SlotName::of(self.analysis, key), place));
@@ -164,7 +164,7 @@ impl Walk<'_> {
 /// Follows the original through one input.
 ///
 /// # Errors
-/// Where nothing can be traced.
+/// If nothing can be traced.
 pub(super) fn follow(
     snapshot: &mut Snapshot,
     analysis: &Analysis,
@@ -195,7 +195,7 @@ pub(super) fn follow(
     Ok(())
 }
 
-/// Slots of which the text alone does not say that nobody else touches them, and the instructions that may but never ran.
+/// Slots that need a run, and the instructions that may touch them but never ran.
 pub(super) fn unseen(analysis: &Analysis, homes: impl Iterator<Item = Key>, out: &mut Writers) {
     let mut told: HashSet<Key> = HashSet::new();
     for key in homes {

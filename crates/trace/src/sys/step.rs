@@ -1,20 +1,20 @@
-//! Single steps by the processor's trap flag, through `ptrace`: slow, and the truth that the copies are held against.
+//! Single steps by the processor's trap flag, through `ptrace`: slow, and the reference for the copies.
 
 use crate::Unavailable;
 use crate::sys::refused;
 
-/// How a stepped process goes on.
+/// The state of a stepped process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stepped {
-    /// It stands before its next instruction.
+    /// It has stopped before its next instruction.
     Stands,
-    /// A signal is about to reach it.
+    /// A signal is pending.
     Signalled(i32),
     /// It has ended, with this status.
     Ended(i32),
 }
 
-/// In the child: lets the parent trace it, and stands still. False where the system forbids it.
+/// In the child: lets the parent trace it, and stops. False if the system forbids it.
 pub(crate) fn offer() -> bool {
     // SAFETY: the parent waits for the stop.
     unsafe {
@@ -25,7 +25,7 @@ pub(crate) fn offer() -> bool {
     }
 }
 
-/// What has become of a child that was left to go on.
+/// The state of a child that was resumed.
 pub(crate) fn wait(child: i32) -> Stepped {
     let mut status = 0;
     loop {
@@ -49,20 +49,20 @@ pub(crate) fn wait(child: i32) -> Stepped {
 
 /// One instruction, with a signal to be delivered or 0.
 pub(crate) fn step(child: i32, signal: i32) -> Stepped {
-    // SAFETY: a child of this process that stands still.
+    // SAFETY: a stopped child of this process.
     if unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, child, 0, signal) } != 0 {
         return wait(child);
     }
     wait(child)
 }
 
-/// Lets the child go on by itself.
+/// Resumes the child.
 pub(crate) fn release(child: i32) {
     // SAFETY: as above.
     unsafe { libc::ptrace(libc::PTRACE_DETACH, child, 0, 0) };
 }
 
-/// Lets the child meet a signal, and waits for its end.
+/// Delivers a signal to the child, and waits for its end.
 pub(crate) fn meet(child: i32, signal: i32) -> i32 {
     let mut next = signal;
     loop {
@@ -109,9 +109,9 @@ pub(crate) fn extended(child: i32, to: &mut [u8]) -> usize {
     place.iov_len
 }
 
-/// Whether the system lets a process step its own child.
+/// Whether the system allows a process to step its own child.
 pub(crate) fn permitted() -> Result<(), Unavailable> {
-    // SAFETY: the child does nothing but offer itself and end; it is reaped.
+    // SAFETY: the child only asks to be traced and exits; it is reaped.
     unsafe {
         let child = libc::fork();
         if child < 0 {

@@ -1,4 +1,4 @@
-//! Tests of prime candidates: how many are tested side by side, and with what code. All values are public.
+//! Tests of prime candidates: their number side by side, and their code. All values are public.
 
 use crate::form::num::Num;
 
@@ -40,16 +40,16 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Kernels that test candidates. Numbers are odd, above 2^15, and have up to 2,048 bits. A set bit of a mask speaks for the number
-/// of that place.
+/// Kernels that test candidates. Numbers are odd, above 2^15, and have up to 2,048 bits. A set bit of a mask means the
+/// number of that place.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     /// Numbers that are tested side by side: as many as are given to `coprime` and `likely`.
     pub(crate) lanes: usize,
     /// Numbers that no prime of the round divides.
     pub(crate) coprime: unsafe fn(Batch<'_>, Round) -> u8,
-    /// Numbers n with 2^((n - 1) / 2) = 1 or -1 modulo n: all that pass the strong test to base 2, and if n is 3 modulo 4
-    /// exactly those. (A kernel may give exactly those for all n.)
+    /// Numbers n with 2^((n - 1) / 2) = 1 or -1 modulo n: all that pass the strong test to base 2, and if n is 3 modulo
+    /// 4 exactly those. (A kernel may give exactly those for all n.)
     pub(crate) likely: unsafe fn(Batch<'_>) -> u8,
     /// The strong test to base 2.
     pub(crate) strong: unsafe fn(&Num) -> bool,

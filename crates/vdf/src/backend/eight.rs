@@ -8,11 +8,12 @@ use lanework_integer::limbs;
 use super::Form1024;
 use super::generic::nudupl::inverse64;
 
-/// t += f x over the limbs at the given offsets in bytes; gives the limb above and the second limb of t.
+/// t += f x over the limbs at the given offsets in bytes; returns the limb above and the second limb of t.
 macro_rules! row {
     ($t:expr, $x:expr, $f:expr, $($offset:literal)*) => {{
         let (high, second): (u64, u64);
-        // SAFETY: BMI2 and ADX are the caller's promise; both runs have the limbs of all offsets, by the types of the callers.
+        // SAFETY: BMI2 and ADX are the caller's promise; both runs have the limbs of all offsets, by the types of the
+        // callers.
         unsafe {
             asm!(
                 "xor {l:e}, {l:e}",
@@ -72,7 +73,8 @@ unsafe fn four(t: &mut Product, at: usize, x: &[u64; 8], f: u64) -> (u64, u64) {
     row!(t.as_mut_ptr(), x.as_ptr(), f, 16 24)
 }
 
-/// c v / 2^shift modulo b, as in `generic::nudupl`: a row of c for each limb of v, then one of b for each word that goes away.
+/// c v / 2^shift modulo b, as in `generic::nudupl`: a row of c for each limb of v, then one of b for each word divided
+/// out.
 ///
 /// # Safety
 /// The CPU must have BMI2 and ADX.
@@ -135,7 +137,7 @@ unsafe fn quotient(a: &[u64; 8], m: &[u64; 8], c: &[u64; 9], b: &[u64; 8], minus
     k
 }
 
-/// m = c / a modulo b and k = (a m - c) / b, or nothing if a number has not the usual length.
+/// m = c / a modulo b and k = (a m - c) / b, or `None` if a number has an unusual length.
 ///
 /// # Safety
 /// The CPU must have BMI2 and ADX.

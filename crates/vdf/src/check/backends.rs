@@ -1,4 +1,4 @@
-//! What every backend must do alike: find primes, and multiply and square forms.
+//! Operations in which all backends must agree: finding primes, multiplying and squaring forms.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Cpu, check::Depth, check::Row};
@@ -8,7 +8,7 @@ use crate::discriminant::Discriminant;
 use crate::form::Form;
 use crate::{prime, spec};
 
-/// The backends that the CPU can run, plainest first; for the others a row that says why not.
+/// The backends that the CPU can run, plainest first; for the others a row with the reason.
 #[must_use]
 pub fn targets(cpu: &Cpu) -> (Vec<Engine>, Vec<Row>) {
     let (mut here, mut rows) = (Vec::new(), Vec::new());
@@ -78,7 +78,7 @@ const NUMBERS: &[(&[u64], bool)] = &[
     (&[u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX, u64::MAX, 0x1ff], true),
 ];
 
-/// Products, squares and powers against the books' composition, on all sizes of discriminant.
+/// Products, squares and powers against the textbook composition, on all sizes of discriminant.
 #[must_use]
 pub fn group_law(engine: Engine, depth: Depth) -> Row {
     let mut row = Row::new("the group against the books", engine.name());
@@ -118,7 +118,7 @@ mod faults {
 
     type Product = unsafe fn(&Form1024, &Form1024, usize) -> Option<Form1024>;
 
-    /// The plain backend with something else for candidates and for products of forms.
+    /// The plain backend with faulty kernels for candidates and for products of forms.
     fn with(candidates: Option<Candidates>, product: Option<Product>) -> Engine {
         let right = plain();
         let candidates = candidates.map_or(right.candidates, |candidates| &*Box::leak(Box::new(candidates)));
@@ -154,7 +154,7 @@ mod faults {
 
     #[test]
     fn a_wrong_product_is_noticed() {
-        // The right class of another form now and then.
+        // Sometimes the class of another form.
         fn compose1024(x: &Form1024, y: &Form1024, stop: usize) -> Option<Form1024> {
             let mut product = plain().compose1024(x, y, stop)?;
             product.negative ^= product.a[0] & 7 == 7;

@@ -11,7 +11,8 @@ use crate::proof::{Part, ProofError};
 use crate::serial::{DecodeError, Lenient, Strict};
 use crate::verify::{self, Limits, Malformed, Refused, VerifyError};
 
-/// The form of Chia's main chain that has more than one encoding under the lenient decoder: three for it, one for the strict one.
+/// The form of Chia's main chain that has more than one encoding under the lenient decoder: three for it, one for the
+/// strict one.
 #[must_use]
 pub fn malleability() -> Row {
     let mut row = Row::new("one encoding or several", BACKEND);
@@ -47,7 +48,7 @@ pub fn malleability() -> Row {
     row
 }
 
-/// A published proof spoilt in one way.
+/// A published proof corrupted in one way.
 struct Spoilt {
     what: &'static str,
     change: fn(&mut Record),
@@ -109,7 +110,7 @@ const SPOILT: &[Spoilt] = &[
     Spoilt {
         what: "a form of no or another discriminant",
         change: |r| {
-            // t = 0 stands for b = a.
+            // t = 0 means b = a.
             r.x.fill(0);
             r.x[2..66].fill(0xff);
         },

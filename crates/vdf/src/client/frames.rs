@@ -1,6 +1,6 @@
 //! The conversation's frames: bytes in, messages out, and the reverse. No input, no output, no clock.
 //!
-//! What the timelord says, one after the other:
+//! The timelord's frames, in order:
 //!
 //! | frame | bytes |
 //! |---|---|
@@ -11,9 +11,9 @@
 //! | the end | a request for 0 squarings, mostly `010` |
 //! | after our `STOP` | `ACK` |
 //!
-//! And what the worker answers: `OK` after the first three; for each request a proof, as its length in four bytes (highest first)
-//! and hexadecimal text of: squarings (8 bytes, highest first), length of y (8 bytes), y, the number of segments before the last
-//! (one byte), and the rest of the proof; then `STOP`.
+//! The worker answers `OK` after the first three; for each request a proof, as its length in four bytes (highest first)
+//! and hexadecimal text of: squarings (8 bytes, highest first), length of y (8 bytes), y, the number of segments before
+//! the last (one byte), and the rest of the proof; then `STOP`.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -26,14 +26,14 @@ use crate::serial::{CHIA_BITS, CHIA_BYTES, DecodeError, Mode};
 
 /// The answer to the assignment.
 pub const OK: &[u8; 2] = b"OK";
-/// The worker's last word.
+/// The worker's last frame.
 pub const STOP: &[u8; 4] = b"STOP";
 /// The timelord's.
 pub const ACK: &[u8; 3] = b"ACK";
 
-/// Bytes that the text of a discriminant may have. It is what chiavdf reads, and more than 1,024 bits need.
+/// The most bytes of a discriminant's text. chiavdf reads as many, and 1,024 bits need fewer.
 pub const DISCRIMINANT_TEXT: usize = 349;
-/// Digits that a request may have: those of 2^64.
+/// The most digits of a request: those of 2^64.
 pub const REQUEST_DIGITS: usize = 20;
 
 /// Which proofs the timelord wants.
@@ -43,12 +43,12 @@ pub enum Kind {
     Three,
     /// `S`: one segment, for one request.
     One,
-    /// `N`: as many segments as it takes to have each proof at once.
+    /// `N`: as many segments as make each proof immediate.
     Many,
 }
 
 impl Kind {
-    /// The kind that a letter stands for.
+    /// The kind of a letter.
     #[must_use]
     pub fn from_letter(letter: u8) -> Option<Kind> {
         match letter {
@@ -70,7 +70,7 @@ impl Kind {
     }
 }
 
-/// What a worker shall square.
+/// A worker's task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// Which proofs are wanted.
@@ -81,16 +81,16 @@ pub struct Assignment {
     pub x: Form,
 }
 
-/// What the timelord says.
+/// A message of the timelord.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// The first three frames.
     Assignment(Box<Assignment>),
     /// A proof of so many squarings is wanted, at least 1.
     Request(u64),
-    /// No more is wanted.
+    /// The end of requests.
     Stop,
-    /// It knows that the worker has stopped.
+    /// The timelord acknowledges that the worker has stopped.
     Acknowledged,
 }
 
@@ -133,16 +133,16 @@ impl fmt::Display for Awaited {
     }
 }
 
-/// Why a frame is none.
+/// Why a frame is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// A letter that stands for no kind of proofs.
+    /// A letter that is not a kind of proofs.
     Kind {
         /// The byte found.
         got: u8,
     },
-    /// A length or a number of squarings with something in it that is no decimal digit.
+    /// A length or a number of squarings with a byte that is not a decimal digit.
     Digits {
         /// Which frame.
         what: Awaited,
@@ -153,14 +153,14 @@ pub enum FrameError {
         what: Awaited,
         /// The length announced.
         got: usize,
-        /// The longest there may be.
+        /// The longest length allowed.
         most: usize,
     },
-    /// The discriminant's text is no number.
+    /// The discriminant's text is not a number.
     Number(NumberError),
-    /// The number is no discriminant.
+    /// The number is not a discriminant.
     Discriminant(DiscriminantError),
-    /// The form is none of this discriminant.
+    /// The form does not have this discriminant.
     Form(DecodeError),
     /// More squarings than 64 bits count.
     Overflow,
@@ -192,8 +192,8 @@ impl fmt::Display for FrameError {
 
 impl core::error::Error for FrameError {}
 
-/// Makes messages out of the bytes as they come, however they are cut. It never holds more than one frame, and after an error it
-/// is of no more use.
+/// Decodes messages from bytes that arrive in pieces of any size. It holds at most one frame, and is unusable after an
+/// error.
 #[derive(Clone, Debug)]
 pub struct Decoder<M: Mode> {
     mode: M,
@@ -205,7 +205,7 @@ pub struct Decoder<M: Mode> {
 }
 
 impl<M: Mode> Decoder<M> {
-    /// A decoder for a new connection. The mode says which encodings of the chain's start count.
+    /// A decoder for a new connection. The mode says which encodings of the chain's start are accepted.
     #[must_use]
     pub fn new(mode: M) -> Decoder<M> {
         Decoder {
@@ -233,7 +233,7 @@ impl<M: Mode> Decoder<M> {
     /// Takes bytes and appends the messages that they complete.
     ///
     /// # Errors
-    /// What is wrong with the frame in which it stopped; messages before it have been appended.
+    /// The fault of the frame in which it stopped; messages before it have been appended.
     pub fn feed(&mut self, mut bytes: &[u8], out: &mut Vec<Message>) -> Result<(), FrameError> {
         while !bytes.is_empty() {
             if self.awaited == Awaited::Nothing {
@@ -245,7 +245,7 @@ impl<M: Mode> Decoder<M> {
             if self.frame.len() == self.need {
                 let frame = core::mem::take(&mut self.frame);
                 out.extend(self.complete(&frame)?);
-                // The room is kept for the next frame.
+                // The memory is kept for the next frame.
                 self.frame = frame;
                 self.frame.clear();
             }
@@ -258,7 +258,7 @@ impl<M: Mode> Decoder<M> {
         None
     }
 
-    /// Reads a whole part; gives the message that it ends, if it ends one.
+    /// Reads a whole part; returns the message that it completes, if any.
     fn complete(&mut self, frame: &[u8]) -> Result<Option<Message>, FrameError> {
         let what = self.awaited;
         let length_within = |got: usize, most: usize, what: Awaited| {
@@ -344,7 +344,8 @@ fn discriminant(text: &[u8]) -> Result<Discriminant, FrameError> {
 /// A proof as the worker sends it.
 ///
 /// # Panics
-/// If the discriminant has more than [`CHIA_BITS`] bits or the proof more than 255 segments before the last: no assignment leads there.
+/// If the discriminant has more than [`CHIA_BITS`] bits or the proof more than 255 segments before the last: no
+/// assignment leads there.
 #[must_use]
 pub fn proof(d: &Discriminant, iterations: u64, proof: &Proof) -> Vec<u8> {
     let bytes = proof.to_bytes(d);
@@ -480,7 +481,7 @@ mod tests {
         assert_eq!(strict, Err(FrameError::Form(DecodeError::NotCanonical)));
     }
 
-    /// Whatever comes, there is an answer, and what is held stays within a frame.
+    /// Any input gets an answer, and at most one frame is held.
     #[test]
     fn garbage_of_all_kinds() {
         let (d, x) = group();

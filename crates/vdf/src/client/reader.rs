@@ -11,20 +11,20 @@ use super::frames::{Awaited, Decoder, Message};
 use super::session::{ClientError, Happening};
 use crate::serial::Mode;
 
-/// Between two looks at whether the conversation is over, while nothing comes.
+/// Time between two checks for the end of the conversation while nothing arrives.
 pub(super) const LOOK: Duration = Duration::from_millis(200);
 
-/// Silence after which the other end's system is asked whether it is still there.
+/// Silence after which keepalives are sent.
 #[cfg(unix)]
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
-/// Between two such questions.
+/// Time between two keepalives.
 #[cfg(unix)]
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// Questions without an answer after which the connection has failed.
+/// Unanswered keepalives after which the connection has failed.
 #[cfg(unix)]
 const KEEPALIVE_COUNT: u32 = 4;
 
-/// Makes a connection whose other end is gone without a word fail after two minutes, and not never.
+/// Makes a connection whose other end vanished fail after two minutes.
 #[cfg(unix)]
 pub(super) fn keep_alive(connection: &TcpStream) -> io::Result<()> {
     use rustix::net::sockopt;
@@ -35,7 +35,7 @@ pub(super) fn keep_alive(connection: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Elsewhere the system's own settings stand.
+/// Elsewhere the system's own settings apply.
 #[cfg(not(unix))]
 pub(super) fn keep_alive(_: &TcpStream) -> io::Result<()> {
     Ok(())
@@ -54,7 +54,7 @@ impl Reader<'_> {
     pub(super) fn run<M: Mode>(self, mode: M) {
         let end = self.read(mode);
         if let Err(e) = end {
-            // Where nobody listens any more, the conversation is over.
+            // Without a receiver the conversation is over.
             let _ = self.happen.send(Happening::Unread(e));
         }
     }
@@ -81,7 +81,8 @@ impl Reader<'_> {
                     fed.map_err(ClientError::Frame)?;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // A read that timed out. Windows has a kind of its own for that; elsewhere it means that keepalives had no answer.
+                // A read that timed out. Windows has its own kind for that; elsewhere it means that keepalives had no
+                // answer.
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(e) if cfg!(windows) && e.kind() == io::ErrorKind::TimedOut => {}
                 Err(e) => return Err(e.into()),
@@ -93,7 +94,7 @@ impl Reader<'_> {
                 return Err(ClientError::Interrupted);
             }
             let awaited = decoder.awaited();
-            // Timelords park workers until they have a task, and requests may come or not. Half a frame is no frame.
+            // Timelords park workers until they have a task, and requests may come or not. Half a frame is malformed.
             let may_be_silent =
                 matches!(awaited, Awaited::Kind | Awaited::RequestLength) && !decoder.is_torn();
             if !may_be_silent && since.elapsed() >= self.patience {

@@ -1,5 +1,5 @@
-//! One conversation with a timelord: reading, squaring and answering, on threads of their own that wait for each other and never
-//! spin. This is the middle, which answers.
+//! One conversation with a timelord: reading, squaring and answering, each on its own thread, without spinning. This
+//! module answers.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -19,10 +19,10 @@ use crate::serial::Mode;
 
 /// Requests that may wait for the chain; of more, the farthest have no answer.
 pub const MOST_REQUESTS: usize = 1000;
-/// The most squarings that a request may be for: 30 hours at 600,000 a second, and what Chia's segments prove.
+/// The most squarings of a request: 30 hours at 600,000 a second, and the most that Chia's segments prove.
 pub const LONGEST: u64 = 1 << 36;
 
-/// How a conversation went.
+/// The summary of a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Requests that came.
@@ -33,14 +33,14 @@ pub struct Summary {
     pub squarings: u64,
 }
 
-/// What an observer is told.
+/// An event for the observer.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
     /// The assignment came; squaring begins.
     Assignment(&'a Assignment),
     /// A proof of so many squarings is wanted.
     Requested(u64),
-    /// This request, or an earlier and farther one, will have no answer: too many wait, or the chain will not get there.
+    /// This request, or an earlier and farther one, gets no answer: too many wait, or the chain will not reach it.
     Ignored(u64),
     /// A proof was sent.
     Sent {
@@ -49,7 +49,7 @@ pub enum Event<'a> {
         /// Its segments before the last.
         depth: u64,
     },
-    /// The timelord wants no more.
+    /// The timelord ended the requests.
     Stopped,
 }
 
@@ -57,7 +57,7 @@ pub enum Event<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The timelord sent something that is no frame.
+    /// The timelord sent a malformed frame.
     Frame(FrameError),
     /// The connection was closed.
     Closed {
@@ -73,7 +73,7 @@ pub enum ClientError {
     Io(io::Error),
     /// The chain could not be squared or proved.
     Prover(ProverError),
-    /// The caller wanted it to end.
+    /// The caller ended it.
     Interrupted,
 }
 
@@ -107,7 +107,7 @@ impl From<io::Error> for ClientError {
     }
 }
 
-/// Everything that can happen, in one queue.
+/// All events, in one queue.
 pub(super) enum Happening {
     Said(Message),
     /// The reading end is over.
@@ -121,11 +121,11 @@ pub(super) enum Happening {
     Unsquared(ProverError),
 }
 
-/// Speaks with a timelord until it wants no more, the connection ends, or `over` becomes true.
+/// Serves a timelord until it ends the requests, the connection ends, or `over` becomes true.
 ///
-/// `patience` is how long the timelord may take for its assignment, from the first byte on, and for its last word. Before the assignment and between
-/// the two it may be silent for ever: Chia's timelord parks workers until it has a task for them. The system asks the other end by
-/// keepalives whether it is still there, and a connection without an answer fails after two minutes.
+/// `patience` limits the timelord's assignment, from its first byte on, and its last frame. Before the assignment and
+/// between the two it may be silent without limit: Chia's timelord parks workers until it has a task for them. A
+/// connection that does not answer keepalives fails after two minutes.
 ///
 /// # Errors
 /// Why the conversation ended early. All threads have ended by then, and the connection is closed.
@@ -152,13 +152,13 @@ pub fn serve<M: Mode>(
             Err(e) => Err(ClientError::Prover(ProverError::Thread(e))),
         };
         ended.store(true, Ordering::Relaxed);
-        // It wakes the reader. Where the other end has gone already there is nobody to tell.
+        // Wakes the reader. If the other end has gone already, the error has no receiver.
         let _ = connection.shutdown(Shutdown::Both);
         result
     })
 }
 
-/// The middle: takes what happens, one after the other.
+/// Handles events one after the other.
 fn converse(
     connection: &TcpStream,
     options: Options<'_>,
@@ -169,7 +169,7 @@ fn converse(
     let assignment = match happenings.recv() {
         Ok(Happening::Said(Message::Assignment(assignment))) => assignment,
         Ok(Happening::Unread(e)) => return Err(e),
-        // The decoder gives nothing before the assignment, and nobody else speaks yet.
+        // The decoder returns nothing before the assignment, and there are no other senders yet.
         _ => return Err(ClientError::Closed { awaited: Awaited::Kind }),
     };
     observer(Event::Assignment(&assignment));
@@ -197,7 +197,7 @@ struct Talk<'a> {
     halt: &'a AtomicBool,
     /// The squarer's queue; its end is the squarer's.
     request: Option<Sender<Ask>>,
-    /// What the squarer has been asked for.
+    /// The requests to the squarer.
     waiting: BTreeSet<u64>,
 }
 
@@ -226,7 +226,7 @@ impl Talk<'_> {
                     }
                 }
                 Happening::Said(Message::Stop) => {
-                    // What is not proved by now is wanted no more.
+                    // Proofs that are not finished by now are not needed.
                     stopped = true;
                     self.halt.store(true, Ordering::Relaxed);
                     self.request = None;
@@ -237,7 +237,7 @@ impl Talk<'_> {
                 }
                 Happening::Said(Message::Acknowledged) => break,
                 Happening::Said(Message::Assignment(_)) => {}
-                // One that is not waited for any more is left out.
+                // Proofs that are no longer requested are skipped.
                 Happening::Proved { iterations, proof } if !stopped && self.waiting.remove(&iterations) => {
                     self.say(&frames::proof(&self.assignment.discriminant, iterations, &proof))?;
                     summary.proofs += 1;
@@ -247,18 +247,18 @@ impl Talk<'_> {
                 Happening::Squared(squarings) => {
                     summary.squarings = squarings;
                     squarer_ended = true;
-                    // Its word means that it has stopped.
+                    // Its message means that it has stopped.
                     if stopped {
                         self.say(frames::STOP)?;
                     }
                 }
                 Happening::Unsquared(e) => {
-                    // Nothing more will come from here: the timelord shall not wait for it.
+                    // Nothing more follows from here, so the timelord need not wait.
                     let _ = self.say(frames::STOP);
                     return Err(ClientError::Prover(e));
                 }
                 Happening::Unread(e) => {
-                    // It may still listen, whatever it said. If not, there is nobody to tell.
+                    // It may still listen after an error. If not, the message is lost.
                     if !(stopped && squarer_ended) {
                         let _ = self.say(frames::STOP);
                     }
@@ -269,7 +269,7 @@ impl Talk<'_> {
         Ok(summary)
     }
 
-    /// Hands a request on; gives the one that will have no answer, if there is one.
+    /// Passes a request on; returns the one that gets no answer, if any.
     fn take(&mut self, iterations: u64, number: u64) -> Option<u64> {
         if iterations > LONGEST || (self.assignment.kind == Kind::One && number > 1) {
             return Some(iterations);
@@ -277,7 +277,7 @@ impl Talk<'_> {
         if !self.waiting.insert(iterations) {
             return None;
         }
-        // The chain comes to the nearest first, whatever was asked for first.
+        // The chain reaches the nearest request first, not the earliest.
         let farthest = if self.waiting.len() > MOST_REQUESTS { self.waiting.pop_last() } else { None };
         if farthest == Some(iterations) {
             return farthest;

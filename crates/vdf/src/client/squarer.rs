@@ -1,4 +1,4 @@
-//! The squarer of a conversation: the prover on a thread of its own.
+//! The squarer of a conversation: the prover on its own thread.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,19 +9,19 @@ use super::frames::{Assignment, Kind};
 use super::session::Happening;
 use crate::prover::{self, Options, ProverError, Stream, Task};
 
-/// Between two looks at what is asked for, while no proof is ready.
+/// Time between two checks for requests while no proof is ready.
 const BETWEEN_REQUESTS: Duration = Duration::from_millis(20);
 
-/// What the squarer is asked.
+/// A request to the squarer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ask {
     /// A proof of so many squarings.
     Proof(u64),
-    /// No proof of so many squarings, after all.
+    /// Withdraws the request for so many squarings.
     Nothing(u64),
 }
 
-/// The squarer: hands requests to the prover and its proofs back, until the conversation is over.
+/// The squarer: passes requests to the prover and its proofs back until the conversation is over.
 pub(super) fn square(
     assignment: &Assignment,
     options: Options<'_>,
@@ -29,13 +29,13 @@ pub(super) fn square(
     requests: &Receiver<Ask>,
     happen: &Sender<Happening>,
 ) {
-    // Whatever the options say, a conversation keeps nothing.
+    // A conversation never keeps a checkpoint.
     let options = Options { checkpoint: None, ..options };
     let end = match assignment.kind {
         Kind::One => one(assignment, &options, halt, requests, happen),
         Kind::Three | Kind::Many => many(assignment, &options, halt, requests, happen),
     };
-    // Where nobody listens any more, nobody misses it.
+    // Without a receiver the answer is not needed.
     let _ = happen.send(match end {
         Ok(squared) => Happening::Squared(squared),
         Err(ProverError::Cancelled { after }) => Happening::Squared(after),
@@ -58,7 +58,7 @@ fn one(
     Ok(iterations)
 }
 
-/// As many segments as it takes, for as many requests as come.
+/// Any number of segments, for any number of requests.
 fn many(
     assignment: &Assignment,
     options: &Options<'_>,

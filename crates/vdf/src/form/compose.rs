@@ -1,11 +1,12 @@
-//! The group's operation: Shanks' NUCOMP and NUDUPL, which compose and reduce in one go.
+//! The group's operation: Shanks' NUCOMP and NUDUPL, which compose and reduce at once.
 //!
-//! Composing (a1, b1, c1) and (a2, b2, c2) with g = gcd(a1, a2, s), s = (b1 + b2) / 2, m = (b1 - b2) / 2, v1 = a1 / g, v2 = a2 / g gives
-//! (v1 v2, b2 + 2 v2 k, ...) for the k that solves v2 k = m and s k = -g c2 modulo v1. Its value at (x, y) is, with
-//! r = x v1 + y k, equal to r M + y N, where M = (v2 r - m y) / v1 and N = (s r + g c2 y) / v1 are whole numbers. Two consecutive rows
-//! of Euclid's algorithm on (v1, k), taken where remainder and cofactor have the same length, are a basis in which all three
-//! coefficients are short; only a few steps of reduction are left. (Jacobson and van der Poorten, Computational Aspects of
-//! NUCOMP; the formulas are worked out anew, so that nothing is divided by 4a.)
+//! Composing (a1, b1, c1) and (a2, b2, c2) with g = gcd(a1, a2, s), s = (b1 + b2) / 2, m = (b1 - b2) / 2, v1 = a1 / g,
+//! v2 = a2 / g gives (v1 v2, b2 + 2 v2 k, ...) for the k that solves v2 k = m and s k = -g c2 modulo v1. Its value at
+//! (x, y) is, with r = x v1 + y k, equal to r M + y N, where M = (v2 r - m y) / v1 and N = (s r + g c2 y) / v1 are
+//! whole numbers. Two consecutive rows of Euclid's algorithm on (v1, k), taken where remainder and cofactor have the
+//! same length, are a basis in which all three coefficients are short; only a few steps of reduction are left.
+//! (Jacobson and van der Poorten, Computational Aspects of NUCOMP; the formulas are worked out anew, so that nothing is
+//! divided by 4a.)
 #![forbid(unsafe_code)]
 
 use super::Form;
@@ -13,7 +14,7 @@ use super::euclid::{euclid, gcd_inverse};
 use super::num::Num;
 use crate::discriminant::Discriminant;
 
-/// What [`finish`] needs to know of a composition.
+/// The operands of [`Composition::finish`].
 struct Composition<'a> {
     v1: &'a Num,
     v2: &'a Num,
@@ -43,8 +44,8 @@ impl Composition<'_> {
         let (m1, n1) = self.at(r1, &y1);
         let a = r1.mul(&m1).add(&y1.mul(&n1));
         let c = r0.mul(&m0).add(&y0.mul(&n0));
-        // The mixed product taken the other way round differs by b1, its sign by the rows' parity; the same parity says whether
-        // the rows turn the plane over.
+        // The reversed mixed product differs by b1, its sign by the rows' parity. The same parity says whether the rows
+        // reverse orientation.
         let half = r0.mul(&m1).add(&y0.mul(&n1));
         let b = half.double().add(&self.b1.neg_if(rows.odd)).neg_if(!rows.odd);
         let mut out = Form { a, b, c };
@@ -87,7 +88,7 @@ impl Form {
             let (m, s) = (Num::ZERO, &self.b);
             Composition { v1: v, v2: v, k, b1: s, m: &m, s, gc2: gc, bound: d.fourth_root() }.finish()
         };
-        // U c must fit the store, also where a is short and c therefore long.
+        // U c must fit the store, even where a is short and c therefore long.
         let c = if self.c.len() > self.a.len() + 1 { self.c.modulo(&self.a) } else { self.c };
         if g.is_one() {
             let k = u.mul(&c).modulo(&self.a);

@@ -1,8 +1,8 @@
 //! Euclid's algorithm by Lehmer's method: many steps on the numbers' highest bits, then one matrix over all limbs.
 //!
-//! The window has 63 bits and takes a step when Jebelean's condition says that it is the whole numbers' step too. Where a
-//! partial run stops is part of Chia's encoding (its `t` is the cofactor there), and so the window also decides by its own bits
-//! whether the bound is reached, as that encoding's makers do.
+//! The window has 63 bits and takes a step when Jebelean's condition guarantees that whole numbers take it too. The
+//! stop of a partial run is part of Chia's encoding (its `t` is the cofactor there). So the window also decides by its
+//! own bits whether the bound is reached, as chiavdf does.
 #![forbid(unsafe_code)]
 
 use super::num::Num;
@@ -21,7 +21,7 @@ pub(crate) struct Rows {
     pub(crate) odd: bool,
 }
 
-/// What a window did, by magnitudes: r0' = ±(p r0 - q r1) and r1' = ±(t r1 - r r0).
+/// A window's matrix, by magnitudes: r0' = ±(p r0 - q r1) and r1' = ±(t r1 - r r0).
 struct Matrix {
     p: u64,
     q: u64,
@@ -30,16 +30,16 @@ struct Matrix {
     steps: u32,
 }
 
-/// As many steps as the windows of both numbers can vouch for, while the lower is above `bound`.
+/// As many steps as the windows of both numbers guarantee, while the lower is above `bound`.
 ///
-/// Cofactors are at most the windows' greater one divided by the remainder before theirs: they stay below 2^63, also in the step
-/// that is not taken.
+/// Cofactors are at most the windows' greater one divided by the remainder before theirs: they stay below 2^63, also in
+/// the step that is not taken.
 #[inline]
 fn window(mut x: u64, mut y: u64, bound: u64, exact: bool) -> Matrix {
     // Row by row the magnitudes of both cofactors; they alternate in sign.
     let (mut u0, mut v0, mut u1, mut v1) = (1u64, 0u64, 0u64, 1u64);
     let mut steps = 0;
-    // Two steps a round, since the condition alternates between the cofactors and the rows then keep their places.
+    // Two steps a round, since the condition alternates between the cofactors, and the rows then keep their places.
     while y > bound {
         let quotient = x / y;
         let rest = x - quotient * y;
@@ -114,8 +114,8 @@ fn bits_from(x: &[u64], shift: usize) -> u64 {
 
 /// Runs Euclid's algorithm on x >= 0 and y >= 0 until the last remainder is at most `bound`.
 ///
-/// With `whole`, windows that hold all bits of both numbers take every step; without it they are as careful as any other, which
-/// Chia's encoding of small discriminants depends on.
+/// With `whole`, windows that hold all bits of both numbers take every step; without it they stay conservative, as
+/// Chia's encoding of small discriminants requires.
 pub(crate) fn euclid(x: &Num, y: &Num, bound: &Num, whole: bool) -> Rows {
     let mut rows = Rows { r0: *x, r1: *y, t0: Num::ZERO, t1: Num::from_u64(1), odd: false };
     while !rows.r1.is_zero() && rows.r1 > *bound {
@@ -176,8 +176,8 @@ mod tests {
         Num::from_le_bytes(&x.to_bytes_le().1)
     }
 
-    /// The last two remainders and their cofactors of y, by windows that are read off Jebelean's condition with signed
-    /// numbers, a step a round: remainder i, of cofactors (s, t), is sure if it is at least the magnitude of its negative
+    /// The last two remainders and their cofactors of y, by windows that apply Jebelean's condition to signed numbers,
+    /// a step a round: remainder i, of cofactors (s, t), is sure if it is at least the magnitude of its negative
     /// cofactor, and as far below the remainder before it as the positive one lies above its forerunner.
     fn plain(x: &BigInt, y: &BigInt, bound: &BigInt) -> [BigInt; 4] {
         let (mut r, mut c) = ([x.clone(), y.clone()], [BigInt::ZERO, BigInt::from(1)]);
@@ -217,7 +217,7 @@ mod tests {
         let rows = euclid(&num(x), &num(y), &num(bound), false);
         let got = [big(&rows.r0), big(&rows.r1), big(&rows.cofactor_before()), big(&rows.cofactor())];
         assert_eq!(got, plain(x, y, bound), "{x:x} and {y:x} down to {bound:x}");
-        // Where every step is taken the stop may be another, the rows are rows all the same.
+        // Where every step is taken the stop may differ, but the rows are still rows.
         let rows = euclid(&num(x), &num(y), &num(bound), true);
         assert!(big(&rows.r1) <= *bound);
         for (r, t) in [(&rows.r0, rows.cofactor_before()), (&rows.r1, rows.cofactor())] {
@@ -232,8 +232,8 @@ mod tests {
     /// The stop is part of Chia's encoding, and so is every window's end.
     #[test]
     fn windows_end_where_the_condition_says() {
-        // The second step's quotient is 1, and the third's remainder as far from the second's as the positive cofactor is
-        // large: one short of what the condition asks. Who takes the step stops a remainder before.
+        // The second step's quotient is 1, and the third's remainder as far from the second's as the positive cofactor
+        // is large: one short of the condition. Taking the step stops a remainder earlier.
         let hex = |text: &[u8]| BigInt::parse_bytes(text, 16).expect("a number");
         agrees(
             &hex(b"1f6a72ae85be8886e03fd826c53518ba6fc747ffca02"),

@@ -1,7 +1,7 @@
-//! Signed numbers of a length that varies, in a fixed store: what the group operations compute with.
+//! Signed numbers of varying length in a fixed store, for the group operations.
 //!
-//! A form's coefficients have half the discriminant's length, their products all of it. Keeping the length beside the
-//! limbs makes every operation cost what its operands need, whatever the size of the discriminant.
+//! A form's coefficients have half the discriminant's length, their products all of it. The length is kept beside the
+//! limbs, so every operation costs only what its operands need.
 #![forbid(unsafe_code)]
 
 use core::cmp::Ordering;
@@ -11,7 +11,7 @@ use lanework_integer::{Int, Uint, limbs};
 /// Limbs of the store: products of two coefficients for a discriminant of 2,048 bits, and some room above them.
 pub(crate) const CAPACITY: usize = 40;
 
-/// A signed number below 2^2560. Limbs above `len` are 0, and so is nothing with a sign.
+/// A signed number below 2^2560. Limbs above `len` are 0, and 0 is not negative.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Num {
     negative: bool,
@@ -56,7 +56,7 @@ impl Num {
         Num::from_limbs(x.is_negative(), x.magnitude().limbs())
     }
 
-    /// As a number of fixed width, which the caller knows to hold it.
+    /// As a number of fixed width, which must hold it.
     pub(crate) fn to_int<const N: usize>(self) -> Int<N> {
         debug_assert!(self.len <= N, "the number fits");
         let mut magnitude = Uint::ZERO;
@@ -204,7 +204,7 @@ impl Num {
         if rest.negative { rest.add(divisor) } else { rest }
     }
 
-    /// The quotient of a division that leaves nothing. The divisor must not be 0.
+    /// The quotient of an exact division. The divisor must not be 0.
     pub(crate) fn div_exact(&self, divisor: &Num) -> Num {
         let (quotient, rest) = self.div_rem(divisor);
         debug_assert!(rest.is_zero(), "the division is exact");

@@ -1,5 +1,6 @@
-//! Forms kept for a proof and in checkpoints, packed: a and |b| in as many limbs as the group's reduced forms need, lowest first. b is odd, as the
-//! discriminant is, so that its lowest bit has nothing to say and holds the sign. c follows from the other two.
+//! Forms kept for a proof and in checkpoints, packed: a and |b| in as many limbs as the group's reduced forms need,
+//! lowest first. b is odd, as the discriminant is, so its lowest bit holds the sign instead. c follows from the other
+//! two.
 #![forbid(unsafe_code)]
 
 use super::num::Num;
@@ -50,10 +51,10 @@ pub(crate) fn unpack_numbers(packed: &[u64]) -> (Num, Num) {
     (Num::from_limbs(false, a), b)
 }
 
-/// The reduced form of what was packed.
+/// The reduced form of a packed one.
 ///
 /// # Errors
-/// The numbers belong to no form of this discriminant.
+/// The numbers are not a form of this discriminant.
 pub(crate) fn unpack(d: &Discriminant, packed: &[u64]) -> Result<Form, FormError> {
     let (a, b) = unpack_numbers(packed);
     let mut form = Form::unreduced(d, &a, &b)?;

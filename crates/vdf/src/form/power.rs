@@ -8,8 +8,8 @@ use crate::group::Group;
 /// Bits of a window of signed digits: they are odd, and below 16.
 const WINDOW: usize = 5;
 
-/// The exponent in signed digits that are 0 or odd, lowest first, no two others than 0 within [`WINDOW`] places. (Inverting a form
-/// costs nothing, so that negative digits are free.)
+/// The exponent in signed digits that are 0 or odd, lowest first, at most one nonzero within [`WINDOW`] places.
+/// (Inverting a form costs nothing, so negative digits are free.)
 fn digits(e: &Num) -> Vec<i8> {
     let bits = e.bits() + 1;
     let mut out = vec![0; bits];
@@ -28,7 +28,7 @@ fn digits(e: &Num) -> Vec<i8> {
     out
 }
 
-/// x, x³, x⁵ ... x¹⁵, as far as the digits ask for them.
+/// x, x³, x⁵ ... x¹⁵, as far as the digits need them.
 fn odd_powers(x: &Form, digits: &[i8], group: Group<'_>) -> Vec<Form> {
     let highest = digits.iter().map(|digit| digit.unsigned_abs()).max().unwrap_or(0);
     let mut out = vec![x.clone()];

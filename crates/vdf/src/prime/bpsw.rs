@@ -25,8 +25,9 @@ pub(crate) fn strong<W: Words>(words: W, n: &Num) -> bool {
     by_length!(n, strong_in, words)
 }
 
-/// The Lucas-V test of an odd n that no prime below 2^10 divides: V(n+1) = 2 Q for the first d of 5, -7, 9, -11 ... with
-/// (d / n) = -1, where P = Q = 5 for 5, and P = 1, Q = (1 - d) / 4 otherwise. Without such a d below 1,000 the number is refused.
+/// The Lucas-V test of an odd n that no prime below 2^10 divides: V(n+1) = 2 Q for the first d of 5, -7, 9, -11 ...
+/// with (d / n) = -1, where P = Q = 5 for 5, and P = 1, Q = (1 - d) / 4 otherwise. Without such a d below 1,000 the
+/// number is refused.
 #[inline(always)]
 pub(crate) fn lucas<W: Words>(words: W, n: &Num) -> bool {
     by_length!(n, lucas_in, words)
@@ -88,8 +89,8 @@ fn remainder(n: &Num, by: u64) -> u64 {
         .fold(0u64, |rest, &limb| ((u128::from(rest) << 64 | u128::from(limb)) % u128::from(by)) as u64)
 }
 
-/// With k = (n + 1) / 2, V(2k) for P and Q is Q^k times V(k) for P^2 / Q - 2 and 1: no powers of Q are needed on the way
-/// along the sequence, and their own sequence takes squares only.
+/// With k = (n + 1) / 2, V(2k) for P and Q is Q^k times V(k) for P^2 / Q - 2 and 1: the sequence needs no powers of Q,
+/// and their own sequence takes squares only.
 #[inline(always)]
 fn lucas_in<W: Words, const N: usize>(field: &Montgomery<W, N>, n: &Num) -> bool {
     let found =
@@ -122,7 +123,7 @@ fn lucas_in<W: Words, const N: usize>(field: &Montgomery<W, N>, n: &Num) -> bool
     field.mul(&power, &v) == field.times(&two, q)
 }
 
-/// x / q modulo n > |q|, for 0 <= x < n; nothing if q and n have a divisor in common.
+/// x / q modulo n > |q|, for 0 <= x < n; `None` if q and n have a common divisor.
 fn divide_by_small(x: &Num, q: i64, n: &Num) -> Option<Num> {
     let size = q.unsigned_abs();
     let (rest, step) = (remainder(x, size), remainder(n, size));

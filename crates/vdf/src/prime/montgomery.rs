@@ -6,10 +6,10 @@ use lanework_integer::limbs;
 use super::sieve::inverse;
 use crate::form::num::Num;
 
-/// The one loop that decides how fast a product is, on one instruction set. Values of this type carry no data: they prove that
-/// it is there.
+/// The inner loop of a product, on one instruction set. Values of this type carry no data: they prove that the CPU has
+/// it.
 pub(crate) trait Words: Copy {
-    /// x += y * factor over the length of y, which is also x's; gives the limb that is carried out.
+    /// x += y * factor over the length of y, which is also x's; returns the limb that is carried out.
     fn add_mul(self, x: &mut [u64], y: &[u64], factor: u64) -> u64;
 }
 
@@ -94,7 +94,7 @@ impl<W: Words, const N: usize> Montgomery<W, N> {
         if N < 8 {
             return self.short(x, x);
         }
-        // x times what is above each of its limbs. Rows of whole fours are the fastest, so some begin with limbs that count as 0.
+        // x times the part above each of its limbs. Rows of whole fours are the fastest, so some begin with zero limbs.
         let mut room = [[0; N]; 2];
         let product = room.as_flattened_mut();
         let mut above = *x;

@@ -1,8 +1,8 @@
 //! Small primes by which candidates are divided before they are tested.
 //!
-//! A number is reduced modulo a product of small primes by one sum over its digits, each times the digit's weight modulo the
-//! product; digits may have 64 bits or 52. Whether a prime divides the remainder is one multiplication by the prime's inverse
-//! modulo a power of 2: only its multiples come out small.
+//! A number is reduced modulo a product of small primes by one sum over its digits, each times the digit's weight
+//! modulo the product; digits may have 64 bits or 52. Whether a prime divides the remainder is one multiplication by
+//! the prime's inverse modulo a power of 2: only its multiples come out small.
 #![forbid(unsafe_code)]
 
 use std::sync::OnceLock;
@@ -36,7 +36,7 @@ pub(crate) struct Product {
 pub(crate) struct Sieve {
     /// From the smallest primes up.
     pub(crate) products: Vec<Product>,
-    /// How many products make up the first round, after which most numbers are gone.
+    /// Products of the first round, which removes most numbers.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX-512 sieves by lanes"))]
     pub(crate) first: usize,
 }
@@ -97,8 +97,8 @@ impl Sieve {
     const CLASSES: [(usize, u64); 5] =
         [(304, 1 << 10), (616, 1 << 12), (1032, 1 << 14), (1656, 1 << 15), (2112, 1 << 15)];
 
-    /// Sieves for digits of 64 bits and numbers of so many; they are made when first asked for. Numbers must be above 2^15,
-    /// so that none is a small prime itself.
+    /// Sieves for digits of 64 bits and numbers of so many; they are made when first asked for. Numbers must be above
+    /// 2^15, so that none is a small prime itself.
     pub(crate) fn words(bits: usize) -> &'static Sieve {
         static SIEVES: [OnceLock<Sieve>; 5] = [const { OnceLock::new() }; 5];
         Sieve::of(&SIEVES, 64, bits)

@@ -3,7 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// Bytes of the sprout's end that are hashed anew for every value; what comes before, in whole blocks of SHA-256, is hashed once.
+/// Bytes of the sprout's end that are hashed anew for every value; whole blocks of SHA-256 before them are hashed once.
 const COUNTER: usize = 8;
 const BLOCK: usize = 64;
 
@@ -11,7 +11,7 @@ const BLOCK: usize = 64;
 /// every hash and on from candidate to candidate.
 pub(super) struct Stream {
     sprout: Vec<u8>,
-    /// Bytes of the sprout that `state` has taken up.
+    /// Bytes of the sprout in `state`.
     taken: usize,
     state: Sha256,
     bytes: Vec<u8>,

@@ -1,7 +1,7 @@
 //! The proof of a segment: kept forms are sorted into buckets by the digits of 2^T / B, by several threads.
 //!
-//! A pass has one bucket for each absolute value of a digit; a form whose digit is negative goes there inverted. Each thread owns a
-//! range of buckets and looks at all digits, so that no bucket is filled twice and no lock is taken.
+//! A pass has one bucket for each absolute value of a digit; a form whose digit is negative goes there inverted. Each
+//! thread owns a range of buckets and reads all digits, so no bucket is filled twice and no lock is needed.
 #![forbid(unsafe_code)]
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::form::packed::{self, PackedForms};
 use crate::group::Group;
 use crate::proof::Challenge;
 
-/// How far a proof is, and whether to stop, shared with who waits for it.
+/// A proof's progress and stop flag, shared with the waiting thread.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     /// Products done.
@@ -43,7 +43,8 @@ pub(crate) enum Halt {
     Corrupted,
 }
 
-/// x^(2^T / B rounded down), where x is the first of the kept forms. Every thread calls `pause` after every 64 products.
+/// x^(2^T / B rounded down), where x is the first of the kept forms. Every thread calls `pause` after every 64
+/// products.
 pub(crate) fn prove(
     group: Group<'_>,
     part: &Part,
@@ -72,7 +73,7 @@ pub(crate) fn prove(
                 .collect();
             let mut sums = vec![own(0)];
             for (t, other) in others {
-                // A thread that could not be started leaves its share to this one.
+                // This thread takes the share of a thread that could not be started.
                 sums.push(match other {
                     Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                     Err(_) => own(t),
@@ -89,7 +90,8 @@ pub(crate) fn prove(
     Ok(out.unwrap_or_else(|| Form::identity(group.discriminant())))
 }
 
-/// The product of bucket v to the power v for all v above `low` and not above `high`; nothing if these buckets are empty.
+/// The product of bucket v to the power v for all v above `low` and not above `high`; `None` if these buckets are
+/// empty.
 fn fill(
     group: Group<'_>,
     digits: &[i32],
@@ -128,8 +130,8 @@ fn fill(
             return Err(Halt::Stopped);
         }
     }
-    // Every bucket is multiplied into a running product from the highest down, and the running products together hold the
-    // bucket of `low` + i just i times.
+    // Every bucket is multiplied into a running product from the highest down, and the running products together hold
+    // the bucket of `low` + i just i times.
     let (mut running, mut out) = (None::<Form>, None::<Form>);
     for bucket in buckets.iter().rev() {
         if let Some(form) = bucket {

@@ -1,4 +1,4 @@
-//! A file that only grows, from which a computation goes on after its process ended. `CHECKPOINT.md` is its format.
+//! A file that only grows, from which a computation continues after its process ended. `CHECKPOINT.md` has its format.
 #![forbid(unsafe_code)]
 
 mod preamble;
@@ -28,7 +28,7 @@ const HEADER: usize = 16;
 /// Bytes of the check after a payload.
 const CHECK: usize = 16;
 
-/// A record's kind: where the chain is.
+/// A record's kind: the chain's position.
 const POSITION: u8 = 1;
 /// A record's kind: a segment's proof.
 const SEGMENT: u8 = 2;
@@ -52,19 +52,19 @@ pub enum CheckpointError {
     Foreign(Difference),
     /// Bytes were changed after they had been written.
     Damaged {
-        /// Where the record begins that is not what was written.
+        /// The beginning of the changed record.
         at: u64,
     },
     /// A form in it does not have the discriminant.
     Form {
-        /// Where the record begins.
+        /// The beginning of its record.
         at: u64,
         /// What is wrong.
         why: FormError,
     },
 }
 
-/// In what a checkpoint's computation is another one.
+/// A difference between a checkpoint's computation and the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {
@@ -124,8 +124,8 @@ impl From<io::Error> for CheckpointError {
     }
 }
 
-/// The hash of everything before a record, which each record's checks begin with: records cannot be left out, moved or taken from
-/// another file.
+/// The hash of everything before a record, which each record's checks begin with: records cannot be left out, moved or
+/// taken from another file.
 #[derive(Clone, Debug)]
 struct Link([u8; 32]);
 
@@ -150,7 +150,7 @@ impl Link {
     }
 }
 
-/// A segment that a checkpoint knows something about.
+/// A segment with data in a checkpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     /// PackedForms forms; none if it is proved.
@@ -163,12 +163,12 @@ pub(crate) struct Known {
     pub(crate) proof: Option<Form>,
 }
 
-/// What a checkpoint holds.
+/// The content of a checkpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    /// The computation's segments, with the parameters it was begun with. One, without parameters in use, if nothing is to be proved.
+    /// The computation's segments, with its first parameters. One, with unused parameters, if nothing is to be proved.
     pub(crate) parts: Vec<Part>,
-    /// What is known of the first of them.
+    /// The data of the first of them.
     pub(crate) known: Vec<Known>,
     /// General squarings.
     pub(crate) slow: u64,
@@ -191,7 +191,7 @@ impl State {
     }
 }
 
-/// Opens a checkpoint, or makes it: what it holds, and a writer for more. A torn end is cut off.
+/// Opens or makes a checkpoint: its content, and a writer for more. A torn end is cut off.
 ///
 /// # Errors
 /// [`CheckpointError`].
@@ -222,7 +222,7 @@ fn lock(file: &File) -> Result<(), CheckpointError> {
     }
 }
 
-/// The name, too, is to survive a loss of power; where folders cannot be opened there is nothing to be done.
+/// Makes the name survive a loss of power, where directories can be opened.
 fn sync_name(path: &Path) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let (false, Ok(folder)) = (cfg!(test), File::open(folder)) {

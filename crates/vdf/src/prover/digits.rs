@@ -56,7 +56,7 @@ impl Division {
         (!borrow).then_some(out)
     }
 
-    /// The quotient's next bit, without going there.
+    /// The quotient's next bit, without consuming it.
     fn peek(&self) -> bool {
         let mut twice = self.rest;
         for i in (1..LIMBS).rev() {
@@ -74,19 +74,19 @@ impl Division {
     }
 }
 
-/// Every l-th digit of the quotient of 2^T by B to the base 2^k, those at `pass`, `pass` + l and so on; the result's first belongs to
-/// the lowest place. Digits lie between -2^(k-1) and 2^(k-1). B has [`B_BITS`] bits.
+/// Every l-th digit of the quotient of 2^T by B to the base 2^k, those at `pass`, `pass` + l and so on; the result's
+/// first belongs to the lowest place. Digits lie between -2^(k-1) and 2^(k-1). B has [`B_BITS`] bits.
 pub(crate) fn of_pass(iterations: u64, parameters: Parameters, pass: u32, b: &Challenge) -> Vec<i32> {
     let Parameters { k, l } = parameters;
     debug_assert!((1..=20).contains(&k) && b.0.bits() == B_BITS);
-    // Places 0 to iterations / k; at the highest there is nothing but what is carried into it, which is nothing: B is longer.
+    // Places 0 to iterations / k; the highest has only the carry into it, which is 0 since B is longer.
     let places = iterations / u64::from(k);
     if places <= u64::from(pass) {
         return Vec::new();
     }
     let count = (places - 1 - u64::from(pass)) / u64::from(l) + 1;
     let highest = (count - 1) * u64::from(l) + u64::from(pass);
-    // What is left of 2^T when all higher digits are taken.
+    // The rest of 2^T after all higher digits.
     let above = iterations - u64::from(k) * (highest + 1);
     let mut division = Division::new(b, &power_of_two(above, &b.0));
     let factor = (l > 1).then(|| power_of_two(u64::from(k) * u64::from(l - 1), &b.0));
@@ -94,7 +94,7 @@ pub(crate) fn of_pass(iterations: u64, parameters: Parameters, pass: u32, b: &Ch
     let half = 1u64 << (k - 1);
     for (i, place) in out.iter_mut().enumerate().rev() {
         let digit = division.digit(k);
-        // Half the base and more becomes negative and carries; every place sees at once whether the one below will.
+        // Digits from half the base up become negative and carry; each place predicts the carry from below.
         let signed = digit as i64 - if digit >= half { 2 * half as i64 } else { 0 };
         let lowest = i == 0 && pass == 0;
         *place = (signed + i64::from(!lowest && division.peek())) as i32;

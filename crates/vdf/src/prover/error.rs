@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of the prover.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -17,12 +17,12 @@ pub enum ProverError {
     Segments,
     /// The form does not have the discriminant, or the chain lost it on the way.
     Chain(ChainError),
-    /// The observer said to stop.
+    /// The observer stopped it.
     Cancelled {
         /// Squarings done until then.
         after: u64,
     },
-    /// A finished proof does not verify: the machine, or this code, miscalculated.
+    /// A finished proof does not verify: a fault of the machine, or of this code.
     Wrong {
         /// The segment, counted from 0.
         segment: usize,

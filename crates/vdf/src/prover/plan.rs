@@ -1,4 +1,4 @@
-//! How a chain is cut, and how densely forms are kept.
+//! Cutting a chain into segments, and the density of kept forms.
 #![forbid(unsafe_code)]
 
 use super::{ProverError, Task};
@@ -9,8 +9,8 @@ pub(crate) const MOST_K: u32 = 20;
 /// The most passes.
 pub(crate) const MOST_L: u32 = 1 << 20;
 
-/// A segment's bucket sizes: windows of `k` bits of the exponent, and one form kept for every `k l` squarings. The proof does not depend
-/// on them.
+/// A segment's bucket sizes: windows of `k` bits of the exponent, and one form kept for every `k l` squarings. The
+/// proof does not depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parameters {
     /// Bits of a window: 2^(k - 1) buckets.
@@ -53,8 +53,8 @@ pub(crate) fn parts(task: &Task, memory: usize) -> Result<Vec<Part>, ProverError
     Ok(task.lengths()?.into_iter().map(part).collect())
 }
 
-/// The cheapest windows for T squarings of which at most `most` forms are kept: T / k products fill the buckets of all passes,
-/// and two for each of l 2^(k-1) buckets and k squarings for each pass empty them.
+/// The cheapest windows for T squarings of which at most `most` forms are kept: T / k products fill the buckets of all
+/// passes, and two for each of l 2^(k-1) buckets and k squarings for each pass empty them.
 pub(crate) fn choose(iterations: u64, most: usize) -> Parameters {
     let mut best = (u128::MAX, Parameters { k: 1, l: MOST_L });
     for k in 1..=MOST_K {
@@ -62,7 +62,7 @@ pub(crate) fn choose(iterations: u64, most: usize) -> Parameters {
         if k > 1 && 8 << (k - 1) > most {
             break;
         }
-        // The fewest passes that keep few enough forms.
+        // The fewest passes whose kept forms fit.
         let l =
             iterations.div_ceil(u64::from(k).saturating_mul(most.max(1) as u64)).clamp(1, u64::from(MOST_L));
         let cost = u128::from(iterations / u64::from(k)) + u128::from(l) * ((1 << k) + u128::from(k));
@@ -73,8 +73,8 @@ pub(crate) fn choose(iterations: u64, most: usize) -> Parameters {
     best.1
 }
 
-/// The lengths of the segments before the last that a chain of T squarings is proved in: pieces of 2^16, 2^18, 2^20 ... squarings,
-/// the longest that fit first, at most `most` of them; what remains is the last segment.
+/// The lengths of the segments before the last that a chain of T squarings is proved in: pieces of 2^16, 2^18, 2^20 ...
+/// squarings, the longest that fit first, at most `most` of them; what remains is the last segment.
 #[must_use]
 pub fn chia_segments(iterations: u64, most: usize) -> Vec<u64> {
     let mut out = Vec::new();

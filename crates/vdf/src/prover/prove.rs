@@ -18,7 +18,7 @@ use crate::proof::{Challenge, Proof, Segment};
 
 /// Squarings between two calls of the observer, at most.
 const STEP: u64 = 4096;
-/// Between two calls of the observer where others work.
+/// Time between two calls of the observer while other threads work.
 const WAIT: Duration = Duration::from_millis(50);
 /// Words of kept forms that are written without waiting for the interval to pass.
 const UNWRITTEN: usize = 1 << 18;
@@ -43,12 +43,12 @@ struct Run<'a, 'b> {
 
 /// Squares x.
 ///
-/// The observer is called several times a second and says whether to go on. With a checkpoint, the squarings in it are not
-/// repeated, and where it is stopped nothing is lost.
+/// The observer is called several times a second and says whether to go on. With a checkpoint, its squarings are not
+/// repeated, and stopping loses nothing.
 ///
 /// # Errors
-/// No squarings, a form of another discriminant, a chain that lost its discriminant, an unusable checkpoint, or the observer's
-/// wish.
+/// No squarings, a form of another discriminant, a chain that lost its discriminant, an unusable checkpoint, or the
+/// observer's stop.
 pub fn evaluate(
     task: &Task,
     options: &Options<'_>,
@@ -71,11 +71,11 @@ pub fn evaluate(
 
 /// Squares x, proves every segment, and verifies the proofs.
 ///
-/// The observer is called several times a second, always on the caller's thread, and says whether to go on. A checkpoint
-/// is used as by [`evaluate`]; it holds what the proof needs, and the proofs of finished segments.
+/// The observer is called several times a second, always on the caller's thread, and says whether to continue. A
+/// checkpoint is used as by [`evaluate`]; it holds what the proof needs, and the proofs of finished segments.
 ///
 /// # Errors
-/// As [`evaluate`], segments that do not fit the squarings, or a proof that came out wrong.
+/// As [`evaluate`], segments that do not fit the squarings, or a wrong proof.
 pub fn prove(task: &Task, options: &Options<'_>, observer: &mut Observer<'_>) -> Result<Proved, ProverError> {
     let parts = plan::parts(task, options.memory)?;
     let meter = &Meter::default();
@@ -260,7 +260,7 @@ impl<'a, 'b> Run<'a, 'b> {
         Ok(())
     }
 
-    /// Waits for an answer, telling the observer how many products are done.
+    /// Waits for an answer, with progress in products for the observer.
     fn wait(&mut self, answers: &Receiver<Answer>, total: u64) -> Result<(), ProverError> {
         loop {
             match answers.recv_timeout(WAIT) {
@@ -306,7 +306,7 @@ impl<'a, 'b> Run<'a, 'b> {
         }
         for index in 0..=last {
             if let Some(pi) = state.known.get_mut(index).and_then(|known| known.proof.take()) {
-                // Proved before: verified again, as a file may hold anything.
+                // Proved before: verified again, since the file is not trusted.
                 let work = self.square(&mut chain, index, state, &answers)?;
                 let b = Challenge::of(group, &work.x, &work.y);
                 let taken = Finished { index, b, pi, y: work.y.clone(), verifying: 0.0 };
@@ -378,7 +378,7 @@ impl<'a, 'b> Run<'a, 'b> {
     }
 }
 
-/// Proves and verifies one segment on a thread of its own, so that the caller's can go on telling the observer.
+/// Proves and verifies one segment on a thread of its own, so that the caller's thread can report progress.
 fn prove_apart<'scope>(
     scope: &'scope Scope<'scope, '_>,
     group: Group<'scope>,
@@ -388,7 +388,7 @@ fn prove_apart<'scope>(
     to: mpsc::Sender<Answer>,
 ) -> Result<(), ProverError> {
     let answer = move || {
-        // Nobody listens any more if the caller has given up.
+        // The receiver is gone if the caller has given up.
         let _ = to.send(work.answer(group, threads, meter));
     };
     Builder::new().spawn_scoped(scope, answer).map(|_| ()).map_err(ProverError::Thread)

@@ -32,7 +32,7 @@ pub(crate) struct Finished {
     pub(crate) verifying: f64,
 }
 
-/// What becomes of a segment.
+/// The outcome of a segment.
 pub(crate) type Answer = Result<Finished, ProverError>;
 
 impl Squared {

@@ -1,9 +1,10 @@
-//! The timelord's prover: squares without end, and proves what it is asked for.
+//! The timelord's prover: squares without end, and proves requested numbers of squarings.
 //!
-//! One thread squares. Others prove segments of 2^16, 2^18, 2^20 ... squarings as soon as these are squared, each length tiling the chain from
-//! its beginning, the shortest and earliest first, as chiavdf's do. A proof for n squarings is made of the longest segments that are
-//! proved by then, of shorter ones after them, and of one last segment for what is left of n modulo 2^16, which is proved when it is asked
-//! for. It waits until it needs no more segments than Chia allows. The smallest request comes first, with all that it lacks.
+//! One thread squares. Others prove segments of 2^16, 2^18, 2^20 ... squarings as soon as they are squared. Each length
+//! tiles the chain from its beginning, and the shortest and earliest come first, as in chiavdf. A proof for n squarings
+//! has the longest segments that are proved by then, shorter ones after them, and one last segment for the rest of n
+//! modulo 2^16, proved on request. It waits until it needs at most as many segments as Chia allows. The smallest
+//! request comes first, with all its missing segments.
 #![forbid(unsafe_code)]
 
 mod prove;
@@ -61,12 +62,12 @@ impl Scheme {
     }
 }
 
-/// How far a stream is.
+/// A stream's progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamProgress {
     /// Squarings done.
     pub squared: u64,
-    /// How many of them only the general code could do.
+    /// Squarings among them by the general code.
     pub slow: u64,
     /// Squarings from the beginning that are proved in segments without a gap.
     pub proved: u64,
@@ -95,13 +96,13 @@ enum Tail {
 }
 
 struct Request {
-    /// Requests are told apart by this.
+    /// The identity of a request.
     number: u64,
     iterations: u64,
     tail: Tail,
 }
 
-/// What the chain or a proof died of.
+/// The error that ended the chain or a proof.
 #[derive(Clone, Copy)]
 enum Failure {
     Chain(ChainError),
@@ -144,7 +145,7 @@ struct Shared {
     /// Words of waiting forms beyond which the squaring waits.
     most: usize,
     inner: Mutex<Inner>,
-    /// Something to prove, room for more, an answer, or the end.
+    /// Signals a segment to prove, room for more, an answer, or the end.
     news: Condvar,
     meter: Meter,
 }
@@ -169,7 +170,7 @@ impl Shared {
 
     fn stop(&self) {
         self.meter.stop.store(true, Ordering::Relaxed);
-        // Whoever has looked at the flag before it was set holds the lock until it waits.
+        // A thread that read the flag before it was set holds the lock until it waits.
         drop(self.lock());
         self.news.notify_all();
     }
@@ -182,8 +183,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Starts squaring x, with Chia's segments. One thread squares and [`Options::threads`] less one prove, but at least one;
-    /// [`Options::checkpoint`] has no meaning here.
+    /// Starts squaring x, with Chia's segments. One thread squares and [`Options::threads`] less one prove, but at
+    /// least one; [`Options::checkpoint`] has no meaning here.
     ///
     /// # Errors
     /// [`ProverError::Chain`] if x does not have the discriminant, [`ProverError::Thread`].
@@ -253,8 +254,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Asks for a proof of so many squarings from the beginning, whether they are done or not. Each request has its own answer. The
-    /// smallest request that waits is served first.
+    /// Requests a proof of so many squarings from the beginning, done or not. Each request has its own answer. The
+    /// smallest waiting request is served first.
     ///
     /// # Errors
     /// [`ProverError::NoIterations`], or what the stream ended with.
@@ -269,7 +270,7 @@ impl Stream {
         let number = inner.next;
         inner.next += 1;
         let block = self.shared.scheme.length(0);
-        // What is being squared now, the squaring thread hands over; what is behind has to be squared again.
+        // The squaring thread hands over the current segment; earlier ones must be squared again.
         let passed = iterations < inner.squared - inner.squared % block;
         let tail = if passed { Tail::Passed } else { Tail::Ahead };
         let at = inner.requests.partition_point(|request| request.iterations <= iterations);
@@ -279,7 +280,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes back a request for so many squarings, if one waits. A proof that is ready already comes all the same.
+    /// Withdraws a request for so many squarings, if one waits. A proof that is ready is still returned.
     pub fn withdraw(&self, iterations: u64) {
         let mut inner = self.shared.lock();
         let at = inner.requests.iter().position(|request| request.iterations == iterations);
@@ -291,7 +292,7 @@ impl Stream {
         self.shared.news.notify_all();
     }
 
-    /// The next proof, with the squarings it is for; nothing if there is none by then.
+    /// The next proof, with its squarings; `None` if there is none in time.
     ///
     /// # Errors
     /// What the stream ended with: a corrupted chain, or a proof that did not verify.
@@ -313,7 +314,7 @@ impl Stream {
         }
     }
 
-    /// How far it is.
+    /// Its progress.
     #[must_use]
     pub fn progress(&self) -> StreamProgress {
         let inner = self.shared.lock();
@@ -335,7 +336,7 @@ impl Stream {
     fn end(&mut self) {
         self.shared.stop();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so.
+            // A thread that panicked has reported it.
             let _ = thread.join();
         }
     }

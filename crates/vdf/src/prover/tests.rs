@@ -1,4 +1,4 @@
-//! The prover against the books' proof, and its manners.
+//! The prover against the textbook proof, and its behaviour.
 #![forbid(unsafe_code)]
 
 use super::plan::{self, Parameters};
@@ -116,13 +116,13 @@ fn a_flipped_bit_raises_the_alarm() {
             let Some(ProverError::Chain(ChainError::Corrupted { good })) = outcome else {
                 panic!("{at}: {outcome:?}");
             };
-            // `evaluate` takes its steps together, so that the flip may come later than asked for.
+            // `evaluate` takes its steps together, so the flip may come later than requested.
             assert!(good <= 3000, "{good}");
         }
     }
 }
 
-/// A mistake that keeps the discriminant.
+/// A fault that keeps the discriminant.
 #[test]
 fn a_wrong_element_of_the_group_is_not_proved() {
     fn astray(chain: &mut Chain) {

@@ -83,7 +83,7 @@ functions! {
 }
 
 impl Functions {
-    /// A failure in words, the driver's own where it has some for the code.
+    /// A failure in words, the driver's own if it has some for the code.
     pub(super) fn failure(&self, call: &'static str, code: u32) -> Failure {
         let word = |ask: unsafe extern "C" fn(u32, *mut *const c_char) -> u32| {
             let mut text: *const c_char = null();

@@ -1,4 +1,4 @@
-//! Memory that is handed out again with what was left in it, as a driver does: for checks that search for what was left.
+//! Memory that is reused with its old content, as a driver does, for checks that search for remains.
 
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -16,7 +16,7 @@ pub(super) struct Depot {
 
 #[derive(Debug, Default)]
 struct Held {
-    /// Where it begins, once something was asked for.
+    /// Its beginning, after the first request.
     start: Option<Start>,
     /// Free places: bytes by offset, never two side by side.
     free: BTreeMap<usize, usize>,
@@ -25,7 +25,7 @@ struct Held {
 #[derive(Clone, Copy, Debug)]
 struct Start(NonNull<u8>);
 
-// SAFETY: it is an address; who may look at what is behind it is for those who are given a part.
+// SAFETY: it is only an address; the users of a part access the memory behind it.
 unsafe impl Send for Start {}
 
 fn pages(bytes: usize) -> Option<usize> {
@@ -42,7 +42,7 @@ impl Depot {
         Layout::from_size_align(self.total, PAGE).ok()
     }
 
-    /// A part, with what is in it: zeros where nobody has been before.
+    /// A part, with its old content: zeros where it is unused so far.
     pub(super) fn take(&self, bytes: usize) -> Option<NonNull<u8>> {
         let bytes = pages(bytes)?;
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +67,7 @@ impl Depot {
         NonNull::new(unsafe { start.0.as_ptr().add(offset) })
     }
 
-    /// Takes back what `take` gave for so many bytes, as it is.
+    /// Takes back a part of so many bytes from `take`, without clearing it.
     pub(super) fn give(&self, part: NonNull<u8>, bytes: usize) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let (Some(start), Some(mut bytes)) = (held.start, pages(bytes)) else { return };
@@ -103,7 +103,7 @@ mod tests {
         let depot = Depot::new(4 * PAGE);
         let parts: Vec<_> = (0..4).map(|_| depot.take(PAGE).unwrap()).collect();
         assert!(depot.take(1).is_none());
-        // SAFETY: a part of a page that nobody else has.
+        // SAFETY: a part of a page without other users.
         unsafe { parts[2].as_ptr().write_bytes(7, PAGE) };
         for i in [1, 3, 2] {
             depot.give(parts[i], PAGE);
@@ -111,7 +111,7 @@ mod tests {
         assert!(depot.take(3 * PAGE + 1).is_none());
         let large = depot.take(3 * PAGE).unwrap();
         assert_eq!(large, parts[1]);
-        // SAFETY: a part of three pages that nobody else has.
+        // SAFETY: a part of three pages without other users.
         let bytes = unsafe { core::slice::from_raw_parts(large.as_ptr(), 3 * PAGE) };
         assert!(bytes[PAGE..2 * PAGE].iter().all(|b| *b == 7) && bytes[2 * PAGE] == 0);
         depot.give(large, 3 * PAGE);

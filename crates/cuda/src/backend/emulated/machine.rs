@@ -30,7 +30,7 @@ impl Emulated {
         Ok(self.state())
     }
 
-    /// What a real driver would say of such work: code 700 stands for all that a kernel can do wrong.
+    /// A real driver's error for such work: code 700 for every fault of a kernel.
     fn judged<T>(&self, call: &'static str, result: Result<T, String>) -> Result<T, Error> {
         result.map_err(|text| {
             self.grave.judge(Failure { call, code: 700, name: "CUDA_ERROR_ILLEGAL_ADDRESS".to_owned(), text })
@@ -113,7 +113,7 @@ impl Machine for Emulated {
 
     fn unpin(&self, memory: NonNull<u8>, bytes: usize) {
         if self.grave.cause().is_some() {
-            // Nothing that is still queued may come to it.
+            // No queued work may reach it.
             self.state().streams.clear();
         }
         if let Some(depots) = &self.state().depots {
@@ -203,7 +203,7 @@ impl Machine for Emulated {
 
     fn close_event(&self, event: usize) {
         let mut state = self.state();
-        // Whoever waits for it in another stream still may.
+        // Other streams may still wait for it.
         while !state.is_reached(event) && self.grave.cause().is_none() {
             let Some(stream) = state.stream_of(event) else { break };
             let result = state.step(stream);
@@ -238,7 +238,7 @@ impl Machine for Emulated {
         Ok(())
     }
 
-    /// Asking brings the work on by one piece, so that one who only asks comes to an end.
+    /// A query does one piece of the work, so that polling ends.
     fn is_done(&self, event: usize) -> Result<bool, Error> {
         let mut state = self.living()?;
         if let Some(stream) = state.stream_of(event).filter(|_| !state.is_reached(event)) {

@@ -1,4 +1,4 @@
-//! What an emulated device holds and has yet to do.
+//! The memory and the queued work of an emulated device.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::{NonNull, null};
@@ -13,7 +13,7 @@ use super::{
 use crate::backend::Argument;
 use crate::stream::Grid;
 
-/// Bytes on either side of a buffer that are to stay as they are.
+/// Guard bytes on either side of a buffer.
 const ZONE: usize = 256;
 const UNTOUCHED: u8 = 0x5a;
 
@@ -34,7 +34,7 @@ pub(super) enum Work {
 impl Entry {
     /// The kernel of this name.
     pub(super) fn find(kernels: &'static Kernels, name: &str) -> Option<&'static Entry> {
-        // SAFETY: the program says so itself: a constant table of that many.
+        // SAFETY: the program's own constant table and its length.
         let table = unsafe { core::slice::from_raw_parts(kernels.kernels, kernels.count as usize) };
         // SAFETY: names are constant texts that end in a zero byte.
         table.iter().find(|entry| unsafe { CStr::from_ptr(entry.name) }.to_bytes() == name.as_bytes())
@@ -47,7 +47,7 @@ impl Entry {
 
     /// Why these cannot be its arguments.
     pub(super) fn refuses(&self, arguments: &[Argument]) -> Option<String> {
-        // SAFETY: the program says so itself: a constant table of that many.
+        // SAFETY: the program's own constant table and its length.
         let declared: &[Parameter] =
             unsafe { core::slice::from_raw_parts(self.parameters, self.count as usize) };
         if declared.len() != arguments.len() {
@@ -71,14 +71,14 @@ impl Entry {
 
 #[derive(Default)]
 pub(super) struct Event {
-    /// Records asked for, and those that have been come to.
+    /// Records queued, and records reached.
     pub(super) asked: u64,
     reached: u64,
     /// Where the last was put.
     stream: usize,
 }
 
-/// What is to go wrong.
+/// Planned faults.
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) lose_after: Option<u64>,
@@ -101,7 +101,7 @@ pub(super) struct State {
     pub(super) plan: Plan,
     pub(super) launched: Vec<Launched>,
     pub(super) freed: Vec<Freed>,
-    /// Where memory comes from, if it is handed out again.
+    /// The source of memory, if it is reused.
     pub(super) depots: Option<Arc<Depots>>,
 }
 
@@ -123,7 +123,7 @@ impl State {
         self.next
     }
 
-    /// A buffer of so many bytes, none of them to be relied on.
+    /// A buffer of so many bytes of unspecified content.
     pub(super) fn allocate(&mut self, bytes: usize) -> Option<u64> {
         let layout = layout(bytes)?;
         let start = match &self.depots {
@@ -148,7 +148,7 @@ impl State {
         Some(buffer)
     }
 
-    /// Frees a buffer, and keeps note of how it was found.
+    /// Frees a buffer, and logs its state.
     pub(super) fn free(&mut self, address: u64, secret: bool) {
         let Some(bytes) = self.buffers.remove(&address) else { return };
         let Some(layout) = layout(bytes) else { return };
@@ -159,7 +159,7 @@ impl State {
             match (&self.depots, NonNull::new(start)) {
                 (Some(depots), Some(start)) => depots.device.give(start, layout.size()),
                 _ => {
-                    // What a real device would keep for others is not kept here.
+                    // Unlike a real device, this memory is not kept for reuse.
                     start.write_bytes(0, layout.size());
                     dealloc(start, layout);
                 }
@@ -180,7 +180,7 @@ impl State {
                 .is_some_and(|(start, bytes)| address - start <= *bytes as u64)
     }
 
-    /// A record of the event behind what the stream has to do.
+    /// A record of the event behind the stream's queued work.
     pub(super) fn record(&mut self, stream: usize, event: usize) {
         let Some(state) = self.events.get_mut(&event) else { return };
         state.asked += 1;
@@ -193,17 +193,17 @@ impl State {
         self.streams.entry(stream).or_default().push_back(work);
     }
 
-    /// Whether the event has come to its last record.
+    /// Whether the event has reached its last record.
     pub(super) fn is_reached(&self, event: usize) -> bool {
         self.events.get(&event).is_none_or(|e| e.reached >= e.asked)
     }
 
-    /// Where the event's last record stands.
+    /// The place of the event's last record.
     pub(super) fn stream_of(&self, event: usize) -> Option<usize> {
         self.events.get(&event).map(|e| e.stream)
     }
 
-    /// Does one piece of work of the stream, and before it what it waits for. False where there was none.
+    /// Does one piece of the stream's work, and its dependencies before. False if there was none.
     pub(super) fn step(&mut self, stream: usize) -> Result<bool, String> {
         let Some(work) = self.streams.get_mut(&stream).and_then(VecDeque::pop_front) else {
             return Ok(false);
@@ -240,7 +240,7 @@ impl State {
         Ok(())
     }
 
-    /// Does all work there is.
+    /// Does all queued work.
     pub(super) fn drain_all(&mut self) -> Result<(), String> {
         let mut streams: Vec<usize> = self.streams.keys().copied().collect();
         streams.sort_unstable();
@@ -259,7 +259,7 @@ impl State {
         if let Some((left, at, mask)) = self.plan.corrupt.take() {
             match left.checked_sub(1) {
                 Some(left) => self.plan.corrupt = Some((left, at, mask)),
-                // SAFETY: inside what was just written.
+                // SAFETY: inside the bytes just written.
                 None => unsafe { *to.add(at % bytes) ^= mask },
             }
         }
@@ -292,8 +292,8 @@ impl State {
             collectives: 0,
         };
         let mut why = [0u8; 512];
-        // SAFETY: the values are the arguments that the kernel declares, by the promise of whoever launched it; buffers
-        // that they point to are alive, since all work is done before one is freed.
+        // SAFETY: the values are the arguments that the kernel declares, by the launch's promise; buffers that they
+        // point to are alive, since all work is done before one is freed.
         let failed = FORGET.with(|_| unsafe {
             lw_run(kernel, pointers.as_ptr(), &raw mut launch, why.as_mut_ptr().cast::<c_char>(), why.len())
         });
@@ -312,7 +312,7 @@ impl State {
         self.untouched(&kernel.name())
     }
 
-    /// Whether the zones around all buffers are as they were.
+    /// Whether the guard bytes around all buffers are unchanged.
     fn untouched(&self, kernel: &str) -> Result<(), String> {
         for (address, bytes) in &self.buffers {
             let start: *const u8 = core::ptr::with_exposed_provenance(*address as usize - ZONE);
@@ -333,7 +333,7 @@ impl State {
     }
 }
 
-/// Gives the fibers of a host thread back when it ends.
+/// Releases the fibers of a host thread when it ends.
 struct Forget;
 
 impl Drop for Forget {

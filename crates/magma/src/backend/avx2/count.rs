@@ -1,4 +1,4 @@
-//! Counters as planes, without a detour over memory.
+//! Counters as planes, made in registers.
 
 use core::arch::x86_64::*;
 
@@ -9,7 +9,7 @@ use crate::schedule::Counter;
 struct Half {
     start: u32,
     step: u32,
-    /// What the 32 blocks of a group are ahead of its first, in the order in which `planes` takes them.
+    /// Offsets of a group's 32 blocks from its first, in the order that `planes` uses.
     ahead: [Y; 4],
 }
 

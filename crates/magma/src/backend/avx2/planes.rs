@@ -1,21 +1,21 @@
 //! Byte planes: 32 blocks in 8 registers, register j holding byte j of every block.
 //!
-//! **Round.** The bytes of a word lie in four registers, so that a byte shuffle substitutes one nibble of 32 blocks by one
-//! table, and the rotation by 11 is a renaming of registers (8) and tables that shift (3): the low nibble, shifted, stays
-//! within one byte, the high one splits in two. Additions carry from register to register. Every byte is held with its top
-//! bit flipped, so that signed comparison, the only one there is, orders bytes as unsigned:
+//! **Round.** The bytes of a word lie in four registers, so that a byte shuffle substitutes one nibble of 32 blocks by
+//! one table, and the rotation by 11 is a renaming of registers (8) and tables that shift (3): the low nibble, shifted,
+//! stays within one byte, the high one splits in two. Additions carry from register to register. Every byte has its top
+//! bit flipped, so that AVX2's signed comparison orders bytes as unsigned:
 //!
 //! - the lowest byte carries if s > n with n = 255 - k;
-//! - the next two carry if s - n > -c, where c is 1 for a carry from below. As c is held as the mask -c, and the difference
-//!   saturates, which keeps its sign, that is one subtraction and one comparison.
+//! - the next two carry if s - n > -c, where c is 1 for a carry from below. c is held as the mask -c, and saturation
+//!   keeps the difference's sign, so this takes one subtraction and one comparison.
 //!
 //! For four registers of a half: 12 operations of addition (2 + 4 + 4 + 2), 12 to part nibbles (shift, two masks), 12
-//! shuffles and 12 XORs: **12 a register**, of which 4.5 (shuffles, shifts, saturating subtractions) have two ports on Zen 4. GFNI
-//! parts the high nibble by one operation instead of two: 11.
+//! shuffles and 12 XORs: **12 a register**, of which 4.5 (shuffles, shifts, saturating subtractions) have two ports on
+//! Zen 4. GFNI parts the high nibble by one operation instead of two: 11.
 //!
-//! **Floor.** 4 vector operations a cycle: 12 cycles a round for 256 bytes, 1.5 cycles a byte; transpositions (64 shuffles
-//! and 16 flips a group, the shuffles two or three a cycle) add 0.13. With GFNI 1.375 and as much again. `DESIGN.md` has
-//! what is measured.
+//! **Floor.** 4 vector operations a cycle: 12 cycles a round for 256 bytes, 1.5 cycles a byte; transpositions (64
+//! shuffles and 16 flips a group, the shuffles two or three a cycle) add 0.13. With GFNI 1.375 and as much again.
+//! `DESIGN.md` has the measurements.
 
 use core::arch::x86_64::*;
 
@@ -36,7 +36,7 @@ pub(super) const fn place(i: usize) -> usize {
     i / 2 % 2 * 16 + i / 4 * 2 + i % 2
 }
 
-/// Registers that hold what a round adds and compares with.
+/// The operands that a round adds and compares with, in registers.
 const ADDENDS: usize = 7;
 
 /// Round keys for planes: k0, k1, k2, k3, and n0, n1, n2 (255 - k with its top bit flipped), each byte four times.
@@ -102,8 +102,8 @@ impl Keys {
     pub(super) unsafe fn wipe(&mut self) {
         for plane in &mut self.0 {
             for word in plane.chunks_exact_mut(8) {
-                // SAFETY: 32 bytes, aligned as this type is, of words for which zeros are a value; volatile, so that it
-                // happens.
+                // SAFETY: 32 bytes, aligned as this type is, of words for which zero is valid; volatile, so the
+                // compiler keeps the write.
                 unsafe { word.as_mut_ptr().cast::<Y>().write_volatile(_mm256_setzero_si256()) };
             }
         }
@@ -130,13 +130,13 @@ unsafe fn table(t: &[u8; 16]) -> Y {
     unsafe { _mm256_broadcastsi128_si256(_mm_load_si128(t.as_ptr().cast())) }
 }
 
-/// The same tables, but the compiler may not know it. Left to itself it reads all twelve before the first round, for which
-/// there are no registers, and spends those that there are on some of them instead of the state.
+/// The same tables, hidden from the compiler. It would read all twelve before the first round and keep some of them in
+/// registers instead of the state.
 #[expect(clippy::pointers_in_nomem_asm_block, reason = "nothing is read through it there")]
 #[inline(always)]
 fn here(t: &Planes) -> &Planes {
     let mut at: *const Planes = t;
-    // SAFETY: no instruction at all; the pointer is the one that went in.
+    // SAFETY: the assembly is empty, so the pointer is unchanged.
     unsafe {
         core::arch::asm!("/* {0} */", inout(reg) at, options(nomem, nostack, preserves_flags));
         &*at
@@ -145,8 +145,8 @@ fn here(t: &Planes) -> &Planes {
 
 /// One round of P groups: adds g of the half at A to the other.
 ///
-/// Groups take turns at every step, so that a pair needs each table and each addend in a register once: a round of one
-/// group alone has 27 loads, which is more than the two a cycle that there are time for.
+/// Groups take turns at every step, so a pair loads each table and each addend once. A round of one group alone has 27
+/// loads, more than two a cycle.
 #[inline(always)]
 unsafe fn round<const P: usize, const GFNI: bool, const A: usize>(
     t: &Planes,
@@ -159,7 +159,7 @@ unsafe fn round<const P: usize, const GFNI: bool, const A: usize>(
         let t = here(t);
         let g = &mut *g.cast::<[Group; P]>();
         let low_nibble = _mm256_set1_epi8(15);
-        // All reads before all writes: tables and keys might lie in the groups, for all that the compiler knows.
+        // All reads precede all writes, since the compiler cannot exclude that tables and keys overlap the groups.
         let mut other = [[low_nibble; 4]; P];
         for p in 0..P {
             for j in 0..4 {
@@ -216,8 +216,8 @@ pub(super) unsafe fn rounds<const N: usize, const GFNI: bool>(t: &Planes, keys: 
         if N <= 2 {
             few[..N].copy_from_slice(core::slice::from_raw_parts(groups, N));
         }
-        // One group stays in registers, and most of two, if they are locals: through memory a round would wait for
-        // the last one's stores. With more groups there is other work meanwhile.
+        // As locals, one group and most of two stay in registers. Through memory a round would wait for the previous
+        // round's stores; with more groups other work fills that time.
         let state = if N <= 2 { few.as_mut_ptr() } else { groups };
         for r in (0..32).step_by(2) {
             same_key::<N, GFNI, 0>(t, keys.round(r), state);

@@ -1,8 +1,9 @@
-//! The S-boxes as the kernels look them up.
+//! The S-boxes in the kernels' layouts.
 
 use crate::sbox::{ROWS, Rows};
 
-/// One set for byte planes: what a nibble of byte j of the sum adds to the bytes of the word after the rotation by 11.
+/// One set for byte planes: the contribution of a nibble of the sum's byte j to the word's bytes after the rotation by
+/// 11.
 #[repr(C, align(64))]
 pub(super) struct Planes {
     /// The low nibble: its substitution, shifted by 3, falls into byte j + 1.
@@ -13,8 +14,9 @@ pub(super) struct Planes {
     pub(super) high_rest: [[u8; 16]; 4],
 }
 
-/// One set for whole words: row i substitutes nibble i and leaves it in place. Entry 0 of each row is 0, so that rows whose
-/// nibble was masked away add nothing; `zero` is what is missing, the substitution of the word 0, rotated by 11.
+/// One set for whole words: row i substitutes nibble i and leaves it in place. Entry 0 of each row is 0, so that rows
+/// whose nibble was masked away add nothing. `zero` is the omitted constant: the substitution of the word 0, rotated by
+/// 11.
 #[repr(C, align(64))]
 pub(super) struct Words {
     pub(super) rows: [[u8; 16]; 8],

@@ -1,4 +1,4 @@
-//! What the tests of all backends do not reach: every case of a carry between planes, and counters with any step.
+//! Cases beyond the tests of all backends: every carry between planes, and counters with any step.
 
 use inout::InOutBuf;
 use lanework_cpu::{Cpu, Settings};
@@ -22,7 +22,7 @@ fn each(test: impl Fn(&str, &Kernels)) {
     }
 }
 
-/// Bytes 1 and 2 with every value, every key and both carries from below: the first round meets each of them.
+/// Bytes 1 and 2 with every value, every key and both carries from below: the first round has each of them.
 #[test]
 fn every_carry_is_right() {
     each(|name, kernels| {

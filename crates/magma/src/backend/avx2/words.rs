@@ -1,14 +1,13 @@
-//! Whole words: up to 8 blocks, one to a doubleword, for what is too short for planes and for modes that wait for every
-//! block.
+//! Whole words: up to 8 blocks, one to a doubleword, for short messages and serial modes.
 //!
-//! **Round.** Eight shuffles, each substituting one nibble of every word: the index is masked to that nibble, and all other
-//! bytes look up entry 0, which the tables make 0; what this leaves out is one constant for each set. What counts is the
-//! way from one round to the next: addition, shift, mask, shuffle, two levels of XOR, rotation, XOR. The lower nibbles,
-//! which need no shift, and the constant are gathered beside it.
+//! **Round.** Eight shuffles, each substituting one nibble of every word: the index is masked to that nibble, and all
+//! other bytes look up entry 0, which the tables make 0. This omits one constant for each set. The critical path from
+//! one round to the next is addition, shift, mask, shuffle, two levels of XOR, rotation, XOR. The lower nibbles, which
+//! need no shift, and the constant are summed beside it.
 //!
-//! **Floor.** That way has 11 cycles on Zen 4, where a byte shuffle takes two and all else one; the last of the eight
-//! shuffles, on two ports, starts three cycles after the first. A block in a serial mode thus waits some 12 to 14 cycles a
-//! round, and 8 blocks side by side wait no longer.
+//! **Floor.** That path has 11 cycles on Zen 4, where a byte shuffle takes two and all else one; the last of the eight
+//! shuffles, on two ports, starts three cycles after the first. A block in a serial mode thus waits some 12 to 14
+//! cycles a round, and 8 blocks side by side wait no longer.
 
 use core::arch::x86_64::*;
 

@@ -1,24 +1,26 @@
 //! A bit of 512 blocks in each register: large inputs under set Z.
 //!
 //! **The round.** A full adder takes two `vpternlog` a bit, a substitution with the addition to the other word ten (see
-//! [`super::circuits`]), and the rotation nothing: 143 for 512 blocks, or 4.5 for 16 where [`super::permute`] has eight operations.
+//! [`super::circuits`]), and the rotation nothing: 143 for 512 blocks, or 4.5 for 16 where [`super::permute`] has eight
+//! operations.
 //!
-//! **Floor.** Zen 4: 143 operations at two a cycle, 71.5 cycles a round, 0.56 cycles a byte; 64 loads of the state and 32 of the
-//! key at one a cycle, the latter shared by two sets of 512 blocks: 80 cycles, 0.63; 32 stores at one in two cycles: 64, 0.50.
-//! Zen 5: 36 cycles of operations, 40 of loads, 32 of stores or more: 0.31. Transposing: blocks to bits seven levels of
-//! interleavings of 64 registers and a bit matrix, back six levels: 0.17 on Zen 4, half of it where the input is a counter, whose
-//! bits are made where they are needed.
+//! **Floor.** Zen 4: 143 operations at two a cycle, 71.5 cycles a round, 0.56 cycles a byte; 64 loads of the state and
+//! 32 of the key at one a cycle, the latter shared by two sets of 512 blocks: 80 cycles, 0.63; 32 stores at one in two
+//! cycles: 64, 0.50. Zen 5: 36 cycles of operations, 40 of loads, 32 of stores or more: 0.31. Transposing: blocks to
+//! bits seven levels of interleavings of 64 registers and a bit matrix, back six levels: 0.17 on Zen 4, half of it
+//! where the input is a counter, whose bits are made where they are needed.
 //!
-//! **Measured** on Zen 4: 1.3 cycles a byte for counters and 1.6 for blocks, twice the floor and not less than [`super::permute`] takes. The
-//! carries are a chain of 32 operations a round, and what a round stores is loaded in the next. So this is a backend of its
-//! own, to be chosen where measuring says so. With one set instead of two, counters took 1.3 to 1.5.
+//! **Measured** on Zen 4: 1.3 cycles a byte for counters and 1.6 for blocks, twice the floor and not less than
+//! [`super::permute`] takes. The carries are a chain of 32 operations a round, and what a round stores is loaded in the
+//! next. So this is a separate backend, for CPUs on which it measures faster. With one set instead of two, counters
+//! took 1.3 to 1.5.
 //!
-//! **Layout.** 64 registers of bits: a0 then a1, lowest bit first. In a register, block t = 8 R + 4 l1 + 2 l0 + q0 with R = 32 p3 + 16 p2 +
-//! 8 p1 + 4 p0 + 2 q2 + q1 has byte p of 128-bit lane l, and bit 7 - q of the byte. That is how six levels of interleaving
-//! lead back to blocks in their order in memory.
+//! **Layout.** 64 registers of bits: a0 then a1, lowest bit first. In a register, block t = 8 R + 4 l1 + 2 l0 + q0 with
+//! R = 32 p3 + 16 p2 + 8 p1 + 4 p0 + 2 q2 + q1 has byte p of 128-bit lane l, and bit 7 - q of the byte. That is how six
+//! levels of interleaving lead back to blocks in their order in memory.
 //!
-//! Leak class: constant time in lengths, byte order and the public steps of counters. State and key bits lie on the stack and are
-//! wiped.
+//! Leak class: constant time in lengths, byte order and the public steps of counters. State and key bits lie on the
+//! stack and are wiped.
 
 use core::arch::x86_64::*;
 
@@ -33,15 +35,15 @@ pub(super) const SET: usize = 512;
 /// Registers of a set.
 const BITS: usize = 64;
 
-/// The bits of one set, and what keeps the next from lying a multiple of 4096 bytes further on, where a load takes a store to
-/// the other for its own.
+/// The bits of one set, with padding: sets a multiple of 4096 bytes apart would make loads of one match stores of the
+/// other.
 #[repr(C, align(64))]
 struct Set([Z; BITS], [Z; 8]);
 
 /// Two sets, so that one's chain of carries leaves room for the other's.
 type Sets = [Set; 2];
 
-/// Everything that is on the stack.
+/// All state on the stack.
 #[repr(C, align(64))]
 struct Work {
     sets: Sets,
@@ -84,7 +86,7 @@ impl KeyBits {
     }
 }
 
-/// Zeroes what was secret, in a way that the compiler may not leave out.
+/// Zeroes the secret state by writes that the compiler must keep.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn wipe<T>(secret: &mut T) {
@@ -123,7 +125,7 @@ macro_rules! substitute {
     })*};
 }
 
-/// One round of both sets: word `A` of the state meets the key, the other receives.
+/// One round of both sets: adds the round function of word `A` and the key to the other word.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn round<const A: usize>(sets: &mut Sets, key: &[u32; 32]) {
@@ -144,8 +146,8 @@ fn round<const A: usize>(sets: &mut Sets, key: &[u32; 32]) {
                     (&mut sets[q].0[32 * (1 - A)..][..32]).try_into().expect("a word");
                 substitute!($n, x[q], b);
             }
-            // SAFETY: nothing is done. The state shall stay in memory: the compiler would rather hold some of it in
-            // registers and spill the rest where it does not lie well.
+            // SAFETY: the assembly is empty. It keeps the state in memory: the compiler would hold some of it in
+            // registers and spill the rest to worse places.
             unsafe {
                 core::arch::asm!("/* {0} */", in(reg) sets.as_mut_ptr(), options(nostack, preserves_flags));
             }
@@ -164,8 +166,8 @@ fn rounds(sets: &mut Sets, key: &KeyBits) {
     }
 }
 
-/// Interleaves the bytes of registers whose numbers differ in `bit`: the number's bit becomes the lowest of a byte's place in its
-/// 128 bits, the highest one becomes that bit of the number.
+/// Interleaves the bytes of registers whose numbers differ in `bit`: the number's bit becomes the lowest of a byte's
+/// place in its 128 bits, the highest one becomes that bit of the number.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn exchange<const N: usize>(z: [Z; N], bit: usize) -> [Z; N] {
@@ -289,7 +291,7 @@ fn count(start: u32, counts: bool, bits: &mut [Z]) {
     }
 }
 
-/// Encrypts or decrypts sets of blocks and says how many blocks that were; the rest is left to others.
+/// Encrypts or decrypts whole sets of blocks and returns the number of blocks done.
 ///
 /// # Safety
 /// AVX-512 F, BW, GFNI; as `Kernels::blocks`, and the schedule's set is Z.
@@ -315,11 +317,12 @@ pub(super) unsafe fn blocks(s: &Schedule, input: *const u8, output: *mut u8, n: 
     done
 }
 
-/// Keystream for whole sets of blocks, added to the input if `XOR`; says how many blocks that were: none if the counter's steps are other
-/// than 0 and 1.
+/// Keystream for whole sets of blocks, added to the input if `XOR`. Returns the number of blocks done: 0 if the
+/// counter's steps are other than 0 and 1.
 ///
 /// # Safety
-/// AVX-512 F, BW, GFNI; as `Kernels::counter`, `n` in blocks, and the schedule's set is Z; `input` is not read unless `XOR`.
+/// AVX-512 F, BW, GFNI; as `Kernels::counter`, `n` in blocks, and the schedule's set is Z; `input` is not read unless
+/// `XOR`.
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 pub(super) unsafe fn stream<const XOR: bool>(
     s: &Schedule,

@@ -1,14 +1,14 @@
-//! The steps of many messages, with the lanes' states kept as the rounds want them.
+//! The steps of many messages, with the lanes' states kept in the rounds' layout.
 //!
-//! Over `lanes` alone, each step would put the states together, store, load and take them apart again, all of it between the
-//! last round of one step and the first of the next. Here only the messages' blocks are taken apart and put together, beside
-//! the rounds rather than between them, and counters are words that are added to.
+//! Over `lanes` alone, each step would join, store, load and split the states between the last round of one step and
+//! the first of the next. Here only the messages' blocks are split and joined, beside the rounds, and counters are
+//! words that are added to.
 //!
-//! Floor, per step of 128 lanes: the rounds' 512 cycles on Zen 5 and 1024 on Zen 4, plus fetching (see `backend::chain`), plus
-//! 32 byte shuffles and 32 interleavings for what is read, and as many for what is written.
+//! Floor, per step of 128 lanes: the rounds' 512 cycles on Zen 5 and 1024 on Zen 4, plus fetching (see
+//! `backend::chain`), plus 32 byte shuffles and 32 interleavings for input, and as many for output.
 //!
-//! Leak class: constant time in everything but lengths, S-box set and byte order. The states are left in the scratch, which
-//! its owner wipes.
+//! Leak class: constant time in everything but lengths, S-box set and byte order. The states are left in the scratch,
+//! which its owner wipes.
 
 use core::arch::x86_64::*;
 
@@ -21,7 +21,7 @@ use crate::backend::chain::{Chain, Half, LaneBlocks, ROWS, Scratch, Step, avx512
 
 type Z = __m512i;
 
-/// Up to this many lanes the rounds' latency rules, which `lanes` has shorter ways for.
+/// Up to this many lanes the rounds' latency decides, and `lanes` has shorter paths for that.
 const FEW: usize = 64;
 
 /// A word of 16 lanes' keys follows that of the 16 lanes before.
@@ -198,7 +198,7 @@ unsafe fn steps_in<const N: usize, const MULTIPLY: bool>(
         // SAFETY: first + rows <= steps.end blocks of n lanes are readable.
         unsafe { rows::gather(tile, places, n, first, rows) };
         for p in &mut tile[..rows] {
-            // What the rounds take: s, s xor p, or p.
+            // The rounds' input: s, s xor p, or p.
             let mut words = s;
             match step {
                 Step::Mac | Step::Cbc => {
@@ -271,7 +271,7 @@ unsafe fn steps_in<const N: usize, const MULTIPLY: bool>(
 pub(super) unsafe fn chain(chain: &Chain<'_>, scratch: &mut Scratch) {
     let Chain { keys, sbox, order, step, lanes: n, .. } = *chain;
     if n <= FEW {
-        // SAFETY: the caller's promises are the same.
+        // SAFETY: the caller's promises are the callee's.
         return unsafe { rows::chain(chain, scratch) };
     }
     let tables = &TABLES[sbox as usize];
@@ -286,7 +286,7 @@ pub(super) unsafe fn chain(chain: &Chain<'_>, scratch: &mut Scratch) {
         }
     };
     let keys = keys[..LANE_KEYS_BLOCKS].try_into().expect("as long");
-    // SAFETY: the caller's promises are the same.
+    // SAFETY: the caller's promises are the callee's.
     unsafe {
         match (n <= 6 * PAIR, step) {
             (true, Step::Multiply(_)) => steps_in::<6, true>(keys, &c, chain, scratch),

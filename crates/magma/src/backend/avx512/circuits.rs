@@ -1,7 +1,7 @@
 //! The substitutions of set Z as circuits of functions of three bits, as data.
 //!
-//! Each is six gates of three inputs and four of two, of which the latter also add their result to a bit of the other word: ten
-//! `vpternlog`. They were found by a SAT solver, which also told that there is none with five and four.
+//! Each is six gates of three inputs and four of two, of which the latter also add their result to a bit of the other
+//! word: ten `vpternlog`. A SAT solver found them, and showed that five and four gates do not suffice.
 #![forbid(unsafe_code)]
 
 /// A function of three bits: x, y, z are numbers of wires, and bit 4x + 2y + z of the table is the result.

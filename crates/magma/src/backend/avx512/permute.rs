@@ -1,24 +1,25 @@
 //! Sixteen blocks to a pair of registers, and the eight operations of a round.
 //!
-//! **The round.** A word of the state is kept rotated, b = w >>> 11, so that the substituted word is added to it without a
-//! rotation and the rotation is paid once, where the word meets the key. x = (b <<< 11) + k; y = x >> 4; both become indices:
-//! the nibble, and above it the byte's number, a constant. Two `vpermb` look them up in 64-byte tables that hold the four
-//! substitutions of the low nibbles and the four of the high ones; one `vpternlog` adds both results to the other word:
-//! rotate, add, shift, two index merges, two permutations, one sum.
+//! **The round.** A word of the state is kept rotated, b = w >>> 11. The substituted word is added to it without a
+//! rotation, and the rotation happens once, before the key is added. x = (b <<< 11) + k; y = x >> 4; both become
+//! indices: the nibble, and above it the byte's number, a constant. Two `vpermb` look them up in 64-byte tables that
+//! hold the four substitutions of the low nibbles and the four of the high ones; one `vpternlog` adds both results to
+//! the other word: rotate, add, shift, two index merges, two permutations, one sum.
 //!
 //! **Floor.** For 16 blocks, 128 bytes. Zen 5: eight operations at four a cycle, four of them (rotation, shift, two
 //! permutations) on the two pipes that have them: 2 cycles a round, 0.5 cycles a byte. Zen 4 splits 512 bits in two: 4
-//! cycles a round on either account, 1.0 cycles a byte; and 8 byte shuffles, interleavings and rotations a batch on the two
-//! pipes, 0.06.
+//! cycles a round on either account, 1.0 cycles a byte; and 8 byte shuffles, interleavings and rotations a batch on the
+//! two pipes, 0.06.
 //!
-//! **Measured** on Zen 4: 1.23 cycles a byte. Eleven pairs in flight, with the state barely in the registers, gave 1.30;
-//! `vpmulhuw` for the shift, which runs on the other two pipes, 1.37 to 1.43 with eight to twelve.
+//! **Measured** on Zen 4: 1.23 cycles a byte. Eleven pairs in flight, with the state barely in the registers, gave
+//! 1.30; `vpmulhuw` for the shift, which runs on the other two pipes, 1.37 to 1.43 with eight to twelve.
 //!
-//! **Layout.** Eight pairs are in flight: 16 registers of state, four constants and the key, so that each round has 11 left.
-//! Blocks are taken apart within 128 bits; which block lies in which lane does not matter to the rounds and is undone by the
-//! interleaving (see [`BLOCK_OF_LANE`]).
+//! **Layout.** Eight pairs are in flight: 16 registers of state, four constants and the key, so that each round has 11
+//! left. Blocks are taken apart within 128 bits; which block lies in which lane does not matter to the rounds and is
+//! undone by the interleaving (see [`BLOCK_OF_LANE`]).
 //!
-//! Leak class: constant time in everything but lengths, S-box set and byte order. Nothing secret is stored but the output.
+//! Leak class: constant time in everything but lengths, S-box set and byte order. Nothing secret is stored but the
+//! output.
 
 use core::arch::x86_64::*;
 
@@ -38,7 +39,7 @@ pub(super) const PAIR: usize = 16;
 /// Up to this many pairs the time is that of the chain of operations, and shorter with registers of 256 bits.
 const FEW: usize = 4;
 
-/// What all rounds need.
+/// The constants of all rounds.
 #[derive(Clone, Copy)]
 struct Constants {
     low: Z,
@@ -66,7 +67,7 @@ impl Constants {
     }
 }
 
-/// One round: `b` receives what becomes of `a`. Both rotated right by 11.
+/// One round: adds the round function of `a` to `b`. Both are rotated right by 11.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 fn round<const N: usize>(c: &Constants, b: &mut [Z; N], a: &[Z; N], key: impl Fn(usize) -> Z) {
@@ -118,8 +119,8 @@ fn whole([low, high]: [Y; 2]) -> Z {
     _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
 }
 
-/// All rounds on N pairs: `get` gives the words (a0, a1) of a pair, `put` takes them. The state passes through no memory, so
-/// that this is the one function that a batch is, and everything else is inlined into it.
+/// All rounds on N pairs: `get` gives the words (a0, a1) of a pair, `put` takes them. The state never passes through
+/// memory: a batch is this one function, with everything else inlined.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 fn pairs<const N: usize>(
@@ -251,7 +252,7 @@ macro_rules! by_pairs {
 pub(super) unsafe fn blocks(s: &Schedule, mut input: *const u8, mut output: *mut u8, mut n: usize) {
     const WIDE: usize = 8 * PAIR;
     if n <= vbmi256::BLOCKS {
-        // SAFETY: as many blocks as fit; the features are among this backend's.
+        // SAFETY: `n` blocks fit the chosen number of pairs; the features are among this backend's.
         return unsafe { vbmi256::blocks(s, input, output, n) };
     }
     let c = Constants::new(s.sbox, s.order);
@@ -265,7 +266,7 @@ pub(super) unsafe fn blocks(s: &Schedule, mut input: *const u8, mut output: *mut
     }
 }
 
-/// Where counters stand: the words of the next 16 blocks, and what the 16 after them are more.
+/// Position of counters: the words of the next 16 blocks, and the increment to the 16 after them.
 #[derive(Clone, Copy)]
 struct Count {
     low: Z,
@@ -307,7 +308,8 @@ impl Count {
 /// Keystream for N pairs, all 128 N bytes of it or the first `n`; added to the input if `XOR`.
 ///
 /// # Safety
-/// AVX-512 F, BW, VL, VBMI; as `Kernels::counter`, `n` <= 128 N, and = 128 N unless `CUT`; `input` is not read unless `XOR`.
+/// AVX-512 F, BW, VL, VBMI; as `Kernels::counter`, `n` <= 128 N, and = 128 N unless `CUT`; `input` is not read unless
+/// `XOR`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 unsafe fn stream_in<const N: usize, const CUT: bool, const XOR: bool>(
@@ -362,7 +364,7 @@ unsafe fn stream<const XOR: bool>(
 ) {
     const WIDE: usize = 8 * 8 * PAIR;
     if n <= 8 * vbmi256::BLOCKS {
-        // SAFETY: as many bytes as fit; the features are among this backend's.
+        // SAFETY: `n` bytes fit the chosen number of pairs; the features are among this backend's.
         return unsafe { vbmi256::stream::<XOR>(s, counter, input, output, n) };
     }
     let c = Constants::new(s.sbox, s.order);
@@ -391,7 +393,7 @@ pub(super) unsafe fn counter(s: &Schedule, counter: Counter, input: *const u8, o
 /// AVX-512 F, BW, VL, VBMI; see `Kernels::keystream`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) unsafe fn keystream(s: &Schedule, counter: Counter, output: *mut u8, n: usize) {
-    // SAFETY: the caller's; nothing is read.
+    // SAFETY: the caller's promise; without `XOR` the input is not read.
     unsafe { stream::<false>(s, counter, output, output, 8 * n) }
 }
 

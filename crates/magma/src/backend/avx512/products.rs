@@ -1,8 +1,8 @@
 //! MGM's products: four 64x64-bit carry-less multiplications in two instructions, summed before any reduction.
 //!
-//! Floor: eight products take two loads, two byte shuffles, two `vpclmulqdq` and one `vpternlog`. Zen 4 does one 512-bit load,
-//! one shuffle and one multiplication a cycle: 2 cycles, 0.03 cycles a byte; Zen 5 half of it.
-//! Leak class: constant time.
+//! Floor: eight products take two loads, two byte shuffles, two `vpclmulqdq` and one `vpternlog`. Zen 4 does one
+//! 512-bit load, one shuffle and one multiplication a cycle: 2 cycles, 0.03 cycles a byte; Zen 5 half of it. Leak
+//! class: constant time.
 
 use core::arch::x86_64::*;
 
@@ -23,7 +23,7 @@ pub(crate) unsafe fn products(h: *const u8, x: *const u8, n: usize, sum: &mut [u
         let (even, odd) = (_mm512_clmulepi64_epi128(h, x, 0x00), _mm512_clmulepi64_epi128(h, x, 0x11));
         _mm512_ternarylogic_epi64(sum, even, odd, 0x96)
     };
-    // Two sums, so that one waits for its multiplication while the other's goes on.
+    // Two sums, so that their multiplications overlap.
     let mut sums = [_mm512_setzero_si512(); 2];
     let mut i = 0;
     while i + 2 * STEP <= n {
@@ -38,7 +38,7 @@ pub(crate) unsafe fn products(h: *const u8, x: *const u8, n: usize, sum: &mut [u
     }
     while i < n {
         let mask = if n - i < STEP { (1 << (n - i)) - 1 } else { u8::MAX };
-        // SAFETY: only the blocks below n are read; what the mask leaves out is zero and adds nothing.
+        // SAFETY: only the blocks below n are read; masked blocks are zero and add nothing.
         let (h, x) = unsafe {
             (
                 _mm512_maskz_loadu_epi64(mask, h.add(8 * i).cast()),

@@ -1,10 +1,10 @@
-//! What the kernels look up: the S-boxes as byte tables, and the orders of bytes and lanes.
+//! The kernels' tables: the S-boxes by bytes, and the orders of bytes and lanes.
 #![forbid(unsafe_code)]
 
 use crate::sbox::{ROWS, Rows};
 use crate::schedule::ByteOrder;
 
-/// The eight substitutions of a set as they meet the four bytes of a word: 16 entries for byte 0, then byte 1, 2 and 3.
+/// The eight substitutions of a set for the four bytes of a word: 16 entries for byte 0, then byte 1, 2 and 3.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Tables {
@@ -44,8 +44,8 @@ pub(crate) const fn swap(order: ByteOrder) -> &'static [u8; 16] {
     }
 }
 
-/// The block, of sixteen, whose word lies in each of sixteen lanes after two registers of eight blocks were taken apart:
-/// 128 bits hold two blocks of the first register, then two of the second.
+/// The block, of sixteen, whose word lies in each of sixteen lanes after two registers of eight blocks were taken
+/// apart: 128 bits hold two blocks of the first register, then two of the second.
 pub(crate) const BLOCK_OF_LANE: [u32; 16] = [0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15];
 
 /// The lane of each of sixteen blocks.

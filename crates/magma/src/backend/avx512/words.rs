@@ -1,14 +1,15 @@
 //! Few blocks at once: the least time from a block to its result, for the serial modes and short messages.
 //!
-//! **The round.** A word of each block in each lane, kept rotated as in [`super::permute`]; here only the chain of operations counts.
-//! With VBMI `vpermi2b` looks up 64 entries in two registers of 256 bits; that takes four cycles on Zen 4, or a little less where
-//! only the index is late, and `vpermb` on 512 bits five. Without it each of the eight substitutions is looked up by itself in every byte,
-//! by a byte shuffle of two cycles, a zeroing mask keeps the byte that it is for, and the words are summed in the order in which the
-//! look-ups end.
+//! **The round.** A word of each block in each lane, kept rotated as in [`super::permute`]; here latency decides. With
+//! VBMI `vpermi2b` looks up 64 entries in two registers of 256 bits; that takes four cycles on Zen 4, or a little less
+//! where only the index is late, and `vpermb` on 512 bits five. Without it each of the eight substitutions takes a byte
+//! shuffle of two cycles over all bytes. A zeroing mask keeps the right byte, and the words are summed in the order in
+//! which the look-ups end.
 //!
-//! **Floor.** The chain of a round on Zen 4. VBMI: rotation 2, addition 1, shift 1, merge 1, look-up 4, sum 1: 10 cycles, 320 a
-//! block (measured: 9.3, so that the look-up seems to wait less than 4 for its index). Byte shuffles: rotation 2, addition 1, mask
-//! 1, eight look-ups on two pipes 4 and the last one's 2, sum 1: 11 cycles, 350 a block (measured: 12).
+//! **Floor.** The chain of a round on Zen 4. VBMI: rotation 2, addition 1, shift 1, merge 1, look-up 4, sum 1: 10
+//! cycles, 320 a block (measured: 9.3, so the look-up seems to wait less than 4 for its index). Byte shuffles: rotation
+//! 2, addition 1, mask 1, eight look-ups on two pipes 4 and the last one's 2, sum 1: 11 cycles, 350 a block (measured:
+//! 12).
 //!
 //! Leak class: constant time in everything but lengths, S-box set and byte order.
 
@@ -68,7 +69,7 @@ macro_rules! stamp {
                 unsafe {
                     let order = $load128(swap(s.order).as_ptr().cast());
                     if n == 1 {
-                        // Without masks, since what a mask wrote or reads cannot be handed on from store to load.
+                        // Without masks, since masked stores and loads are not forwarded.
                         let x = _mm_shuffle_epi8(_mm_loadl_epi64(input.cast()), _mm_loadu_si128(swap(s.order).as_ptr().cast()));
                         let (a, b) = rounds(s, $apart(x), $apart(_mm_srli_epi64::<32>(x)));
                         let (a, b) = (stamp!(@narrow a, $half_blocks), stamp!(@narrow b, $half_blocks));
@@ -125,10 +126,11 @@ macro_rules! stamp {
         let (x, y) = (_mm256_castsi256_ps($x), _mm256_castsi256_ps($y));
         (_mm256_castps_si256(_mm256_shuffle_ps::<0x88>(x, y)), _mm256_castps_si256(_mm256_shuffle_ps::<0xdd>(x, y)))
     }};
-    // A mask in a mask register. The compiler would make a vector of a constant one, and of each look-up two operations.
+    // A mask in a mask register. From a constant mask the compiler would make a vector, and two operations of each
+    // look-up.
     (@kept $bits:ty, $mask:expr) => {{
         let mut kept: $bits = $mask;
-        // SAFETY: nothing is done.
+        // SAFETY: the assembly is empty.
         unsafe {
             core::arch::asm!("/* {0} */", inout(kreg) kept, options(pure, nomem, nostack, preserves_flags));
         }

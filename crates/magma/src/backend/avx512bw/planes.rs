@@ -1,22 +1,24 @@
 //! Byte j of 64 blocks in one register: eight registers hold both words of 64 blocks.
 //!
-//! **The round.** The key is added byte by byte, the carries in mask registers: out of byte 0 where the sum is below the key, out
-//! of the others as the top bit of the majority of a, k and not the sum. A byte then meets two tables with byte shuffles. The
-//! rotation by 11 is a byte, which is a matter of names, and three bits: the low nibble's result, shifted by three in its table, stays
-//! within the byte; the high nibble's table holds it rotated, its lowest bit in bit 7 and the others in bits 0 to 2, and
-//! `vpternlog` takes bit 7 from this byte's and the rest from the byte below's.
+//! **The round.** The key is added byte by byte, the carries in mask registers: out of byte 0 where the sum is below
+//! the key, out of the others as the top bit of the majority of a, k and not the sum. Byte shuffles then look each byte
+//! up in two tables. The rotation by 11 is a renaming of bytes and three bits. The low nibble's result, shifted by
+//! three in its table, stays within the byte. The high nibble's table holds it rotated, its lowest bit in bit 7 and the
+//! others in bits 0 to 2; `vpternlog` takes bit 7 from this byte and the rest from the byte below.
 //!
-//! **Floor.** For 64 blocks a round takes 12 operations for the addition, 20 for the look-ups and 8 for the sums: 40, of which 12
-//! are shuffles and shifts. Zen 4, four in two cycles: 20 cycles, 1.25 cycles a byte; Zen 5 half of it. CPUs with two
-//! 512-bit pipes, one of them for shuffles: 20 cycles, 1.25 as well. Transposing 512 bytes in and out takes 32
-//! interleavings and shuffles each way: 0.1 on Zen 4.
+//! **Floor.** For 64 blocks a round takes 12 operations for the addition, 20 for the look-ups and 8 for the sums: 40,
+//! of which 12 are shuffles and shifts. Zen 4, four in two cycles: 20 cycles, 1.25 cycles a byte; Zen 5 half of it.
+//! CPUs with two 512-bit pipes, one of them for shuffles: 20 cycles, 1.25 as well. Transposing 512 bytes in and out
+//! takes 32 interleavings and shuffles each way: 0.1 on Zen 4.
 //!
-//! **Measured** on Zen 4: 1.9 cycles a byte. `vpcmpub` and `vpmovb2m` run one a cycle and take three to five until the masked subtraction
-//! can begin, three times in a row. Three or four groups, whose state does not fit the registers, gave 1.8 to 2.0.
+//! **Measured** on Zen 4: 1.9 cycles a byte. `vpcmpub` and `vpmovb2m` run one a cycle and take three to five until the
+//! masked subtraction can begin, three times in a row. Three or four groups, whose state does not fit the registers,
+//! gave 1.8 to 2.0.
 //!
 //! Two groups of 64 are in flight: 16 registers of state, eight tables, three constants.
 //!
-//! Leak class: constant time in everything but lengths, S-box set and byte order. Nothing secret is stored but the output.
+//! Leak class: constant time in everything but lengths, S-box set and byte order. Nothing secret is stored but the
+//! output.
 
 use core::arch::x86_64::*;
 
@@ -88,7 +90,7 @@ const fn place(block: usize) -> usize {
     16 * (block % 8 / 2) + 2 * (block / 8) + block % 2
 }
 
-/// What all rounds need.
+/// The constants of all rounds.
 struct Constants {
     low: [Z; 4],
     high: [Z; 4],
@@ -106,8 +108,8 @@ impl Constants {
         let tables = &TABLES[sbox as usize].0;
         let [to, from] = &SHUFFLES[order as usize];
         let mut ones = _mm512_set1_epi8(-1);
-        // SAFETY: nothing is done. Of a subtraction of constants under a mask the compiler would make a vector of the mask
-        // and a subtraction.
+        // SAFETY: the assembly is empty. From a masked subtraction of constants the compiler would make a vector of the
+        // mask and a subtraction.
         unsafe {
             core::arch::asm!("/* {0} */", inout(zmm_reg) ones, options(pure, nomem, nostack, preserves_flags));
         }
@@ -121,7 +123,7 @@ impl Constants {
     }
 }
 
-/// One round of a group: `b` receives what becomes of `a` and the key's bytes.
+/// One round of a group: adds the round function of `a` and the key's bytes to `b`.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn round(c: &Constants, b: &mut [Z; 4], a: &[Z; 4], k: [Z; 4]) {
@@ -176,8 +178,8 @@ fn transpose(z: [Z; 8]) -> [Z; 8] {
     v
 }
 
-/// All rounds on N groups: `get` gives register i of a group's blocks, already with [`Constants::to`]'s order, `put` takes
-/// it.
+/// All rounds on N groups: `get` gives register i of a group's blocks, already with [`Constants::to`]'s order, `put`
+/// takes it.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn groups<const N: usize>(
@@ -306,7 +308,7 @@ pub(super) unsafe fn blocks(s: &Schedule, mut input: *const u8, mut output: *mut
     }
 }
 
-/// The 8 counters from `counter` on as numbers, and what the 8 after them are more.
+/// The 8 counters from `counter` on as numbers, and the increment to the 8 after them.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn counters(counter: Counter) -> (Z, Z) {
@@ -317,7 +319,8 @@ fn counters(counter: Counter) -> (Z, Z) {
 }
 
 /// # Safety
-/// AVX-512 F, BW; as `Kernels::counter`, `n` <= 512 N bytes, and = 512 N unless `CUT`; `input` is not read unless `XOR`.
+/// AVX-512 F, BW; as `Kernels::counter`, `n` <= 512 N bytes, and = 512 N unless `CUT`; `input` is not read unless
+/// `XOR`.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 unsafe fn stream_in<const N: usize, const CUT: bool, const XOR: bool>(
@@ -417,7 +420,7 @@ pub(super) unsafe fn counter(s: &Schedule, counter: Counter, input: *const u8, o
 /// AVX-512 F, BW, VL; see `Kernels::keystream`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) unsafe fn keystream(s: &Schedule, counter: Counter, output: *mut u8, n: usize) {
-    // SAFETY: the caller's; nothing is read.
+    // SAFETY: the caller's promise; without `XOR` the input is not read.
     unsafe { stream::<false>(s, counter, output, output, 8 * n) }
 }
 

@@ -1,7 +1,7 @@
 //! MGM's products with `pclmulqdq` on 128 bits, summed before any reduction.
 //!
-//! Floor: two products take two loads, two byte shuffles, two multiplications and one `vpternlog`; CPUs with one multiplication a
-//! cycle: 0.13 cycles a byte. Leak class: constant time.
+//! Floor: two products take two loads, two byte shuffles, two multiplications and one `vpternlog`; CPUs with one
+//! multiplication a cycle: 0.13 cycles a byte. Leak class: constant time.
 
 use core::arch::x86_64::*;
 
@@ -15,7 +15,7 @@ pub(super) unsafe fn products(h: *const u8, x: *const u8, n: usize, sum: &mut [u
         let (even, odd) = (_mm_clmulepi64_si128::<0x00>(h, x), _mm_clmulepi64_si128::<0x11>(h, x));
         _mm_ternarylogic_epi64::<0x96>(sum, even, odd)
     };
-    // Several sums, so that one waits for its multiplication while the others' go on.
+    // Several sums, so that their multiplications overlap.
     let mut sums = [_mm_setzero_si128(); 4];
     let mut i = 0;
     while i + 8 <= n {

@@ -61,7 +61,7 @@ pub(crate) unsafe fn gather(
     let whole = n / 8 * 8;
     for lane in (0..whole).step_by(8) {
         if !contiguous(places, lane) {
-            // SAFETY: the caller's promises are the same.
+            // SAFETY: the caller's promises are the callee's.
             unsafe { Plain::read(tile, places, lane..lane + 8, first, rows) };
             continue;
         }
@@ -75,7 +75,7 @@ pub(crate) unsafe fn gather(
             unsafe { _mm512_storeu_si512(blocks[lane..lane + 8].as_mut_ptr().cast(), column) };
         }
     }
-    // SAFETY: the caller's promises are the same.
+    // SAFETY: the caller's promises are the callee's.
     unsafe { Plain::read(tile, places, whole..n, first, rows) }
 }
 
@@ -95,7 +95,7 @@ pub(crate) unsafe fn scatter(
     let whole = n / 8 * 8;
     for lane in (0..whole).step_by(8) {
         if !contiguous(places, lane) {
-            // SAFETY: the caller's promises are the same.
+            // SAFETY: the caller's promises are the callee's.
             unsafe { Plain::write(tile, places, lane..lane + 8, first, rows) };
             continue;
         }
@@ -114,7 +114,7 @@ pub(crate) unsafe fn scatter(
             }
         }
     }
-    // SAFETY: the caller's promises are the same.
+    // SAFETY: the caller's promises are the callee's.
     unsafe { Plain::write(tile, places, whole..n, first, rows) }
 }
 
@@ -122,14 +122,14 @@ impl Fetch for Rows {
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn gather(tile: &mut [LaneBlocks; ROWS], places: &Places, n: usize, first: usize, rows: usize) {
-        // SAFETY: the caller's promises are the same.
+        // SAFETY: the caller's promises are the callee's.
         unsafe { gather(tile, places, n, first, rows) }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn scatter(tile: &[LaneBlocks; ROWS], places: &Places, n: usize, first: usize, rows: usize) {
-        // SAFETY: the caller's promises are the same.
+        // SAFETY: the caller's promises are the callee's.
         unsafe { scatter(tile, places, n, first, rows) }
     }
 }
@@ -140,6 +140,6 @@ impl Fetch for Rows {
 /// See `Kernels::chain`'s field.
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(crate) unsafe fn chain(chain: &Chain<'_>, scratch: &mut Scratch) {
-    // SAFETY: the caller's promises are the same.
+    // SAFETY: the caller's promises are the callee's.
     unsafe { steps_by::<Rows>(chain, scratch) }
 }

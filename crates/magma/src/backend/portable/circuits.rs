@@ -1,9 +1,9 @@
 //! The S-boxes as circuits of AND, OR, XOR and AND NOT, the operations of every vector unit.
 //!
-//! A circuit computes S(x) ^ S(0); what is missing is `CONSTANT`, which [`super::rounds`] knows how to keep out of
-//! the way. Inputs a to d are bits 0 to 3, every further letter is one gate, and the outputs are listed from bit 0
-//! on. The circuits come from a beam search over sets of functions of four bits, guided by how many gates each
-//! output is away; the tests evaluate all of them on all inputs. Gates of all eight boxes together: Z 121, A 116, B 123, C 121, D 122, Test 107.
+//! A circuit computes S(x) ^ S(0). The missing `CONSTANT` costs no gates: see [`super::rounds`]. Inputs a to d are bits
+//! 0 to 3, every further letter is one gate, and the outputs are listed from bit 0 on. The circuits come from a beam
+//! search over sets of functions of four bits, guided by how many gates each output is away; the tests evaluate all of
+//! them on all inputs. Gates of all eight boxes together: Z 121, A 116, B 123, C 121, D 122, Test 107.
 #![forbid(unsafe_code)]
 
 use super::plane::Plane;
@@ -11,7 +11,7 @@ use crate::sbox::{Rows, Sbox};
 
 /// A set's circuits: box i on the bits 4i to 4i + 3.
 pub(super) trait Circuits {
-    /// What the circuits leave out: the S-boxes' values at 0, rotated left by 11 as they enter the other half.
+    /// The constant that the circuits omit: the S-boxes' values at 0, rotated left by 11 as for the other half.
     const CONSTANT: u32;
     fn s0(x: [Plane; 4]) -> [Plane; 4];
     fn s1(x: [Plane; 4]) -> [Plane; 4];
@@ -283,7 +283,7 @@ mod tests {
         wrong
     }
 
-    /// The circuits are the set's, and any other entry in any place would be noticed.
+    /// The circuits compute the set, and any changed entry is found.
     fn check<S: Circuits>(sbox: Sbox) {
         assert_eq!(differences::<S>(sbox.rows()), [], "{sbox:?}");
         for (i, x) in (0..8).flat_map(|i| (0..16).map(move |x| (i, x))) {

@@ -1,7 +1,7 @@
 //! Bit planes: 128 blocks on their side.
 //!
-//! Plane i of a half holds bit i of that half of 128 blocks. Block b lies in bit 32 * (b / 2 % 2) + b / 4 of word b
-//! % 2: that is where shifts and masks alone, without any shuffle, bring it.
+//! Plane i of a half holds bit i of that half of 128 blocks. Block b lies in bit 32 * (b / 2 % 2) + b / 4 of word b %
+//! 2: shifts and masks alone, without any shuffle, bring it there.
 #![forbid(unsafe_code)]
 
 use core::mem::MaybeUninit;
@@ -12,8 +12,8 @@ use crate::schedule::ByteOrder;
 /// Blocks in a batch.
 pub(super) const BATCH: usize = 128;
 
-/// One bit of every block of a batch. Two words, because every 64-bit architecture's baseline has registers of 128
-/// bits, and the compiler joins pairs of equal operations.
+/// One bit of every block of a batch. Two words, because every 64-bit architecture's baseline has 128-bit registers,
+/// and the compiler joins pairs of equal operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub(super) struct Plane(pub(super) [u64; 2]);
@@ -76,9 +76,9 @@ impl Not for Plane {
 /// places.
 mod reverse {
     pub(super) const NOTHING: u8 = 0;
-    /// The words are what is transposed.
+    /// The words are the input of the transposition.
     pub(super) const WORDS_BEFORE: u8 = 1;
-    /// The words are what comes out.
+    /// The words are its output.
     pub(super) const WORDS_AFTER: u8 = 2;
 }
 
@@ -149,7 +149,7 @@ pub(super) fn to_planes(blocks: &Bytes, order: ByteOrder, planes: &mut [Half; 2]
     }
 }
 
-/// The blocks of planes that the rounds left behind: upper half, lower half. The planes become something else.
+/// The blocks of planes after the rounds: upper half, lower half. Destroys the planes.
 pub(super) fn to_blocks(planes: &mut [Half; 2], order: ByteOrder, blocks: &mut Bytes) {
     let [upper, lower] = planes;
     let (first, last) = match order {

@@ -5,12 +5,12 @@
 //! the key's next bit. So two masks per bit and word of the key, k and k ^ k', leave two XORs for u and the sum and
 //! two gates for the next d.
 //!
-//! **Substitutions cost no inversions.** The circuits compute S(x) ^ S(0), which AND, OR, XOR and AND NOT can do.
-//! What is missing is a constant word, so a half that was changed once is kept as its value XOR a constant c, and
-//! one that was changed twice as its value. A round whose right half is kept inverted in some bits needs no extra
-//! gate: there its u comes from k ^ c, its d is kept as d ^ c so that the sum comes out right, and AND becomes AND
-//! NOT. Halves are inverted in rounds 2 and 3 of every four, which meets the words K2, K3, K6 and K7 and no others
-//! in either direction, so that each word needs one kind of mask.
+//! **Substitutions cost no inversions.** The circuits compute S(x) ^ S(0), which AND, OR, XOR and AND NOT can do. They
+//! omit a constant word. So a half that was changed once is kept as its value XOR a constant c, and one that was
+//! changed twice as its value. A round whose right half is kept inverted in some bits needs no extra gate: there its u
+//! comes from k ^ c, its d is kept as d ^ c so that the sum comes out right, and AND becomes AND NOT. Halves are
+//! inverted in rounds 2 and 3 of every four, which meets the words K2, K3, K6 and K7 and no others in either direction,
+//! so that each word needs one kind of mask.
 
 use core::mem::MaybeUninit;
 
@@ -27,7 +27,8 @@ pub(super) struct Masks {
     edge: [Quarters; 8],
 }
 
-/// Room for a key's masks, wiped when dropped. They are 8 KiB, which would take as long to zero as to fill.
+/// Memory for a key's masks, wiped when dropped. It starts uninitialised: zeroing 8 KiB would take as long as filling
+/// it.
 pub(super) struct Room(MaybeUninit<Masks>);
 
 impl Room {
@@ -41,8 +42,7 @@ impl Room {
         let masks = self.0.as_mut_ptr();
         for (w, &word) in s.rounds[..8].iter().enumerate() {
             let kept = if matches!(w % 4, 1 | 2) { word ^ S::CONSTANT } else { word };
-            // SAFETY: a place within the room, which nothing else refers to; quarters may hold anything, and all
-            // are written.
+            // SAFETY: a place within memory that nothing else refers to; uninitialised quarters are only written.
             unsafe {
                 spread(kept, &mut *(&raw mut (*masks).key[w]).cast::<Unwritten>());
                 spread(word ^ kept >> 1, &mut *(&raw mut (*masks).edge[w]).cast::<Unwritten>());
@@ -55,7 +55,7 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        // SAFETY: the room's own bytes, all of which `wipe` writes before it claims to read them.
+        // SAFETY: these are the value's own bytes, and `wipe` writes all of them before reading.
         wipe(unsafe {
             core::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast::<u8>(), size_of::<Masks>())
         });
@@ -82,7 +82,7 @@ impl Key<'_> {
     }
 }
 
-/// What the right half of a round is kept as.
+/// The form in which the right half of a round is kept.
 pub(super) mod kept {
     /// As its value.
     pub(crate) const PLAIN: u8 = 0;
@@ -94,13 +94,13 @@ pub(super) mod kept {
 
 /// Wipes planes.
 pub(super) fn wipe_planes(planes: &mut [Half; 2]) {
-    // SAFETY: planes are nothing but words; the bytes are their own.
+    // SAFETY: planes are plain words without padding, and the slice covers exactly their bytes.
     wipe(unsafe {
         core::slice::from_raw_parts_mut(planes.as_mut_ptr().cast::<u8>(), size_of::<[Half; 2]>())
     });
 }
 
-/// left ^= g\[k\](right), planes kept as KEPT says.
+/// left ^= g\[k\](right), with planes kept in the form KEPT.
 #[inline(never)]
 fn round<S: Circuits, const KEPT: u8>(left: &mut Half, right: &Half, key: &Half, edge: &Half) {
     let mut d = key[0];

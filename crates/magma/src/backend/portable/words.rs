@@ -80,7 +80,7 @@ pub(super) fn one(s: &Schedule, block: u64) -> u64 {
     u64::from(a0) << 32 | u64::from(a1)
 }
 
-/// Blocks in a row: so many that the compiler keeps the loop over them until it makes vector operations of it.
+/// Blocks in a row: enough that the compiler keeps the loop over them and vectorises it.
 pub(super) const ROW: usize = 8;
 
 /// A word of every block of a row.

@@ -17,14 +17,14 @@ const C1: u32 = 0x0101_0104;
 
 /// GOST 28147-89 in counter mode: encryption and decryption are one. Runs in parallel, under one key at a time.
 ///
-/// An IV must never serve twice under one key. [`Stream::process`] refuses with [`Error::KeyExhausted`] what the key's limits
-/// do not allow; with meshing the given key is charged for its own 1024 bytes only.
+/// Never repeat an IV under one key. [`Stream::process`] returns [`Error::KeyExhausted`] beyond the key's limits; with
+/// meshing the given key is charged for its own 1024 bytes only.
 #[derive(Clone)]
 pub struct Cnt {
     key: Meshed,
     /// N3 in the first half and N4 in the second. They are the encrypted IV and as secret as keystream.
     counter: [u8; BLOCK],
-    /// Keystream that is being used up.
+    /// The current block of keystream.
     gamma: [u8; BLOCK],
     at: usize,
 }
@@ -47,8 +47,9 @@ impl Cnt {
         let high = u32::from_le_bytes(core::array::from_fn(|i| self.counter[4 + i]));
         for (i, block) in out.chunks_exact_mut(BLOCK).enumerate() {
             let i = i as u32 + 1;
-            // Counting up in one step needs no chain and no branch: i times C1 is public and folded modulo 2^32 - 1 first. The
-            // sum's carry comes back at the bottom, so that the result is 1 to 2^32 - 1, as counting one by one gives it.
+            // Counting up in one step needs no chain and no branch: i times C1 is public and folded modulo 2^32 - 1
+            // first. The sum's carry comes back at the bottom, so that the result is 1 to 2^32 - 1, as counting one by
+            // one gives it.
             let step = u64::from(i) * u64::from(C1);
             let step = (step & 0xffff_ffff) + (step >> 32);
             let sum = u64::from(high) + ((step & 0xffff_ffff) + (step >> 32));
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
     use crate::sbox::Sbox;
 
-    /// From where the carry comes at once, late, exactly at the modulus, and from both forms of zero.
+    /// Starts where the carry comes at once, late, exactly at the modulus, and both forms of zero.
     #[test]
     fn counting_in_one_step_is_counting_one_by_one() {
         let key = Gost28147::new(&[1; 32], Sbox::Z);

@@ -12,12 +12,12 @@ use crate::sbox::Sbox;
 
 /// IMIT of one message: 4 bytes. Serial, with 16 rounds for a block.
 ///
-/// The standard defines the code for two blocks and more (RFC 5830, 8). A message of 1 to 8 bytes is padded to a block here, and
-/// a block of zeros follows. gost-engine and CryptoPro do the same. Bouncy Castle, pygost and gogost process the padded block
-/// alone, so that their codes of such messages are others than ours. From 9 bytes on all agree.
+/// The standard defines the code for two blocks and more (RFC 5830, 8). A message of 1 to 8 bytes is padded to a block
+/// here, and a block of zeros follows. gost-engine and CryptoPro do the same. Bouncy Castle, pygost and gogost process
+/// the padded block alone, so their codes of such messages differ. From 9 bytes on all agree.
 ///
-/// [`Imit::update`] refuses with [`Error::KeyExhausted`] what the key's limits do not allow; with meshing the given key
-/// is charged for its own 1024 bytes only. Codes that [`Imit::verify`] refuses count as refused messages ([`crate::limits`]).
+/// [`Imit::update`] returns [`Error::KeyExhausted`] beyond the key's limits; with meshing the given key is charged for
+/// its own 1024 bytes only. Codes that [`Imit::verify`] refuses count as refused messages ([`crate::limits`]).
 #[derive(Clone)]
 pub struct Imit {
     key: Meshed,
@@ -37,7 +37,8 @@ impl Imit {
         Imit::with_iv(key, &[0; BLOCK], meshing)
     }
 
-    /// A message under a key, with an initial block instead of zeros: gost28147IMIT(IV, K, D) of RFC 4357, for key wrapping.
+    /// A message under a key, with an initial block instead of zeros: gost28147IMIT(IV, K, D) of RFC 4357, for key
+    /// wrapping.
     #[must_use]
     pub fn with_iv(key: &Gost28147, iv: &[u8; BLOCK], meshing: Meshing) -> Imit {
         Imit {
@@ -75,7 +76,7 @@ impl Imit {
         Ok(())
     }
 
-    /// The tag. That of an empty message is the first half of the initial block, which says nothing about the key.
+    /// The tag. That of an empty message is the first half of the initial block, independent of the key.
     #[must_use]
     pub fn finish(mut self) -> Tag {
         if self.len > 0 {
@@ -93,8 +94,8 @@ impl Imit {
     /// Whether `tag` is the message's, in constant time.
     ///
     /// # Errors
-    /// [`Error::EmptyMessage`] for an empty message, whose tag anybody can name; [`Error::TagLength`] where it has not 4 bytes;
-    /// [`Error::Refused`] where it is another one; [`Error::TooManyRefused`] where too many were.
+    /// [`Error::EmptyMessage`] for an empty message, whose tag is public; [`Error::TagLength`] where it has not 4
+    /// bytes; [`Error::Refused`] where it is another one; [`Error::TooManyRefused`] where too many were.
     pub fn verify(self, tag: &[u8]) -> Result<(), Error> {
         if self.len == 0 && !self.begun {
             return Err(Error::EmptyMessage);
@@ -106,7 +107,7 @@ impl Imit {
     /// Processes the block that waits.
     fn block(&mut self) {
         if self.key.due() {
-            // The chain is no IV: it goes on as it is.
+            // The chain is not an IV: it continues unchanged.
             self.key.change(None);
         }
         xor_into(&mut self.value, &self.last);
@@ -131,8 +132,8 @@ impl Drop for Imit {
     }
 }
 
-/// Every row as one word, entry i in bits 4i to 4i + 3. A look-up is then a shift by a secret amount, which takes the same time
-/// for every amount on all processors that have 64-bit registers, where an index into memory would not.
+/// Every row as one word, entry i in bits 4i to 4i + 3. A look-up is then a shift by a secret amount, which takes
+/// constant time on all processors with 64-bit registers; an index into memory does not.
 fn packed(sbox: Sbox) -> [u64; 8] {
     sbox.rows().map(|row| row.iter().rev().fold(0, |word, &entry| word << 4 | u64::from(entry)))
 }

@@ -38,7 +38,7 @@ impl Meshed {
         Meshed { core: key.core().another(), meshing, charged: 0, used: 0 }
     }
 
-    /// Of so many bytes that follow, those that go under the given key.
+    /// The part of so many next bytes that goes under the given key.
     fn under_it(&self, bytes: u64) -> u64 {
         match self.meshing {
             Meshing::None => bytes,
@@ -46,7 +46,7 @@ impl Meshed {
         }
     }
 
-    /// Charges the given key for what goes under it, of the `bytes` that follow.
+    /// Charges the given key for its part of the next `bytes`.
     pub(super) fn admit(&mut self, bytes: usize) -> Result<(), Error> {
         let under_it = self.under_it(bytes as u64);
         self.core.budget.spend(under_it)?;
@@ -74,7 +74,7 @@ impl Meshed {
         }
     }
 
-    /// So many bytes have gone under the key.
+    /// Counts so many bytes under the key.
     pub(super) fn count(&mut self, n: usize) {
         if self.meshing == Meshing::CryptoPro {
             self.used += n;

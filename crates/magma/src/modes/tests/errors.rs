@@ -1,4 +1,4 @@
-//! Everything that modes refuse, and that nothing has happened then.
+//! The refusals of modes, which must change nothing.
 #![forbid(unsafe_code)]
 
 use super::*;
@@ -56,7 +56,7 @@ fn ivs_have_their_mode_s_length() {
     }
 }
 
-/// Refuses `data`, and processes what follows as if it had never been asked.
+/// Refuses `data`, and processes the rest as if the call had not happened.
 fn refuses(state: impl Stream + Clone, len: usize, want: &Error) {
     let mut fresh = state.clone();
     let mut state = state;
@@ -96,7 +96,7 @@ fn a_counter_does_not_come_back() {
     state.seek_block((1 << 32) - 2).unwrap();
     refuses(state.clone(), 17, &Error::CounterExhausted);
     assert_eq!(state.apply_with(Threads::Own(2), &mut vec![0; 1 << 20]), Err(Error::CounterExhausted));
-    // The last two blocks are given out, in pieces, and no byte more.
+    // The last two blocks are available, in pieces, and no further byte.
     let mut last = [0; 16];
     state.apply(&mut last[..3]).unwrap();
     state.apply(&mut last[3..]).unwrap();
@@ -106,7 +106,7 @@ fn a_counter_does_not_come_back() {
     assert_eq!(state.seek_block((1 << 32) + 1), Err(Error::CounterExhausted));
     state.seek_block(1 << 32).unwrap();
     assert_eq!(state.apply(&mut [0]), Err(Error::CounterExhausted));
-    // What the counter gave is the keystream of its last numbers.
+    // The output is the keystream of the counter's last numbers.
     let mut blocks = [[0, 0, 0, 0, 0xff, 0xff, 0xff, 0xfe], [0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]].concat();
     EcbEncryptor::with_key(key).apply(&mut blocks).unwrap();
     assert_eq!(last[..], blocks[..]);
@@ -134,7 +134,7 @@ fn messages_end_where_rekeying_does() {
 #[test]
 fn sections_and_frequencies_are_whole() {
     let key = &key();
-    // The longest is what one key may process; what is longer would be a key that hardly ever changes, or never.
+    // The longest section is the most that one key may process; with a longer one the key would almost never change.
     let longest = Limits::LONGEST_SECTION;
     assert_eq!(longest as u64, Limits::default().bytes());
     CtrAcpkm::with_section(key, &[0; 4], longest).unwrap();
@@ -152,14 +152,14 @@ fn sections_and_frequencies_are_whole() {
     assert_eq!(refusal(CtrAcpkm::with_key(&odd, &[0; 4])), Error::Section(12));
 }
 
-/// What a mode says of a length ahead is what it then does, and asking changes nothing.
+/// A mode's answer about a length agrees with its later behaviour, and asking changes nothing.
 fn foretells(mut state: impl Stream + Clone, lengths: &[usize]) {
     for &n in lengths {
         let told = state.would_take(n as u64);
         assert_eq!(told, state.clone().would_take(n as u64), "{n}");
         let done = state.apply(&mut vec![0; n]);
         match (told, done) {
-            // A refusal names the piece that it met, not the one that it was asked about: here they are the same.
+            // A refusal names the processed piece, not the one asked about: here they are the same.
             (Ok(()), Ok(())) => {}
             (Err(told), Err(done)) => assert_eq!(told, done, "{n}"),
             (told, done) => panic!("{n} bytes: told {told:?}, then {done:?}"),
@@ -202,7 +202,7 @@ fn modes_say_ahead_what_they_will_refuse() {
     assert!(matches!(unaligned, Err(Error::Unaligned(_))));
 }
 
-/// Guesses at tags are counted apart from what the key processes, empty messages included.
+/// Guesses at tags count apart from processed bytes, empty messages included.
 #[test]
 fn refused_codes_are_counted() {
     let (key, gost) = (key(), gost());
@@ -234,7 +234,7 @@ fn refused_codes_are_counted() {
     assert_eq!(omac().verify(right.as_ref()), closed);
     assert_eq!(acpkm().verify(other.as_ref()), closed);
     assert_eq!(imit().verify(code.as_ref()), closed);
-    // What it may process has not become less, and it makes codes as before.
+    // Its limit has not shrunk, and it makes codes as before.
     assert_eq!((omac().finish().as_ref(), key.used() >= used), (right.as_ref(), true));
 }
 
@@ -341,7 +341,7 @@ fn keys_are_used_up() {
     assert_eq!(Imit::with_key(&gost, Meshing::CryptoPro).update(&[0]), Err(want));
 }
 
-/// OMAC-ACPKM takes key material as sections begin; a key that runs out in the middle spoils the message.
+/// OMAC-ACPKM takes key material as sections begin; a key exhausted in the middle ends the message.
 #[test]
 fn a_master_key_runs_out() {
     let key = self::key().with_limits(Limits::Custom { bytes: 80, section: 8 });

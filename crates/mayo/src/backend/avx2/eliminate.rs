@@ -1,21 +1,21 @@
 //! The linear system: A and y by whipping, then Gauss-Jordan elimination by pairs of columns.
 //!
-//! **Layout.** Columns 2c and 2c + 1 of a block of A share bytes: row r of both is one byte, in NR = ceil(m/32) registers.
-//! y is a pair of its own, the last.
+//! **Layout.** Columns 2c and 2c + 1 of a block of A share bytes: row r of both is one byte, in NR = ceil(m/32)
+//! registers. y is a pair of its own, the last.
 //!
-//! **One pivot.** The first free row with a nonzero entry in column j gives a one-hot byte mask. Every later pair's byte
-//! in that row is found by AND, OR and sums of absolute differences (eight pairs at a time, no address depends on it);
-//! it makes the table of the pair's two multiples, and the table times the scaled column j is added to the pair:
-//! NR shuffles for 32 NR x 2 products. Both columns of a pair are done before the later pairs are touched, once for both.
-//! No back substitution and no row swap: x_j is y's entry in j's pivot row.
+//! **One pivot.** The first free row with a nonzero entry in column j gives a one-hot byte mask. Every later pair's
+//! byte in that row is found by AND, OR and sums of absolute differences (eight pairs at a time, no address depends on
+//! it); it makes the table of the pair's two multiples, and the table times the scaled column j is added to the pair:
+//! NR shuffles for 32 NR x 2 products. Both columns of a pair are done before the later pairs are touched, once for
+//! both. No back substitution and no row swap: x_j is y's entry in j's pivot row.
 //!
-//! **Floor** for each (pivot, later pair): NR + 5 shuffles, sums and packs, about 3 NR + 5 logic operations, NR / 2 loads and
-//! stores; at four vector operations a cycle NR + 2.5 cycles, for ko(ko + 2)/4 of them: 9 k cycles for MAYO-1 (NR = 3, 80
-//! columns), 39 k for MAYO-5 (NR = 5, 144), and a latency of some 120 cycles for each pair of pivots, half of it hidden.
-//! **Measured** on Zen 4, in ticks: 16.5 k, 10.3 k, 32.6 k, 59.2 k for all of `solve` (MAYO-1, 2, 3, 5), of which building A
-//! and y takes 4.2 k, 2.0 k, 8.1 k, 12.7 k.
-//! Source of the idea: column-wise constant-time elimination as in ePrint 2026/2350, with shuffles for vectors of rows.
-//! Leak class: constant time; the rank test is the one bit that is returned (a restart is public).
+//! **Floor** for each (pivot, later pair): NR + 5 shuffles, sums and packs, about 3 NR + 5 logic operations, NR / 2
+//! loads and stores; at four vector operations a cycle NR + 2.5 cycles, for ko(ko + 2)/4 of them: 9 k cycles for MAYO-1
+//! (NR = 3, 80 columns), 39 k for MAYO-5 (NR = 5, 144), and a latency of some 120 cycles for each pair of pivots, half
+//! of it hidden. **Measured** on Zen 4, in ticks: 16.5 k, 10.3 k, 32.6 k, 59.2 k for all of `solve` (MAYO-1, 2, 3, 5),
+//! of which building A and y takes 4.2 k, 2.0 k, 8.1 k, 12.7 k. Source of the idea: column-wise constant-time
+//! elimination as in ePrint 2026/2350, with shuffles for vectors of rows. Leak class: constant time; the rank test is
+//! the one bit that is returned (a restart is public).
 
 use core::arch::x86_64::*;
 
@@ -181,7 +181,7 @@ unsafe fn add_product<const S: usize, const NR: usize>(
     }
 }
 
-/// Discrete logarithms to the base x, and for 0 a number whose every difference to one has its top bit set.
+/// Discrete logarithms to the base x, and for 0 a number whose difference to any logarithm has its top bit set.
 const LOG: [u8; 16] = {
     let mut out = [0xc0; 16];
     let (mut power, mut e) = (1u8, 0);
@@ -216,7 +216,7 @@ fn logarithms() -> (Y, Y) {
     }
 }
 
-/// The table n -> n / e, given e in every byte; anything if e is 0.
+/// The table n -> n / e, given e in every byte; unspecified if e is 0.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn quotients(e: Y) -> Y {
@@ -240,16 +240,16 @@ fn products(e: Y) -> Y {
 
 /// A pivot.
 struct Pivot<const NR: usize> {
-    /// Its row's number, or one that no row has.
+    /// Its row's number, or a number without a row.
     number: u32,
-    /// Whether there is one: 1 or 0.
+    /// Whether it exists: 1 or 0.
     found: u32,
     /// The number in every byte.
     everywhere: Y,
     /// Ones in its row's byte.
     row: [Y; NR],
-    /// Every row's entry over the pivot; in the pivot row itself 1 - 1/pivot, so that subtracting (entry in the pivot row
-    /// times multiplier) leaves entry/pivot there.
+    /// Every row's entry over the pivot; in the pivot row itself 1 - 1/pivot, so that subtracting (entry in the pivot
+    /// row times multiplier) leaves entry/pivot there.
     multiplier: [Y; NR],
 }
 

@@ -1,23 +1,23 @@
-//! The expanders for AVX2 machines: AES-NI counter mode from [`aesni`], SHAKE256 on general registers for one message and
-//! on four states side by side for many.
+//! The expanders for AVX2 machines: AES-NI counter mode from [`aesni`], SHAKE256 on general registers for one message
+//! and on four states side by side for many.
 //!
-//! **Layout.** One state: 25 words in general registers and on the stack, rounds in pairs. Four states: word `i` of all four
-//! in one 256-bit register.
+//! **Layout.** One state: 25 words in general registers and on the stack, rounds in pairs. Four states: word `i` of all
+//! four in one 256-bit register.
 //!
-//! **Cost model.** One state, per round: theta 55, rho 24, chi 50 (`andn` and `xor`), iota 1: 130 operations, four a cycle,
-//! so 780 core cycles a permutation; with the copies and spills that 25 words in 15 registers ask for about 210
+//! **Cost model.** One state, per round: theta 55, rho 24, chi 50 (`andn` and `xor`), iota 1: 130 operations, four a
+//! cycle, so 780 core cycles a permutation; with the copies and spills of 25 words in 15 registers about 210
 //! instructions, six a cycle, 840. Four states, per round: 76 XOR, 25 ANDN, 27 rotations of three operations and two of
-//! one: 184 at four a cycle, 1 104 core cycles, 276 per lane (Zen 4 and Zen 5 shift on two of the four ports: 54
-//! of the 184, no bound).
+//! one: 184 at four a cycle, 1 104 core cycles, 276 per lane (Zen 4 and Zen 5 shift on two of the four ports: 54 of the
+//! 184, not a bound).
 //!
-//! **Measured** on Zen 4 (1.41 core cycles a tick), median, ticks per permutation: one state 670, or 945 core cycles, 1.2
-//! times the floor; four states 1 002, or 1 413 core cycles, 1.3 times the floor (sixteen registers for 25 words), 251 per
-//! lane (300 calls of 40 permutations between fenced `rdtsc` reads). For AES see [`aesni`].
+//! **Measured** on Zen 4 (1.41 core cycles a tick), median, ticks per permutation: one state 670, or 945 core cycles,
+//! 1.2 times the floor; four states 1 002, or 1 413 core cycles, 1.3 times the floor (sixteen registers for 25 words),
+//! 251 per lane (300 calls of 40 permutations between fenced `rdtsc` reads). For AES see [`aesni`].
 //!
-//! Source: FIPS 202. Leak class: SHAKE256's inputs and outputs are secret; constant time in everything but lengths. State,
-//! the stack below the permutation, the vector registers and the general registers that a function need not preserve are
-//! wiped before returning; the others are restored to the caller's values. Copies that the compiler may place in the
-//! frame of `shake256` itself are out of reach.
+//! Source: FIPS 202. Leak class: SHAKE256's inputs and outputs are secret; constant time in everything but lengths.
+//! State, the stack below the permutation, the vector registers and the general registers that a function need not
+//! preserve are wiped before returning; the others are restored to the caller's values. Copies that the compiler may
+//! place in the frame of `shake256` itself cannot be wiped.
 
 use crate::backend::aesni;
 use crate::backend::sponge::{ROUND_CONSTANTS, absorb_blocks, keccak_round, sponge, sponges, wipe_stack};
@@ -27,8 +27,8 @@ use core::arch::x86_64::*;
 /// Messages hashed side by side by [`shake256_xn`].
 pub(crate) const LANES: usize = 4;
 
-/// AES-128 counter mode with a zero nonce: block `i` of the stream is `AES(key, BE128(i))`, from `i = first_block`, cut to
-/// `out.len()` bytes. Public data.
+/// AES-128 counter mode with a zero nonce: block `i` of the stream is `AES(key, BE128(i))`, from `i = first_block`, cut
+/// to `out.len()` bytes. Public data.
 #[target_feature(enable = "aes,avx2,bmi1,bmi2")]
 pub(crate) fn aes128_ctr(key: &[u8; 16], first_block: u32, out: &mut [u8]) {
     aesni::aes128_ctr(key, first_block, out);
@@ -40,7 +40,7 @@ pub(crate) fn aes128_ctr_xor(key: &[u8; 16], nonce: &[u8; 16], out: &mut [u8]) {
     aesni::aes128_ctr_xor(key, nonce, out);
 }
 
-/// SHAKE256 of the concatenation of `parts`, as many bytes as `out` holds. Constant time but for the lengths; wipes its
+/// SHAKE256 of the concatenation of `parts`, as many bytes as `out` holds. Constant time for given lengths; wipes its
 /// state, the stack below and the vector registers.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(crate) fn shake256(parts: &[&[u8]], out: &mut [u8]) {
@@ -48,16 +48,16 @@ pub(crate) fn shake256(parts: &[&[u8]], out: &mut [u8]) {
     wipe();
 }
 
-/// Absorbs whole blocks into a state that SHAKE256 goes on with. Constant time but for the length; wipes as [`shake256`] does,
-/// but for the state.
+/// Absorbs whole blocks into a state with which SHAKE256 continues. Constant time for a given length; wipes as
+/// [`shake256`] does, except for the state.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(crate) fn shake256_absorb(state: &mut [u64; 25], blocks: &[u8]) {
     absorb_blocks(state, blocks, |state| keccak_f1600(state));
     wipe();
 }
 
-/// SHAKE256 of each message into the output of the same index, [`LANES`] at a time where all messages are of one length
-/// and all outputs too. Constant time but for the lengths; wipes as [`shake256`] does.
+/// SHAKE256 of each message into the output of the same index, [`LANES`] at a time where all messages have one length,
+/// and all outputs. Constant time for given lengths; wipes as [`shake256`] does.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(crate) fn shake256_xn(messages: &[&[u8]], outs: &mut [&mut [u8]]) {
     sponges::<LANES>(
@@ -69,7 +69,7 @@ pub(crate) fn shake256_xn(messages: &[&[u8]], outs: &mut [&mut [u8]]) {
     wipe();
 }
 
-/// Overwrites what the permutations left in vector registers and on the stack.
+/// Overwrites the permutations' remains in vector registers and on the stack.
 #[target_feature(enable = "avx2")]
 pub(crate) fn wipe() {
     wipe_stack::<128>();
@@ -80,7 +80,7 @@ pub(crate) fn wipe() {
 /// Zeroes the general registers that a function need not preserve.
 #[inline(always)]
 pub(crate) fn wipe_general_registers() {
-    // SAFETY: touches nothing but the registers it declares, and the flags.
+    // SAFETY: changes only the declared registers and the flags.
     unsafe {
         asm!(
             "xor eax, eax", "xor ecx, ecx", "xor edx, edx", "xor esi, esi", "xor edi, edi",
@@ -126,7 +126,7 @@ macro_rules! keccak_lanes {
         fn $name(states: &mut $crate::backend::sponge::Lanes<$lanes>) {
             let mut a = [$set(0); 25];
             for (register, words) in a.iter_mut().zip(&states.0) {
-                // SAFETY: the array is as long as the register, and the load asks for no alignment.
+                // SAFETY: the array is as long as the register, and the load needs no alignment.
                 *register = unsafe { $load(words.as_ptr().cast()) };
             }
             for constant in $crate::backend::sponge::ROUND_CONSTANTS {
@@ -173,7 +173,7 @@ macro_rules! keccak_lanes {
                 a[0] = $xor(a[0], $set(constant as i64));
             }
             for (register, words) in a.iter().zip(&mut states.0) {
-                // SAFETY: the array is as long as the register, and the store asks for no alignment.
+                // SAFETY: the array is as long as the register, and the store needs no alignment.
                 unsafe { $store(words.as_mut_ptr().cast(), *register) };
             }
         }

@@ -1,13 +1,13 @@
 //! Sums of multiples of m-vectors: the layout, the tables, and the one loop that all products share.
 //!
-//! **Layout.** Two m-vectors a and b of packed nibbles share registers: a in the low 128-bit lane, b in the high one.
-//! A *chunk* of R registers covers up to 40 bytes of each: every 16 bytes give one register with the low nibbles and one
-//! with the high ones, one nibble to a byte; a remainder of up to 8 bytes gives a single register with both
-//! (low nibbles in bytes 0..8 of a lane, high ones in bytes 8..16). m = 64, 78, 80 take one chunk (R = 4, 5, 5),
-//! m = 108 takes 4 + 3, m = 142 takes 4 + 5; the loss against m/32 registers is at most 2.5 %, 3.7 % and 1.4 %.
+//! **Layout.** Two m-vectors a and b of packed nibbles share registers: a in the low 128-bit lane, b in the high one. A
+//! *chunk* of R registers covers up to 40 bytes of each: every 16 bytes give one register with the low nibbles and one
+//! with the high ones, one nibble to a byte; a remainder of up to 8 bytes gives a single register with both (low
+//! nibbles in bytes 0..8 of a lane, high ones in bytes 8..16). m = 64, 78, 80 take one chunk (R = 4, 5, 5), m = 108
+//! takes 4 + 3, m = 142 takes 4 + 5; the loss against m/32 registers is at most 2.5 %, 3.7 % and 1.4 %.
 //!
-//! **Product.** The table of a pair of constants (c0, c1) holds n c0 in the low nibble and n c1 in the high nibble of byte
-//! n: one byte shuffle multiplies 32 elements by both. Accumulators therefore hold two results, nibble by nibble.
+//! **Product.** The table of a pair of constants (c0, c1) holds n c0 in the low nibble and n c1 in the high nibble of
+//! byte n: one byte shuffle multiplies 32 elements by both. Accumulators therefore hold two results, nibble by nibble.
 //! Where a and b have the same constants the table is broadcast to both lanes; where they are rows r and r + 1 of a sum
 //! over r, both lanes' tables lie next to each other in memory, and the lanes are added at the end.
 //!
@@ -33,7 +33,7 @@ pub(super) type Y = __m256i;
 /// Bytes of a table.
 pub(super) const TABLE: usize = 16;
 
-/// Registers of chunk `chunk` of a pair of m-vectors; 0 if there is no such chunk.
+/// Registers of chunk `chunk` of a pair of m-vectors; 0 for a chunk that does not exist.
 pub(super) const fn regs(p: &Params, chunk: usize) -> usize {
     let mb = p.m_bytes();
     let (from, first) = (32 * chunk, chunk == 0);
@@ -51,7 +51,7 @@ pub(super) const fn chunk_bytes(p: &Params, chunk: usize) -> usize {
     if left <= 40 { left } else { 32 }
 }
 
-/// Something zero to read in place of an m-vector that is not there.
+/// Zeros to read in place of a missing m-vector.
 pub(super) static NOTHING: Block = Block::ZERO;
 
 /// The registers of chunk bytes at `a` and `b`.
@@ -85,7 +85,7 @@ pub(super) unsafe fn unpack<const R: usize>(a: *const u8, b: *const u8) -> [Y; R
     out
 }
 
-/// Where a family of sums reads its tables and keeps its unpacked operands.
+/// The places of a family of sums: its tables and its unpacked operands.
 #[derive(Clone, Copy)]
 pub(super) struct Sums {
     /// The table of pair 0 and position 0.
@@ -108,7 +108,7 @@ impl Sums {
         Sums { tables: unsafe { self.tables.add(position * TABLE) }, ..self }
     }
 
-    /// Adds operands `from..from + count` times their tables to the first accumulators, and leaves the operands for
+    /// Adds operands `from..from + count` times their tables to the first accumulators, and stores the operands for
     /// [`Sums::rest`]. PAIRED: lane b has the tables behind lane a's, and a step is two positions.
     ///
     /// # Safety
@@ -158,7 +158,7 @@ impl Sums {
         }
     }
 
-    /// Adds the first `count` operands times their tables to the accumulators that `first` left out.
+    /// Adds the first `count` operands times their tables to the accumulators that `first` omitted.
     ///
     /// # Safety
     /// As for `first`, which must have run for all of `0..count` (or the tables of the others be zero).
@@ -178,7 +178,7 @@ impl Sums {
         }
     }
 
-    /// Adds `count` operands that are there already times their tables to all accumulators.
+    /// Adds `count` operands that are already unpacked times their tables to all accumulators.
     ///
     /// # Safety
     /// As for `first`, with operands for all of `0..count`.
@@ -285,7 +285,7 @@ unsafe fn multiply<const R: usize, const Q: usize, const PAIRED: bool>(
 pub(super) unsafe fn tables(pairs: &[u8], out: *mut u8) {
     debug_assert!(pairs.len().is_multiple_of(16));
     for (g, group) in pairs.chunks_exact(16).enumerate() {
-        // SAFETY: sixteen bytes are there.
+        // SAFETY: sixteen bytes are readable.
         let x1 = unsafe { _mm_loadu_si128(group.as_ptr().cast()) };
         let quads = quads(x1);
         for (h, quad) in quads.iter().enumerate() {
@@ -401,7 +401,7 @@ pub(super) fn pack<const R: usize>(lane: &[__m128i; R], bytes: usize) -> [[__m12
     out
 }
 
-/// Stores what [`pack`] made: R / 2 * 16 bytes and, if R is odd, 8 more.
+/// Stores the output of [`pack`]: R / 2 * 16 bytes and, if R is odd, 8 more.
 ///
 /// # Safety
 /// `to` must have that many bytes.
@@ -426,7 +426,7 @@ pub(super) unsafe fn put<const R: usize>(to: *mut u8, x: &[__m128i; 3], add: boo
     }
 }
 
-/// Takes the front of `scratch`: `bytes` of any content, aligned to 64.
+/// Takes the front of `scratch`: `bytes` of unspecified content, aligned to 64.
 pub(super) fn take(scratch: &mut &mut [Block], bytes: usize) -> *mut u8 {
     let (front, back) = core::mem::take(scratch).split_at_mut(bytes.div_ceil(64));
     *scratch = back;

@@ -1,15 +1,14 @@
 //! The products of keygen and signing, on lane pairs of nibble-sliced m-vectors.
 //!
-//! U = P1 V^T takes rows r, r + 1 of P1 as the two lanes (their entries in column c share the table of v_i\[c\]);
-//! W = U + P1^T V^T takes columns c, c + 1 as the lanes (their entries in row r share the table of v_i\[r\]).
-//! L = (P1 + P1^T) O + P2 is never formed in signing: M = V L = W^T O + V P2, which for k vectors is fewer products
-//! than forming L wherever k < 2 o or so, and also otherwise, as L would still have to be multiplied by V.
+//! U = P1 V^T takes rows r, r + 1 of P1 as the two lanes (their entries in column c share the table of v_i\[c\]); W = U
+//! + P1^T V^T takes columns c, c + 1 as the lanes (their entries in row r share the table of v_i\[r\]). L = (P1 + P1^T)
+//! O + P2 is never formed in signing: M = V L = W^T O + V P2, which takes fewer products than forming L, since L would
+//! still have to be multiplied by V.
 //!
-//! Cost in shuffles (R registers a chunk, halves rounded up): keygen v(v+1)/4 o/2 R + v/2 o o/2 R; signing
-//! 2 v(v+1)/4 k/2 R + v/2 (k k/2 + k o/2 + o k/2) R; half a cycle each on Zen 4 and Zen 5.
-//! **Measured** on Zen 4 (MAYO-1, 2, 3, 5 of round 2): keygen 26.1 k, 35.0 k, 82.6 k, 206 k ticks, signing 65.6 k, 21.4 k,
-//! 194 k, 435 k, which is 0.55 to 0.62 ticks a shuffle.
-//! Leak class: constant time in O, V and everything made of them.
+//! Cost in shuffles (R registers a chunk, halves rounded up): keygen v(v+1)/4 o/2 R + v/2 o o/2 R; signing 2 v(v+1)/4
+//! k/2 R + v/2 (k k/2 + k o/2 + o k/2) R; half a cycle each on Zen 4 and Zen 5. **Measured** on Zen 4 (MAYO-1, 2, 3, 5
+//! of round 2): keygen 26.1 k, 35.0 k, 82.6 k, 206 k ticks, signing 65.6 k, 21.4 k, 194 k, 435 k, which is 0.55 to 0.62
+//! ticks a shuffle. Leak class: constant time in O, V and everything made of them.
 
 use core::arch::x86_64::*;
 
@@ -111,7 +110,7 @@ pub(super) unsafe fn second_symmetric<const R: usize>(
     }
 }
 
-/// Where u_l lies, for every pair of vectors.
+/// The place of u_l, for every pair of vectors.
 pub(super) fn pair_at(
     set: &'static Params,
     powers: &[[u8; 12]; 12],
@@ -175,7 +174,7 @@ pub(super) fn keygen<const S: usize, const A: usize, const B: usize>(
     let padded = take(&mut scratch, s.p3_bytes());
     let sums = Sums { tables, stride: s.stride(), pairs: s.o_pairs, operands };
     let p1 = Triangle { base: p.as_ptr(), size: s.v, mb: s.mb };
-    // SAFETY: `scratch_blocks` covers what was taken; P has all of P1 and P2 with slack; `padded` has p3_bytes.
+    // SAFETY: `scratch_blocks` covers all areas taken; P has all of P1 and P2 with slack; `padded` has p3_bytes.
     unsafe {
         oil_tables::<S>(o, tables);
         let [x0, x1] = halves(s, x, s.v_even, s.o_pairs, A);
@@ -289,7 +288,8 @@ pub(super) fn sign<const S: usize, const A: usize, const B: usize>(
     let p1 = Triangle { base: p.as_ptr(), size: s.v, mb: s.mb };
     m.fill(Block::ZERO);
     let m: *mut u8 = m.as_mut_ptr().cast();
-    // SAFETY: `scratch_blocks` covers what was taken; P has all of P1 and P2 with slack, lambda n m-vectors with slack.
+    // SAFETY: `scratch_blocks` covers all areas taken; P has all of P1 and P2 with slack, lambda n m-vectors with
+    // slack.
     unsafe {
         vector_tables(s, vinegar, s.v, v_tables);
         oil_tables::<S>(o, o_tables);

@@ -1,9 +1,8 @@
 //! Expanded public keys: every operand of verification unpacked, in the order in which it is read.
 //!
-//! For each pair of rows and each chunk, one group of R registers per column (see `verify` for the columns' order). This
-//! takes twice the space of P, and the products no longer pay for unpacking: 12 of 62 operations a column for m = 80, k = 10.
-//! Larger ones than `LAID_OUT_MAX` keep P1, P2, P3 as they are.
-//! Leak class: public data only.
+//! For each pair of rows and each chunk, one group of R registers per column (see `verify` for the columns' order).
+//! This takes twice the space of P, and the products no longer pay for unpacking: 12 of 62 operations a column for m =
+//! 80, k = 10. Larger ones than `LAID_OUT_MAX` keep P1, P2, P3 as they are. Leak class: public data only.
 
 use super::eliminate::powers;
 use super::lanes::{NOTHING, Sums, Y, chunk_bytes, take, unpack};
@@ -61,7 +60,8 @@ unsafe fn lay_row<const R: usize>(
             return p3.lay_rows::<R>(to, row - s.v_even, offset);
         }
         let mut to = p1.lay_rows::<R>(to, row, offset);
-        // The position between an odd v and P2 has tables of zeros; zeros keep the layout free of chance.
+        // The position between an odd v and P2 has tables of zeros; its operand is zero too, so that the layout is
+        // deterministic.
         for _ in s.v..s.v_even {
             to = lay(to, &unpack::<R>(NOTHING.0.as_ptr(), NOTHING.0.as_ptr()));
         }
@@ -120,7 +120,7 @@ unsafe fn laid_row<const R: usize>(
     unsafe {
         let acc = y.add(row / 2 * s.k_pairs * R);
         let variable = if row < s.v_even { row } else { s.v + row - s.v_even };
-        // A second row that does not exist gets whatever is there; its tables are zero.
+        // A missing second row reads arbitrary bytes; its tables are zero.
         let below = if variable + 1 < s.n { variable + 1 } else { variable };
         let lambda = lambda.map(|l| (l.add(variable * s.mb + offset), l.add(below * s.mb + offset)));
         start::<R>(acc, s.k_pairs * R, lambda);
@@ -154,7 +154,7 @@ pub(super) fn verify_expanded<const S: usize, const A: usize, const B: usize>(
     // The products only read their operands.
     let mut laid = Sums { operands: expanded.as_ptr().cast_mut().cast(), ..sums };
     let at = pair_at(set, powers, u);
-    // SAFETY: `scratch_blocks` covers what was taken; lambda has all its m-vectors with slack.
+    // SAFETY: `scratch_blocks` covers all areas taken; lambda has all its m-vectors with slack.
     unsafe {
         vector_tables(s, s_elements, s.n, tables);
         let [y0, y1] = halves(s, y, rows, s.k_pairs, A);

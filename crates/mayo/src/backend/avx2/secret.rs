@@ -1,9 +1,8 @@
 //! Expanded secret keys: P1 and L = (P1 + P1^T) O + P2, so that signing needs neither P2 nor the second pass over P1.
 //!
-//! Both are laid out as unpacked operands in the order in which signing reads them (for each pair of rows and each chunk
-//! P1's columns, then for each chunk and column of L its pairs of rows). Larger keys than `LAID_OUT_MAX` keep P1 as it is
-//! and lay out L alone.
-//! Leak class: constant time in O, V, L and everything made of them.
+//! Both are laid out as unpacked operands in the order in which signing reads them (for each pair of rows and each
+//! chunk P1's columns, then for each chunk and column of L its pairs of rows). Larger keys than `LAID_OUT_MAX` keep P1
+//! as it is and lay out L alone. Leak class: constant time in O, V, L and everything made of them.
 
 use core::arch::x86_64::*;
 
@@ -81,7 +80,7 @@ pub(super) fn expand_secret<const S: usize, const A: usize, const B: usize>(
     let x: *mut Y = take(&mut scratch, s.rows_bytes(s.v_even, s.o_pairs)).cast();
     let sums = Sums { tables, stride: s.table_bytes(1), pairs: s.o_pairs, operands };
     let p1 = Triangle { base: p.as_ptr(), size: s.v, mb: s.mb };
-    // SAFETY: `scratch_blocks` covers what was taken; P has all of P1 and P2 with slack; `expanded` has the operands.
+    // SAFETY: `scratch_blocks` covers all areas taken; P has all of P1 and P2 with slack; `expanded` has the operands.
     unsafe {
         oil_tables::<S>(o, tables);
         let [x0, x1] = halves(s, x, s.v_even, s.o_pairs, A);
@@ -110,7 +109,7 @@ pub(super) fn expand_secret<const S: usize, const A: usize, const B: usize>(
     }
 }
 
-/// U = P1 V^T + (lambda in vector 0) for one row pair of one chunk that is laid out; returns where it ended.
+/// U = P1 V^T + (lambda in vector 0) for one row pair of one chunk that is laid out; returns its end.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn laid_rows<const R: usize>(
@@ -188,7 +187,8 @@ pub(super) fn sign_expanded<const S: usize, const A: usize, const B: usize>(
     m.fill(Block::ZERO);
     let m: *mut u8 = m.as_mut_ptr().cast();
     let at = pair_at(set, powers, u);
-    // SAFETY: `scratch_blocks` covers what was taken; P1 and L are the expanded key's; lambda has n m-vectors with slack.
+    // SAFETY: `scratch_blocks` covers all areas taken; P1 and L are the expanded key's; lambda has n m-vectors with
+    // slack.
     unsafe {
         vector_tables(s, vinegar, s.v, v_tables);
         let [u0, u1] = halves(s, rows, s.v_even, s.k_pairs, A);

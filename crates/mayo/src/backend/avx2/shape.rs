@@ -1,4 +1,5 @@
-//! What the product kernels share: sizes, triangles of m-vectors, tables of vectors and of O, accumulators' beginnings.
+//! The common part of the product kernels: sizes, triangles of m-vectors, tables of vectors and of O, initial
+//! accumulators.
 //!
 //! Leak class: constant time in the elements that tables are made of.
 
@@ -105,7 +106,7 @@ impl Triangle {
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn rows<const R: usize>(self, sums: Sums, acc: *mut Y, r: usize, offset: usize) {
-        // SAFETY: rows r and, if it exists, r + 1; a missing one reads row r instead, for lanes that count for nothing.
+        // SAFETY: rows r and, if it exists, r + 1; a missing one reads row r instead, for lanes whose tables are zero.
         unsafe {
             let a = self.at(r, r).add(offset);
             let b = if r + 1 < self.size { self.at(r + 1, r + 1).add(offset) } else { a };
@@ -118,7 +119,7 @@ impl Triangle {
         }
     }
 
-    /// Writes rows r, r + 1 unpacked, from column r on: what `rows` leaves behind. Returns where it ended.
+    /// Writes rows r, r + 1 unpacked, from column r on, as `rows` leaves them. Returns the end.
     ///
     /// # Safety
     /// As for `rows`; `to` must have room for size - r times R registers.
@@ -143,7 +144,7 @@ impl Triangle {
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn columns<const R: usize>(self, sums: Sums, acc: *mut Y, c: usize, offset: usize) {
-        // SAFETY: a column c + 1 that does not exist reads what follows, for lanes that count for nothing.
+        // SAFETY: a missing column c + 1 reads the bytes that follow, for lanes whose tables are zero.
         unsafe {
             let mb = self.mb;
             sums.first::<R, false>(acc, 0, c + 1, |r| {
@@ -239,7 +240,7 @@ pub(super) unsafe fn halves(
     [rows, unsafe { rows.add(row_count / 2 * pairs * first) }]
 }
 
-/// Writes registers, and returns where they end.
+/// Writes registers, and returns their end.
 ///
 /// # Safety
 /// `to` must have room for them.

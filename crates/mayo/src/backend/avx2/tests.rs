@@ -29,7 +29,7 @@ fn portable() -> Engine {
     Engine::portable()
 }
 
-/// Bytes that look random, by splitmix64.
+/// Pseudorandom bytes, by splitmix64.
 struct Noise(u64);
 
 impl Noise {
@@ -46,7 +46,7 @@ impl Noise {
     fn elements(&mut self, len: usize) -> Vec<u8> {
         (0..len).map(|_| self.next() as u8 & 15).collect()
     }
-    /// Blocks that no kernel may rely on.
+    /// Blocks of arbitrary content.
     fn blocks(&mut self, len: usize) -> Vec<Block> {
         let mut out = vec![Block::ZERO; len];
         let fill = self.bytes(64 * len);
@@ -63,7 +63,7 @@ impl Noise {
     }
 }
 
-/// What every phase gives on the same inputs: (phase, bytes).
+/// The results of every phase on the same inputs: (phase, bytes).
 fn phases(k: &SetKernels, seed: u64) -> Vec<(&'static str, Vec<u8>)> {
     let set = k.params;
     let mut noise = Noise(seed);
@@ -212,7 +212,7 @@ fn all_known_answers() {
     }
 }
 
-/// The comparison must be able to fail, and to say where: kernels with one flipped bit in one phase.
+/// The comparison must find kernels with one flipped bit in one phase, and name the phase.
 #[test]
 fn planted_faults_are_seen() {
     let Some(avx2) = avx2() else { return };
@@ -245,7 +245,7 @@ fn tables_multiply() {
     }
     let pairs: Vec<u8> = (0..=255).collect();
     let mut out = vec![0u8; 256 * super::lanes::TABLE];
-    // SAFETY: AVX2 is there, and there is room for 256 tables.
+    // SAFETY: this CPU has AVX2, and the buffer has room for 256 tables.
     unsafe { super::lanes::tables(&pairs, out.as_mut_ptr()) };
     for (e, table) in (0..=255u8).zip(out.chunks_exact(16)) {
         for (n, &got) in (0..16u8).zip(table) {

@@ -1,9 +1,9 @@
 //! The products of verification, on the same lane pairs as those of signing.
 //!
 //! All n columns of a row pair are one sum: P1, then P2 (or P3 alone for the oil rows), with the tables of s. Variables
-//! take positions 0..v and v_even..v_even + o, so that pairs of rows never mix P1 and P3.
-//! Cost in shuffles: n(n+1)/4 k/2 R + n/2 k k/2 R, half a cycle each. **Measured** on Zen 4 (MAYO-1, 2, 3, 5 of round 2):
-//! 36.5 k, 11.5 k, 106 k, 232 k ticks. Leak class: public data only (and constant time all the same).
+//! take positions 0..v and v_even..v_even + o, so that pairs of rows never mix P1 and P3. Cost in shuffles: n(n+1)/4
+//! k/2 R + n/2 k k/2 R, half a cycle each. **Measured** on Zen 4 (MAYO-1, 2, 3, 5 of round 2): 36.5 k, 11.5 k, 106 k,
+//! 232 k ticks. Leak class: public data only, in constant time nevertheless.
 
 use super::eliminate::powers;
 use super::lanes::{Sums, Y, chunk_bytes, take, unpack};
@@ -31,7 +31,7 @@ pub(super) unsafe fn public_rows<const R: usize>(
         let oil = row >= s.v_even;
         let r = if oil { row - s.v_even } else { row };
         let variable = if oil { s.v + r } else { r };
-        // A second row that does not exist gets whatever is there; its tables are zero.
+        // A missing second row reads arbitrary bytes; its tables are zero.
         let below = if variable + 1 < s.n { variable + 1 } else { variable };
         let lambda = lambda.map(|l| (l.add(variable * s.mb + offset), l.add(below * s.mb + offset)));
         start::<R>(acc, s.k_pairs * R, lambda);
@@ -72,7 +72,7 @@ pub(super) fn verify<const S: usize, const A: usize, const B: usize>(
     let p1 = Triangle { base: p.as_ptr(), size: s.v, mb: s.mb };
     let p3 = Triangle { base: p3.as_ptr(), size: s.o, mb: s.mb };
     let rows = s.v_even + s.o_even;
-    // SAFETY: `scratch_blocks` covers what was taken; P, P3 and lambda have all their m-vectors with slack.
+    // SAFETY: `scratch_blocks` covers all areas taken; P, P3 and lambda have all their m-vectors with slack.
     unsafe {
         vector_tables(s, s_elements, s.n, tables);
         let at = pair_at(set, powers, u);

@@ -1,8 +1,8 @@
 //! Whipping: y = sum of z^l u_l modulo f(z), one coefficient to a byte (see `poly`).
 //!
-//! Slots are filled sixteen at a time, so that their loads never meet a store that is still under way.
-//! Floor: about four loads, XORs and stores for each u_l. **Measured** on Zen 4: 0.9 k, 0.4 k, 1.1 k, 1.6 k ticks (MAYO-1, 2,
-//! 3, 5 of round 2). Leak class: constant time.
+//! Slots are filled sixteen at a time, so that their loads never depend on a store in flight. Floor: about four loads,
+//! XORs and stores for each u_l. **Measured** on Zen 4: 0.9 k, 0.4 k, 1.1 k, 1.6 k ticks (MAYO-1, 2, 3, 5 of round 2).
+//! Leak class: constant time.
 
 use core::arch::x86_64::*;
 
@@ -36,7 +36,7 @@ pub(super) fn whip_bytes<const S: usize, const NR: usize>(u: &[Block]) -> [Y; NR
                 // SAFETY: an m-vector is padded to a multiple of 64 bytes, of which NR x 16 cover m.
                 *x = spread(unsafe { _mm_loadu_si128(u.as_ptr().add(16 * r).cast()) });
             }
-            // SAFETY: BATCH slots are there.
+            // SAFETY: the buffer has BATCH slots.
             unsafe { fill(slot.add(n * SLOT_MAX), &x) };
         }
         for n in 0..batch.len() / stride {

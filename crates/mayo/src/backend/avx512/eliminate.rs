@@ -1,25 +1,25 @@
 //! The linear system and what follows it: A and y by whipping, Gauss-Jordan by pairs of columns, s = (v + O x, x).
 //!
 //! Two neighbouring columns of A lie in one vector of bytes: row i's entries in the nibbles of byte i, the even rows'
-//! bytes in the first register, the odd rows' in the second (m = 64: both in one; m = 142: what is left of both in a third).
-//! A pair of columns gives two pivots: `vptestmb` and `tzcnt` find the first free row with a nonzero entry without a
-//! branch, `vpermb` reads it, and the two multiplier columns become the nibbles of one vector F. Every later pair of columns
-//! then loses F times the 2x2 matrix of its four entries in the two pivot rows: one affine instruction for four products
-//! in each byte. The entries of eight pairs are gathered into the qwords of two registers, of which two byte
-//! look-ups make eight matrices, that come back from memory as broadcasts. There is no row swap and no back
+//! bytes in the first register, the odd rows' in the second (m = 64: both in one; m = 142: the rest of both in a
+//! third). A pair of columns gives two pivots: `vptestmb` and `tzcnt` find the first free row with a nonzero entry
+//! without a branch, `vpermb` reads it, and the two multiplier columns become the nibbles of one vector F. Every later
+//! pair of columns then loses F times the 2x2 matrix of its four entries in the two pivot rows: one affine instruction
+//! for four products in each byte. The entries of eight pairs are gathered into the qwords of two registers, of which
+//! two byte look-ups make eight matrices, that come back from memory as broadcasts. There is no row swap and no back
 //! substitution: at the end x_j is y's entry in j's pivot row.
 //!
-//! The matrices of a step are all made before its first column changes, and a step's work is done in five shares between the
-//! parts of the next pivots' chain. Neither the queues of waiting instructions (128 on Zen 4) nor the window of 320 reach from
-//! one end of a step to the other, so that the two can overlap only if they take turns in the program.
+//! The matrices of a step are all made before its first column changes, and a step's work is done in five shares
+//! between the parts of the next pivots' chain. Neither the queues of waiting instructions (128 on Zen 4) nor the
+//! window of 320 reach across a step, so the two overlap only if they alternate in the program.
 //!
-//! Floor: C = k o columns give C^2 / 8 updates of a pair by a pair, for one, two and three registers 3.75, 4.75 and 7.75
-//! instructions on the pipes that have byte permutations and affine maps, one a core cycle on Zen 4 and two on Zen 5: for C = 80
-//! on Zen 4 3.8 k cycles (2.7 k ticks), for C = 144 20 k (14 k). Stores, two cycles each on Zen 4, take 2, 4 and 6 cycles of the
-//! same time. The chain from one pair of pivots to the next is about 125 cycles, 3.5 k ticks in all for C = 80.
-//! Source: the column orientation is that of the readable version in `portable/eliminate.rs`; pairs of pivots are ours.
-//! Leak class: constant time; pivot rows are only ever lane indices of byte permutations and masks. The rank test is the one
-//! bit that is returned.
+//! Floor: C = k o columns give C^2 / 8 updates of a pair by a pair, for one, two and three registers 3.75, 4.75 and
+//! 7.75 instructions on the pipes that have byte permutations and affine maps, one a core cycle on Zen 4 and two on Zen
+//! 5: for C = 80 on Zen 4 3.8 k cycles (2.7 k ticks), for C = 144 20 k (14 k). Stores, two cycles each on Zen 4, take
+//! 2, 4 and 6 cycles of the same time. The chain from one pair of pivots to the next is about 125 cycles, 3.5 k ticks
+//! in all for C = 80. Source: the column orientation is that of the readable version in `portable/eliminate.rs`; pairs
+//! of pivots are ours. Leak class: constant time; pivot rows are only ever lane indices of byte permutations and masks.
+//! The rank test is the one bit that is returned.
 
 use super::gf::{
     DIAGONAL, Diagonal, Z, broadcast, first, from_nibbles, highs, load, lows, matrix, store, sum3,
@@ -73,8 +73,8 @@ const fn by_element(kind: u8) -> Diagonal {
     Diagonal(out)
 }
 
-/// For each vector i the terms of its columns of A as offsets into the buffer: those with even l that one window holds, those
-/// with even l that take two, the same with odd l; and where the second, third and fourth sort begin.
+/// For each vector i the terms of its columns of A as offsets into the buffer: those with even l that one window holds,
+/// those with even l that take two, the same with odd l; and where the second, third and fourth sort begin.
 struct Terms {
     begins: [[usize; 3]; 12],
     offsets: [[usize; 12]; 12],
@@ -122,8 +122,8 @@ pub(super) fn solve<const S: usize, const NR: usize, const ZP: usize>(
     let vectors = if k * oil > set.pairs() { k * oil } else { set.pairs() };
     let buffer = take(&mut scratch, buffer_bytes(set, vectors));
     let pairs = take(&mut scratch, 64 * ZP * (column_pairs(set) + SPARE));
-    // SAFETY: the buffers have the sizes that their users ask for; the columns are all written before they are read; m, u,
-    // t, r and x have the contract's lengths.
+    // SAFETY: the buffers have the sizes of their constants; all columns are written before they are read; m, u, t, r
+    // and x have the contract's lengths.
     unsafe {
         spread_out::<S, NR>(u, buffer);
         let mut y = whip_spread::<S, NR>(buffer);
@@ -233,7 +233,7 @@ fn first_place<const ZP: usize>(masks: [u64; ZP]) -> u64 {
     for mask in masks {
         let here = _tzcnt_u64(mask);
         place += here & open;
-        // Goes on only if nothing was found in this mask.
+        // Continues only if this mask has none.
         open &= (here >> 6).wrapping_neg();
     }
     place
@@ -255,7 +255,7 @@ fn entry_matrices(e1: Z, e2: Z) -> Z {
 /// Solves for the last of `count + 1` columns; x = solution + r; whether the rank is `m`.
 ///
 /// # Safety
-/// `pairs` must be the columns in pairs of ZP registers, with SPARE pairs behind; bytes that are no rows must be 0.
+/// `pairs` must be the columns in pairs of ZP registers, with SPARE pairs behind; bytes that are not rows must be 0.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni,bmi1")]
 #[inline(never)]
 unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: &[u8], x: &mut [u8]) -> bool {
@@ -286,7 +286,7 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
             columns
         };
         let get = |c: usize| get_at(pairs.add(64 * ZP * c));
-        // Rows that are no pivot's yet.
+        // Rows without a pivot so far.
         let mut free = [zero; ZP];
         for h in 0..ZP {
             free[h] = _mm512_movm_epi8(rows(m, ZP)[h]);
@@ -313,7 +313,7 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
         let mut matrices = [Block::ZERO; GROUPS];
         let last = count / 2;
         let mut next = get(0);
-        // The step whose pivots are known; at first one that changes nothing.
+        // The step whose pivots are known; at first one without effect.
         let (mut f, mut place1, mut second, mut cross) = ([zero; ZP], zero, zero, zero);
         for p in 0..count.div_ceil(2) {
             // The columns behind this pair, which step p - 1 has yet to change.
@@ -336,8 +336,8 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
                         store(matrices[made].0.as_mut_ptr(), entry_matrices(e1, e2));
                         made += 1;
                     }
-                    // No instruction; it keeps the compiler from taking the matrices out of registers one by one, on the
-                    // pipes that are busy, instead of loading them.
+                    // Empty assembly: without it the compiler extracts the matrices from registers one by one, on the
+                    // busy pipes, instead of loading them.
                     core::arch::asm!("", in("rax") &raw mut matrices, options(nostack, preserves_flags));
                     let until = left * $number / 4;
                     while changed < until {
@@ -368,7 +368,7 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
                 own[h] = times(times(own[h], scale), add);
             }
             if 2 * p + 1 == count {
-                // The right side shares the last pivot's pair: it is done now.
+                // The right side shares the last pivot's pair, and is updated here.
                 for h in 0..ZP {
                     store(pairs.add(64 * (p * ZP + h)), own[h]);
                 }
@@ -415,8 +415,8 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
     }
 }
 
-/// See `SetKernels::finish`. The elements of O are joined in pairs of columns, one byte for each row, so that one affine
-/// instruction makes two vectors' sums over two of the columns for 64 rows.
+/// See `SetKernels::finish`. The elements of O are joined in pairs of columns, one byte for each row, so that one
+/// affine instruction makes two vectors' sums over two of the columns for 64 rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
 pub(super) fn finish<const S: usize>(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
     let set = const { Params::by_index(S) };
@@ -450,8 +450,8 @@ pub(super) fn finish<const S: usize>(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut
                 }
             }
         }
-        // By masks, since of plain copies of 8 bytes the compiler makes one scatter, which is on no list of instructions whose
-        // time is independent of data.
+        // By masks: from plain copies of 8 bytes the compiler makes one scatter, whose time is not documented as
+        // independent of data.
         for (s, x) in s.chunks_exact_mut(n).zip(x.chunks_exact(oil)) {
             let x = _mm256_maskz_loadu_epi8(first(oil) as u32, x.as_ptr().cast());
             _mm256_mask_storeu_epi8(s.as_mut_ptr().add(v).cast(), first(oil) as u32, x);

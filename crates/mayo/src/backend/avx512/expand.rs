@@ -1,23 +1,24 @@
-//! The expanders for AVX-512 machines: AES-128 counter mode on VAES-512, SHAKE256 on general registers for one message and
-//! on eight states side by side for many.
+//! The expanders for AVX-512 machines: AES-128 counter mode on VAES-512, SHAKE256 on general registers for one message
+//! and on eight states side by side for many.
 //!
-//! **Layout.** AES: four blocks to a register, eight registers in flight (see [`crate::backend::aesni`], which holds the
-//! loop and its figures). Eight states: word `i` of all eight in one 512-bit register.
+//! **Layout.** AES: four blocks to a register, eight registers in flight (see [`crate::backend::aesni`], which holds
+//! the loop and its figures). Eight states: word `i` of all eight in one 512-bit register.
 //!
-//! **Cost model.** Eight states, per round: theta 10 ternary, 5 rotations, 30 XOR; rho 24 rotations; chi 25 ternary; iota 1:
-//! 95 operations, and about 13 register copies, since `vpternlogq` overwrites its first operand. Zen 5 issues four a
-//! cycle (rotations two): 24 cycles a round, 570 a permutation, 71 per lane. Zen 4 splits each in two: 48 a round
-//! without the copies, 1 140 a permutation, 143 per lane.
+//! **Cost model.** Eight states, per round: theta 10 ternary, 5 rotations, 30 XOR; rho 24 rotations; chi 25 ternary;
+//! iota 1: 95 operations, and about 13 register copies, since `vpternlogq` overwrites its first operand. Zen 5 issues
+//! four a cycle (rotations two): 24 cycles a round, 570 a permutation, 71 per lane. Zen 4 splits each in two: 48 a
+//! round without the copies, 1 140 a permutation, 143 per lane.
 //!
-//! **Measured** on Zen 4 (1.41 core cycles a tick), median, ticks per permutation: eight states 1 200, or 1 690 core cycles,
-//! 1.5 times the floor (512-bit copies are not free there, and 35 values do not fit 32 registers), 150 per lane. One state
-//! runs on general registers, 670 ticks: holding its five rows in 512-bit registers (two permutes for theta, five for pi,
-//! nine shuffles back to rows, all of five cycles' latency) came to 898. (300 calls of 40 permutations between fenced `rdtsc` reads.)
+//! **Measured** on Zen 4 (1.41 core cycles a tick), median, ticks per permutation: eight states 1 200, or 1 690 core
+//! cycles, 1.5 times the floor (512-bit copies are not free there, and 35 values do not fit 32 registers), 150 per
+//! lane. One state runs on general registers, 670 ticks: holding its five rows in 512-bit registers (two permutes for
+//! theta, five for pi, nine shuffles back to rows, all of five cycles' latency) took 898. (300 calls of 40 permutations
+//! between fenced `rdtsc` reads.)
 //!
-//! Source: FIPS 197, SP 800-38A, FIPS 202. Leak class: AES inputs are public; SHAKE256's are secret; both are constant time
-//! in everything but lengths. State, the stack below the permutation, all 32 vector registers and the general
-//! registers that a function need not preserve are wiped before `shake256`, `shake256_absorb` and `shake256_xn` return; `shake256_absorb` keeps its
-//! state, which is the caller's.
+//! Source: FIPS 197, SP 800-38A, FIPS 202. Leak class: AES inputs are public; SHAKE256's are secret; both are constant
+//! time in everything but lengths. State, the stack below the permutation, all 32 vector registers and the general
+//! registers that a function need not preserve are wiped before `shake256`, `shake256_absorb` and `shake256_xn` return;
+//! `shake256_absorb` keeps its state, which is the caller's.
 
 use crate::backend::aesni::counter_mode;
 use crate::backend::avx2::expand::{keccak_f1600, keccak_lanes, wipe_general_registers};
@@ -43,7 +44,7 @@ counter_mode! {
     broadcast: _mm512_broadcast_i32x4, counters: counters,
 }
 
-/// SHAKE256 of the concatenation of `parts`, as many bytes as `out` holds. Constant time but for the lengths; wipes its
+/// SHAKE256 of the concatenation of `parts`, as many bytes as `out` holds. Constant time for given lengths; wipes its
 /// state, the stack below and the vector registers.
 #[target_feature(enable = "avx512f,avx512vl,bmi1,bmi2")]
 pub(crate) fn shake256(parts: &[&[u8]], out: &mut [u8]) {
@@ -51,16 +52,16 @@ pub(crate) fn shake256(parts: &[&[u8]], out: &mut [u8]) {
     wipe();
 }
 
-/// Absorbs whole blocks into a state that SHAKE256 goes on with. Constant time but for the length; wipes as [`shake256`] does,
-/// but for the state.
+/// Absorbs whole blocks into a state with which SHAKE256 continues. Constant time for a given length; wipes as
+/// [`shake256`] does, except for the state.
 #[target_feature(enable = "avx512f,avx512vl,bmi1,bmi2")]
 pub(crate) fn shake256_absorb(state: &mut [u64; 25], blocks: &[u8]) {
     absorb_blocks(state, blocks, |state| keccak_f1600(state));
     wipe();
 }
 
-/// SHAKE256 of each message into the output of the same index, [`LANES`] at a time where all messages are of one length
-/// and all outputs too. Constant time but for the lengths; wipes as [`shake256`] does.
+/// SHAKE256 of each message into the output of the same index, [`LANES`] at a time where all messages have one length,
+/// and all outputs. Constant time for given lengths; wipes as [`shake256`] does.
 #[target_feature(enable = "avx512f,avx512vl,bmi1,bmi2")]
 pub(crate) fn shake256_xn(messages: &[&[u8]], outs: &mut [&mut [u8]]) {
     sponges::<LANES>(
@@ -72,11 +73,11 @@ pub(crate) fn shake256_xn(messages: &[&[u8]], outs: &mut [&mut [u8]]) {
     wipe();
 }
 
-/// Overwrites what the permutations left in vector registers and on the stack.
+/// Overwrites the permutations' remains in vector registers and on the stack.
 #[target_feature(enable = "avx512f")]
 fn wipe() {
     wipe_stack::<128>();
-    // SAFETY: touches the vector registers alone, and says so.
+    // SAFETY: changes only vector registers, all declared.
     unsafe {
         asm!(
             "vzeroall",

@@ -13,7 +13,7 @@ use crate::sys::Block;
 /// A register.
 pub(super) type Z = __m512i;
 
-/// Row i of the 4x4 bit matrix of "times a": bit j tells whether a x^j has bit i.
+/// Row i of the 4x4 bit matrix of "times a": bit j is bit i of a x^j.
 const fn row(a: u8, i: usize) -> u8 {
     let (mut row, mut j) = (0, 0);
     while j < 4 {
@@ -76,7 +76,7 @@ static FROM_ROWS: Block = {
     Block(out)
 };
 
-/// Loads 64 bytes from any address.
+/// Loads 64 bytes, unaligned.
 ///
 /// # Safety
 /// They must be readable.
@@ -87,7 +87,7 @@ pub(super) unsafe fn load(from: *const u8) -> Z {
     unsafe { _mm512_loadu_si512(from.cast()) }
 }
 
-/// Stores 64 bytes at any address.
+/// Stores 64 bytes, unaligned.
 ///
 /// # Safety
 /// They must be writable.
@@ -101,7 +101,7 @@ pub(super) unsafe fn store(to: *mut u8, value: Z) {
 /// Loads the first `count` bytes (at most 64), and zeros behind them.
 ///
 /// # Safety
-/// `count` bytes must be readable; the others are not touched.
+/// `count` bytes must be readable; the others are not accessed.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 pub(super) unsafe fn load_part(from: *const u8, count: usize) -> Z {
@@ -214,8 +214,9 @@ pub(super) fn from_nibbles(from_low: Z, from_high: Z) -> Z {
     _mm512_or_si512(low, high)
 }
 
-/// Matrices for vectors that lie row by row: `out[j * stride + c]` is (x[2j][2c], x[2j][2c+1]; x[2j+1][2c], x[2j+1][2c+1]),
-/// elements beyond `count` vectors or `columns` columns being 0. Fills `out` to the multiple of 8 above `columns / 2`.
+/// Matrices for vectors that lie row by row: `out[j * stride + c]` is (x[2j][2c], x[2j][2c+1]; x[2j+1][2c],
+/// x[2j+1][2c+1]), elements beyond `count` vectors or `columns` columns being 0. Fills `out` to the multiple of 8 above
+/// `columns / 2`.
 ///
 /// # Safety
 /// x must have `count` rows of `columns` elements, `row_bytes` apart; out room for `count.div_ceil(2)` times `stride`.
@@ -236,8 +237,8 @@ pub(super) unsafe fn table_of_rows(
         while c < columns {
             let mask = ((1u32 << (columns - c).min(16)) - 1) as u16;
             let second = if 2 * j + 1 < count { mask } else { 0 };
-            // SAFETY: only elements of x are touched, by the masks; the store stays in row j of out, whose length is
-            // the stride, a multiple of 8 and not below columns / 2.
+            // SAFETY: the masks admit only elements of x; the store stays in row j of out, whose length is the stride,
+            // a multiple of 8 and at least columns / 2.
             unsafe {
                 let a = _mm_maskz_loadu_epi8(mask, x.add(2 * j * row_bytes + c).cast());
                 let b = _mm_maskz_loadu_epi8(second, x.wrapping_add((2 * j + 1) * row_bytes + c).cast());
@@ -275,8 +276,8 @@ pub(super) unsafe fn table_of_columns<const PAIRS: usize>(
     }
     for r in 0..pairs {
         let left = (rows * count).saturating_sub(2 * r * count).min(2 * count);
-        // SAFETY: only elements of x are touched; two rows are at most 34 bytes, so byte 63 is 0; the stores reach at most
-        // 8 matrices past this r's, and are overwritten by the next.
+        // SAFETY: only elements of x are accessed; two rows are at most 34 bytes, so byte 63 is 0; the stores reach at
+        // most 8 matrices past this r's, and are overwritten by the next.
         unsafe {
             let both = load_part(x.wrapping_add(2 * r * count), left);
             for half in 0..PAIRS.div_ceil(8) {

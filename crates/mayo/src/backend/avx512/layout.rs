@@ -1,8 +1,8 @@
 //! The dense layout: four rows of a matrix of m-vectors side by side, so that no lane is idle.
 //!
-//! A *cell* is a pair of neighbouring columns (c, c + 1) of four neighbouring rows. Each row of a cell holds one byte for
-//! each equation: the element of column c in the low nibble, that of c + 1 in the high one; first the bytes of the even
-//! equations (`HALF` = m_bytes rounded up to 8), then those of the odd ones. A cell is G registers:
+//! A *cell* is a pair of neighbouring columns (c, c + 1) of four neighbouring rows. Each row of a cell holds one byte
+//! for each equation: the element of column c in the low nibble, that of c + 1 in the high one; first the bytes of the
+//! even equations (`HALF` = m_bytes rounded up to 8), then those of the odd ones. A cell is G registers:
 //!
 //! | m | HALF | row of a cell | G | lanes in use |
 //! |---|---|---|---|---|
@@ -11,18 +11,18 @@
 //! | 108 | 56 | 112 | 7 | 96 % |
 //! | 142 | 72 | 144 | 9 | 99 % |
 //!
-//! (a row for itself in whole registers: 61 to 84 %). Packing costs two loads, two shifts, two `vpternlog` and two or more
-//! overlapping stores for each row of a cell, whose bytes past the slot the next store overwrites; measured on Zen 4: 6 core
-//! cycles at G = 5, 8 at G = 7, 11 at G = 9, of which the unaligned stores alone take 4.7 (2.37 each, 2.0 if aligned). Every
-//! product with the cell then costs G affine instructions for 16 m-vector products. So expanded keys always pay for it, compact
-//! ones only where many constant vectors share a cell.
-//! Leak class: constant time; the addresses depend on sizes alone.
+//! (a row for itself in whole registers: 61 to 84 %). Packing costs two loads, two shifts, two `vpternlog` and two or
+//! more overlapping stores for each row of a cell, whose bytes past the slot the next store overwrites; measured on Zen
+//! 4: 6 core cycles at G = 5, 8 at G = 7, 11 at G = 9, of which the unaligned stores alone take 4.7 (2.37 each, 2.0 if
+//! aligned). Every product with the cell then costs G affine instructions for 16 m-vector products. So expanded keys
+//! always pay for it, compact ones only where many constant vectors share a cell. Leak class: constant time; the
+//! addresses depend on sizes alone.
 
 use super::gf::{Z, highs, load, lows, store};
 use core::arch::x86_64::*;
 use core::ops::Range;
 
-/// Stands in for an absent m-vector.
+/// Zeros in place of an absent m-vector.
 static NONE: [u8; 128] = [0; 128];
 
 /// Bytes of half a row of a cell.
@@ -30,8 +30,8 @@ const fn half<const G: usize>() -> usize {
     8 * G
 }
 
-/// A row of a cell for m = 64, from the two neighbouring m-vectors of 32 bytes at `from`: one register, so that four rows
-/// need no packing.
+/// A row of a cell for m = 64, from the two neighbouring m-vectors of 32 bytes at `from`: one register, so that four
+/// rows need no packing.
 ///
 /// # Safety
 /// 64 bytes must be readable.
@@ -46,8 +46,8 @@ pub(super) unsafe fn join_neighbours(from: *const u8) -> Z {
 #[target_feature(enable = "avx512f")]
 #[inline]
 pub(super) fn join_halves(both: Z) -> Z {
-    // The first half takes its low nibbles from the first vector and its high ones from the second's low ones; the second
-    // half takes its high nibbles from the second vector and its low ones from the first's high ones.
+    // The first half takes its low nibbles from the first vector and its high ones from the second's low ones; the
+    // second half takes its high nibbles from the second vector and its low ones from the first's high ones.
     let other = _mm512_shuffle_i64x2::<0x4e>(both, both);
     let turned = _mm512_rolv_epi64(other, _mm512_setr_epi64(4, 4, 4, 4, 60, 60, 60, 60));
     let low = 0x0f0f_0f0f_0f0f_0f0f;
@@ -91,12 +91,12 @@ pub(super) unsafe fn pack<const G: usize>(to: *mut u8, even: [*const u8; 4], odd
     }
 }
 
-/// Packs rows 4b to 4b + 3 of an upper triangle with `width` rows: the cells numbered `cells`, cell c being columns 2c and
-/// 2c + 1. The rows begin in cell 2b.
+/// Packs rows 4b to 4b + 3 of an upper triangle with `width` rows: the cells numbered `cells`, cell c being columns 2c
+/// and 2c + 1. The rows begin in cell 2b.
 ///
 /// # Safety
-/// `base` must hold the triangle's m-vectors of `mb` bytes and 64 readable bytes behind; `to` must have room for the cells
-/// and 24 bytes.
+/// `base` must hold the triangle's m-vectors of `mb` bytes and 64 readable bytes behind; `to` must have room for the
+/// cells and 24 bytes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) unsafe fn pack_triangle<const G: usize>(
     to: *mut u8,

@@ -1,23 +1,22 @@
 //! The products of keygen, signing and verification.
 //!
-//! Everything is two kinds of pass. First, rows of a matrix of m-vectors times constant vectors: U = P1 V^T, X = P1 O + P2,
-//! P S^T. Expanded keys, and signing but for m = 108, do it on dense cells of four rows ([`sweep`](super::sweep)); keygen and
-//! verification of compact keys go row by row without packing ([`rows`](super::rows)), and m = 64 needs no packing at all.
-//! Second, constant vectors times the results ([`contract`]).
+//! Everything is two kinds of pass. First, rows of a matrix of m-vectors times constant vectors: U = P1 V^T, X = P1 O +
+//! P2, P S^T. Expanded keys, and signing but for m = 108, do it on dense cells of four rows ([`sweep`](super::sweep));
+//! keygen and verification of compact keys go row by row without packing ([`rows`](super::rows)), and m = 64 needs no
+//! packing at all. Second, constant vectors times the results ([`contract`]).
 //!
-//! Signing never forms L = (P1 + P1^T) O + P2. With U = P1 V^T and X = P1 O + P2, both made from each cell of P1 while it is
-//! in the first-level cache, M = V L = U^T O + V X: v(v+1)/2 (k + o) + 2vko + vk^2 m-vector products, as many as by columns
-//! if k = o, and fewer if k > o. For m = 64, where k is 4 or 5 and o 17 or 13, W = (P1 + P1^T) V^T comes from the same loads as
-//! U, and M = W^T O + V P2: v(v+1)/2 2k instead of (k + o), and P2 is used as it lies.
+//! Signing never forms L = (P1 + P1^T) O + P2. With U = P1 V^T and X = P1 O + P2, both made from each cell of P1 while
+//! it is in the first-level cache, M = V L = U^T O + V X: v(v+1)/2 (k + o) + 2vko + vk^2 m-vector products, as many as
+//! by columns if k = o, and fewer if k > o. For m = 64, where k is 4 or 5 and o 17 or 13, W = (P1 + P1^T) V^T comes
+//! from the same loads as U, and M = W^T O + V P2: v(v+1)/2 2k instead of (k + o), and P2 is used without packing.
 //!
 //! Floor: m / 256 affine instructions for an m-vector product, at one 512-bit affine a core cycle on Zen 4 (1.42 core
 //! cycles a tick there), two on Zen 5; `vpternlog` adds two products at once. In ticks on Zen 4, round 2, floor and
 //! measured median: keygen 6.3 k, 9.5 k, 20.7 k, 55.5 k against 13.4 k, 16.0 k, 30.0 k, 94.5 k; signing 16.3 k, 4.7 k,
-//! 47.7 k, 119 k against 29.2 k, 9.4 k, 70.4 k, 188 k; verification 9.9 k, 2.6 k, 27.2 k, 64.4 k
-//! against 18.6 k, 5.3 k, 40.8 k, 105 k, and from expanded keys 12.9 k, 3.4 k, 35.0 k, 74.0 k.
-//! Source: the 2x2 form follows from the affine instruction's definition; MAYO-C's round-3 code has it too. The dense
-//! cells and the U, X schedule are ours.
-//! Leak class: constant time in O, V, s and everything made of them; what depends on the set alone decides branches.
+//! 47.7 k, 119 k against 29.2 k, 9.4 k, 70.4 k, 188 k; verification 9.9 k, 2.6 k, 27.2 k, 64.4 k against 18.6 k, 5.3 k,
+//! 40.8 k, 105 k, and from expanded keys 12.9 k, 3.4 k, 35.0 k, 74.0 k. Source: the 2x2 form follows from the affine
+//! instruction's definition; MAYO-C's round-3 code has it too. The dense cells and the U, X schedule are new. Leak
+//! class: constant time in O, V, s and everything made of them; only the set decides branches.
 
 use super::gf::{first, load_part, store, sum3, table_of_columns, table_of_rows, take};
 use super::layout::{pack_rows, pack_transposed, pack_triangle};
@@ -113,14 +112,14 @@ const fn by_rows(g: usize) -> bool {
     matches!(g, 5 | 7 | 9)
 }
 
-/// Whether signing does: with twice as many constant vectors, dense cells pay for their packing unless m = 108, whose rows
-/// waste least.
+/// Whether signing does: with twice as many constant vectors, dense cells pay for their packing unless m = 108, whose
+/// rows waste least.
 const fn sign_by_rows(g: usize) -> bool {
     g == 7
 }
 
-/// Whether signing goes over P1 by rows and by columns instead of multiplying it with O: at m = 64 columns are joined in
-/// registers, and if k < o that takes fewer products. W then fits where X would be.
+/// Whether signing goes over P1 by rows and by columns instead of multiplying it with O: at m = 64 columns are joined
+/// in registers, and if k < o that takes fewer products. W then fits where X would be.
 const fn both_ways(p: &Params) -> bool {
     cell(p) == 4 && p.k < p.o
 }
@@ -139,7 +138,7 @@ pub(super) fn keygen<const S: usize, const OP: usize, const G: usize>(
     let to: *mut u64 = take(&mut scratch, 8 * (2 * quads(v) * OP + 16)).cast();
     let x = take(&mut scratch, 64 * quads(v) * OP * G + 64);
     let w = take(&mut scratch, 64 * (2 * OP * OP * row_registers(G) + 1));
-    // SAFETY: p holds P1 and P2 with slack, o v x o elements; the scratch was cut to the sizes that the functions ask for.
+    // SAFETY: p holds P1 and P2 with slack, o v x o elements; the scratch was cut to the sizes that the functions need.
     unsafe {
         table_of_columns::<OP>(o.as_ptr(), v, oil, 2 * quads(v), to);
         if const { by_rows(G) } {
@@ -242,8 +241,8 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
     let w_pairs = take(&mut scratch, 64 * (2 * KP * KP * registers + 1));
     let w_oil = take(&mut scratch, 64 * (2 * KP * OP * registers + 1));
     let w_x = take(&mut scratch, 64 * (2 * KP * OP * registers + 1));
-    // SAFETY: p holds P1 and P2 with slack, the elements and lambda are as long as the contract says, and the scratch was
-    // cut to the sizes that the functions ask for.
+    // SAFETY: p holds P1 and P2 with slack, the elements and lambda have the contract's lengths, and the scratch was
+    // cut to the sizes that the functions need.
     unsafe {
         table_of_rows(vinegar.as_ptr(), v, k, v, tv, JS);
         table_of_columns::<OP>(o.as_ptr(), v, oil, 2 * quads(v), to);
@@ -316,7 +315,7 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
     }
 }
 
-/// Verification from cells that lie in `expanded` (see [`expand_public`]) or are packed on the way from P and P3.
+/// Verification from cells in `expanded` (see [`expand_public`]), or from P and P3, which are packed first.
 ///
 /// # Safety
 /// `cells` must be the whole layout if EXPANDED; otherwise p and p3 must hold P and P3 with slack.

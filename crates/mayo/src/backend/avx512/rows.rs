@@ -1,21 +1,22 @@
 //! Products of single rows, without packing.
 //!
-//! Two neighbouring m-vectors are joined in registers: the even equations' bytes in one, the odd ones' in another, and for
-//! m = 142 the last 7 bytes of both in a 128-bit third, which costs Zen 4 half an instruction. m = 78 and 80 fill 61 % of
-//! the lanes that they pay for, m = 108 84 %, m = 142 89 %. Packing fills 96 % and more but costs 6 to 11 core cycles for each
-//! row of a cell, which with up to 6 pairs of vectors is as much as it saves (MAYO-1) or more: paired, in one run, keygen
-//! of MAYO-1, 3, 5 went from 37.3 k, 88.6 k, 209 k to 33.3 k, 75.9 k, 193 k ticks and verification from 40.3 k, 95.8 k,
-//! 212 k to 36.9 k, 81.7 k, 197 k. Signing, with 9 and 12 pairs, lost 3 % on MAYO-1 and 5 and won 5 % on MAYO-3.
+//! Two neighbouring m-vectors are joined in registers: the even equations' bytes in one, the odd ones' in another, and
+//! for m = 142 the last 7 bytes of both in a 128-bit third, which costs Zen 4 half an instruction. m = 78 and 80 fill
+//! 61 % of their lanes, m = 108 84 %, m = 142 89 %. Packing fills 96 % and more but costs 6 to 11 core cycles for each
+//! row of a cell, which with up to 6 pairs of vectors is as much as it saves (MAYO-1) or more: paired, in one run,
+//! keygen of MAYO-1, 3, 5 went from 37.3 k, 88.6 k, 209 k to 33.3 k, 75.9 k, 193 k ticks and verification from 40.3 k,
+//! 95.8 k, 212 k to 36.9 k, 81.7 k, 197 k. Signing, with 9 and 12 pairs, lost 3 % on MAYO-1 and 5 and won 5 % on
+//! MAYO-3.
 //!
-//! Floor, for a pair of m-vectors and K pairs of vectors, on the two pipes that have affine maps and shifts: 2 K + 2 core
-//! cycles on Zen 4 (2.5 K + 3 for m = 142), half of that on Zen 5. Source: the 2x2 form as in `products`.
-//! A row's results lie behind each other, 16 G bytes for each pair of vectors, in the order of a cell's row.
-//! Leak class: constant time; the addresses depend on sizes alone.
+//! Floor, for a pair of m-vectors and K pairs of vectors, on the two pipes that have affine maps and shifts: 2 K + 2
+//! core cycles on Zen 4 (2.5 K + 3 for m = 142), half of that on Zen 5. Source: the 2x2 form as in `products`. A row's
+//! results lie behind each other, 16 G bytes for each pair of vectors, in the order of a cell's row. Leak class:
+//! constant time; the addresses depend on sizes alone.
 
 use super::gf::{Z, broadcast, highs, load, lows, store, sum3, times};
 use core::arch::x86_64::*;
 
-/// Where a row's accumulators begin: all 0, the first pair of vectors given, or all given.
+/// The initial accumulators of a row: all 0, the first pair of vectors given, or all given.
 pub(super) const ZERO: u8 = 0;
 pub(super) const FIRST: u8 = 1;
 pub(super) const ALL: u8 = 2;
@@ -73,12 +74,12 @@ impl Row {
 }
 
 /// The products of a row with KT pairs of vectors, whose matrices lie at strides JS (between pairs of vectors) and CS
-/// (between pairs of columns). FROM says whether sums begin with the m-vector at `init` (for the first vector), with the 2 KT
+/// (between pairs of columns). By FROM, sums begin with the m-vector at `init` (for the first vector), with the 2 KT
 /// m-vectors there, or with 0.
 ///
 /// # Safety
-/// The m-vectors, of `mb` bytes, must have 64 readable bytes behind; matrices must be there; `out` must have room for KT times
-/// 16 G bytes and 64 more.
+/// The m-vectors, of `mb` bytes, must have 64 readable bytes behind; matrices must be there; `out` must have room for
+/// KT times 16 G bytes and 64 more.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,gfni")]
 #[inline(never)]
 pub(super) unsafe fn multiply<

@@ -1,12 +1,13 @@
-//! The two kinds of pass that all products are made of (see `products`): sweeps over cells, and contractions of their results.
+//! The two kinds of pass that all products are made of (see `products`): sweeps over cells, and contractions of their
+//! results.
 //!
 //! A [`sweep`] of K pairs of vectors over the G registers of a cell runs in chunks of at most 3 of them, so that 18
-//! accumulators stay in registers; a matrix comes from memory as a broadcast, half a load on Zen 4, and serves the whole
-//! chunk. For each two cells and each accumulator: two affine instructions and one `vpternlog` that adds both. Floor on
-//! Zen 4: one 512-bit affine instruction a core cycle (measured 0.99 with one `vpternlog` for two); Zen 5: two.
-//! For m = 64 four rows need no packing, and signing takes rows and columns of P1 in one pass ([`sweep_both`]).
-//! A [`contract`]ion joins rows r, r + 1 of a result into pairs again, so that the same matrices serve.
-//! Source: see `products`. Leak class: constant time in matrices and cells; addresses depend on sizes alone.
+//! accumulators stay in registers; a matrix comes from memory as a broadcast, half a load on Zen 4, and serves the
+//! whole chunk. For each two cells and each accumulator: two affine instructions and one `vpternlog` that adds both.
+//! Floor on Zen 4: one 512-bit affine instruction a core cycle (measured 0.99 with one `vpternlog` for two); Zen 5:
+//! two. For m = 64 four rows need no packing, and signing takes rows and columns of P1 in one pass ([`sweep_both`]). A
+//! [`contract`]ion joins rows r, r + 1 of a result into pairs again, so that the same matrices serve. Source: see
+//! `products`. Leak class: constant time in matrices and cells; addresses depend on sizes alone.
 
 use super::gf::{Z, add_tails, broadcast, first, highs, join_tails, load, lows, store, sum3, times};
 use super::layout::{join_halves, join_neighbours, pack_rows, pack_triangle};
@@ -25,10 +26,10 @@ pub(super) const fn vector_registers(p: &Params) -> usize {
     p.m_bytes().div_ceil(64)
 }
 
-/// What a sweep goes over: cells, each with its number, which is its place in the tables of matrices.
+/// The cells of a sweep, each with its number: its place in the tables of matrices.
 ///
-/// Four rows of m-vectors of 32 bytes (m = 64) are never packed; rows beyond the matrix are then read as its last one, and a
-/// column beyond it as whatever lies behind: both meet matrices that are 0.
+/// Four rows of m-vectors of 32 bytes (m = 64) are never packed; rows beyond the matrix are then read as its last one,
+/// and a column beyond it as the bytes behind: the matrices of both are 0.
 #[derive(Clone, Copy)]
 pub(super) struct Work {
     /// Runs of cells in memory: where, the first one's number, how many.
@@ -37,9 +38,10 @@ pub(super) struct Work {
     direct: [([*const u8; 4], usize, usize); 2],
     runs: usize,
     direct_runs: usize,
-    /// The first cells of a triangle's rows, of which only the part in [`EDGES`] counts; as in `direct`, at most 2.
+    /// The first cells of a triangle's rows, of which only the part in [`EDGES`] is used; as in `direct`, at most 2.
     edge: ([*const u8; 4], usize, usize),
-    /// Where the pairs of m-vectors of 32 bytes are that each row's sums begin with; null if `sweep` is given packed ones.
+    /// Where the pairs of m-vectors of 32 bytes are that each row's sums begin with; null if `sweep` is given packed
+    /// ones.
     start: [*const u8; 4],
 }
 
@@ -61,8 +63,8 @@ impl Work {
         self.runs += 1;
     }
 
-    /// Adds rows 4b to 4b + 3 of a triangle, packing them into `buffer` where that is needed; cell c has number
-    /// `number + c`. Returns where the buffer goes on.
+    /// Adds rows 4b to 4b + 3 of a triangle, packing them into `buffer` if needed; cell c has number `number + c`.
+    /// Returns the rest of the buffer.
     ///
     /// # Safety
     /// As for [`pack_triangle`].
@@ -121,8 +123,8 @@ impl Work {
         self.packed(buffer, number, end);
     }
 
-    /// Makes sums begin with rows 4b to 4b + 3 of a matrix of m-vectors; if that takes packing, it goes to `buffer`, which is
-    /// then what `sweep` wants as `init`.
+    /// Makes sums begin with rows 4b to 4b + 3 of a matrix of m-vectors; if they need packing, `buffer` gets them, and
+    /// is then the `init` of `sweep`.
     ///
     /// # Safety
     /// As for [`pack_rows`].
@@ -160,8 +162,8 @@ fn rows_at(base: *const u8, height: usize, row_bytes: usize, b: usize) -> [*cons
 /// Registers `g` to `g + GC` of the products of cells with `KT` pairs of vectors.
 ///
 /// # Safety
-/// The work's memory must be there; so must the matrices, at strides JS (between pairs of vectors) and CS (between cells);
-/// `init` must have what FROM says, and `out` room for KT x G registers.
+/// The work's memory must be there; so must the matrices, at strides JS (between pairs of vectors) and CS (between
+/// cells); `init` must have what FROM says, and `out` room for KT x G registers.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,gfni")]
 #[inline(never)]
 unsafe fn chunk<
@@ -248,7 +250,7 @@ unsafe fn chunk<
                 while pairs >= 2 {
                     for g in 0..GC {
                         if KT > 3 {
-                            // Two rows at a time follow each other too slowly for the hardware's guesses.
+                            // Two rows at a time advance too slowly for the hardware prefetcher.
                             _mm_prefetch::<_MM_HINT_T0>(rows[g0 + g].wrapping_add(at + 512).cast());
                             _mm_prefetch::<_MM_HINT_T0>(rows[g0 + g].wrapping_add(at + 576).cast());
                         }
@@ -316,12 +318,12 @@ pub(super) unsafe fn sweep<
     }
 }
 
-/// For m = 64, four rows of an upper triangle P by rows and by columns at once: `us` receives the rows' products with KP
-/// pairs of vectors, P V^T, as [`sweep`] writes them; in `ws`, of that layout but whole, grows (P + P^T) V^T, of which the
-/// block of these rows is then done. Blocks must come in order.
+/// For m = 64, four rows of an upper triangle P by rows and by columns at once: `us` receives the rows' products with
+/// KP pairs of vectors, P V^T, as [`sweep`] writes them; `ws`, of that layout but whole, accumulates (P + P^T) V^T,
+/// whose block of these rows is then complete. Blocks must come in order.
 ///
-/// Joined rows r, r + 1 make joined columns with two shifts and two `vpternlog`, so that a 64-byte load serves 4 KP products
-/// for 2 KP affine instructions and 5 others.
+/// Joined rows r, r + 1 make joined columns with two shifts and two `vpternlog`, so that a 64-byte load serves 4 KP
+/// products for 2 KP affine instructions and 5 others.
 ///
 /// # Safety
 /// As [`chunk`], G being 4; b is the number of the block and `ws` has room for all blocks.
@@ -427,7 +429,7 @@ pub(super) unsafe fn contract_plain<const KA: usize, const JS: usize>(
     table: *const u64,
     w: *mut u8,
 ) {
-    // SAFETY: the caller's promise; rows beyond the last one are read as that one, and meet matrices that are 0.
+    // SAFETY: the caller's promise; rows beyond the last one are read as that one, and their matrices are 0.
     unsafe {
         let columns = width.next_multiple_of(2);
         for j in 0..columns / 2 {
@@ -453,10 +455,10 @@ pub(super) unsafe fn contract_plain<const KA: usize, const JS: usize>(
     }
 }
 
-/// Constant vectors times the columns of a sweep's result: KA pairs of vectors by rows (`ta`, stride JS) and KB pairs by
-/// columns (`tb`). `u` holds, for each of `quads` blocks of four rows, `count` cells, or with ROWS row by row what
-/// `rows::multiply` writes. The result for vectors 2a, 2a + 1 and
-/// column j is one row of a cell, padded to whole registers, at index `a * 2 count + j` of `wa` or `wb`.
+/// Constant vectors times the columns of a sweep's result: KA pairs of vectors by rows (`ta`, stride JS) and KB pairs
+/// by columns (`tb`). `u` holds, for each of `quads` blocks of four rows, `count` cells, or with ROWS row by row what
+/// `rows::multiply` writes. The result for vectors 2a, 2a + 1 and column j is one row of a cell, padded to whole
+/// registers, at index `a * 2 count + j` of `wa` or `wb`.
 ///
 /// # Safety
 /// The memory must be there: `u` with 64 bytes behind, tables with 2 `quads` pairs, results with 64 bytes behind.

@@ -11,7 +11,7 @@ use crate::known::{digests, records, response, sha256_hex};
 use crate::params::Params;
 use crate::sys::{Block, bytes, bytes_mut};
 
-/// The kernels, or `None` with a line of print where this machine cannot run them and nobody requires it.
+/// The kernels, or `None` with a printed line where this machine cannot run them and they are not required.
 fn engine() -> Option<Engine> {
     match Engine::choose(&Cpu::detect(), Select::Named("avx512")) {
         Ok(engine) => Some(engine),
@@ -50,7 +50,7 @@ impl Random {
     }
 }
 
-/// Memory full of something, so that a kernel that relies on zeros or leaves a hole shows.
+/// Memory full of a pattern, to find kernels that rely on zeros or omit a write.
 fn dirty(blocks: usize) -> Vec<Block> {
     vec![Block([0xa7; 64]); blocks]
 }
@@ -199,7 +199,7 @@ fn solving_agrees_with_portable_at_every_rank() {
     for set in Params::all() {
         let (mut full, mut deficient) = (0, 0);
         let stride = SetKernels::stride(set);
-        // Random systems are often enough such that the last column must give a pivot, or cannot.
+        // In random systems the last column often must give a pivot, or cannot.
         for round in 0..200 {
             let mut m = random.vectors(set, set.k * set.o);
             let u = random.vectors(set, set.pairs());

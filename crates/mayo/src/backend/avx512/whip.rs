@@ -1,14 +1,14 @@
 //! Whipping: sums of z^l a_l modulo f(z), for the target side of verification and for every column of A.
 //!
 //! z^l shifts a packed m-vector by l nibbles: by l / 2 bytes, and by one nibble more if l is odd. The byte shift is an
-//! unaligned load from a buffer with zeros around each vector; even and odd l have accumulators of their own, so that the
-//! nibble shift is done once for each sum. The m + k(k+1)/2 coefficients of a sum may take more than a register, so that those
-//! terms that reach beyond it are loaded at two windows: from byte 0, and from byte 63. The high part is then
-//! multiplied by the four low coefficients of f with four affine instructions; that leaves nothing to reduce again.
+//! unaligned load from a buffer with zeros around each vector; even and odd l have separate accumulators, so each sum
+//! has one nibble shift. The m + k(k+1)/2 coefficients of a sum may take more than a register, so that those terms that
+//! reach beyond it are loaded at two windows: from byte 0, and from byte 63. The high part is then multiplied by the
+//! four low coefficients of f with four affine instructions, after which the result is reduced.
 //!
-//! Floor: a load and an XOR for a term and window (unaligned loads that cross a line take two cycles on Zen 4), about 30
-//! instructions for a reduction: for A, k^2 o terms and k o reductions.
-//! Leak class: constant time; l and thus every address is public.
+//! Floor: a load and an XOR for a term and window (unaligned loads that cross a line take two cycles on Zen 4), about
+//! 30 instructions for a reduction: for A, k^2 o terms and k o reductions. Leak class: constant time; l and thus every
+//! address is public.
 
 use super::gf::{DIAGONAL, Z, broadcast, first, join, load, store, sum3, times};
 use crate::params::Params;
@@ -18,7 +18,7 @@ use core::arch::x86_64::*;
 /// Zeros before the first vector of a buffer: the longest shift, rounded up.
 pub(super) const FRONT: usize = 64;
 
-/// Bytes that a sum has above the m-vector's own.
+/// Bytes of a sum above the m-vector's.
 const fn high_bytes(p: &Params) -> usize {
     (p.pairs() - 1).div_ceil(2)
 }
@@ -33,7 +33,7 @@ pub(super) const fn buffer_bytes(p: &Params, count: usize) -> usize {
     FRONT + slot(p) * count + 256
 }
 
-/// Where the second window begins: with one byte of the first, of which an odd shift wants the upper nibble.
+/// Where the second window begins: with one byte of the first, whose upper nibble an odd shift needs.
 const WINDOW: usize = 63;
 
 /// Whether the vector times z^l reaches beyond the first window.

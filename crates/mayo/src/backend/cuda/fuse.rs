@@ -1,4 +1,5 @@
-//! How an operation with a compact key comes to its matrices: by kernels of their own, beside products, or in one kernel with them.
+//! The expansion of matrices for operations with compact keys: by separate kernels, beside products, or in one kernel
+//! with them.
 #![forbid(unsafe_code)]
 
 #[cfg(all(test, feature = "emulated"))]
@@ -9,16 +10,17 @@ use super::lane::{Job, Kernels, Lane};
 use super::shape::{self, Products};
 use crate::params::Params;
 
-/// How matrices are expanded where every operation has its own. Results are the same; which is fastest a device has to tell.
+/// How matrices are expanded where every operation has its own. Results are the same; the fastest way depends on the
+/// device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expand {
-    /// A kernel of its own with as many threads as a multiprocessor has registers for; products read what it wrote.
+    /// A separate kernel with as many threads as a multiprocessor has registers for; products read its output.
     #[default]
     Alone,
-    /// The same with so few threads that one of its blocks and one of products share a multiprocessor, where both find room there.
+    /// The same with so few threads that one of its blocks and one of products share a multiprocessor, if both fit.
     Beside,
-    /// In one kernel with the products, where its shared memory suffices: matrices stay within a block and never lie in the
-    /// device's memory. Other operations go as with `Alone`.
+    /// In one kernel with the products, where its shared memory suffices: matrices stay within a block and never reach
+    /// device memory. Other operations use `Alone`.
     Fused,
 }
 
@@ -41,7 +43,7 @@ impl Fused {
         [&self.keygen, &self.sign, &self.verify]
     }
 
-    /// What the kernels say their sizes are, six words for each of eight sets.
+    /// The kernels' own sizes, six words for each of eight sets.
     #[cfg(all(test, feature = "emulated"))]
     pub(crate) fn shapes(device: &Device, module: &Module) -> Result<Vec<u32>, Error> {
         super::lane::said(device, &module.kernel("mayo_fused_shapes")?, 48)
@@ -50,7 +52,7 @@ impl Fused {
 
 /// Threads of a block: twelve warps.
 const FUSED_THREADS: u32 = 384;
-/// Rows of a panel and columns of a tile, as `fused.cuh` has them.
+/// Rows of a panel and columns of a tile, as in `fused.cuh`.
 const PANEL: usize = 16;
 const COLUMNS: usize = 8;
 
@@ -96,7 +98,8 @@ pub(crate) fn fused_shape(p: &Params, what: Products) -> (u32, usize) {
     (FUSED_THREADS, all * 4)
 }
 
-/// Which operations are fused on a device, with the blocks that a multiprocessor holds at once; and how the others expand.
+/// Which operations are fused on a device, with the blocks that a multiprocessor holds at once; and the expansion of
+/// the others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     keygen: Option<u32>,
@@ -110,7 +113,7 @@ impl Plan {
     pub(crate) const ALONE: Plan =
         Plan { keygen: None, sign: None, verify: None, expand_threads: shape::EXPAND_THREADS };
 
-    /// What `expand` comes to for a job on a device.
+    /// The effect of `expand` for a job on a device.
     pub(crate) fn new(card: &Card, kernels: &Kernels, job: Job, expand: Expand) -> Plan {
         match expand {
             Expand::Alone => Plan::ALONE,
@@ -150,9 +153,9 @@ impl Plan {
     }
 }
 
-/// Threads of a block of `expand` that leaves room for one of products: by registers, which are allotted to warps by eights for a thread, and
-/// by shared memory, of which a multiprocessor has 1 KiB more than a block may ask for and gives 1 KiB to each. All of them
-/// where there is no room.
+/// Threads of a block of `expand` that leaves room for one of products: by registers, which are allotted to warps by
+/// eights for a thread, and by shared memory, of which a multiprocessor has 1 KiB more than a block may use, and
+/// reserves 1 KiB for each block. All threads where two blocks do not fit.
 fn beside(card: &Card, kernels: &Kernels, job: Job) -> u32 {
     const REGISTERS: u32 = 65_536;
     let (products, what) = match job {
@@ -184,7 +187,7 @@ impl Lane {
         let schedules = args![count as u32, list, keys, stride as u32, &self.schedules];
         self.hash(&self.kernels.round_keys, count, schedules)?;
         let (threads, shared) = fused_shape(self.kernels.params, what);
-        // As many blocks as run at once: each goes from operation to operation.
+        // As many blocks as run at once; each processes operation after operation.
         let blocks = count.min((self.multiprocessors * blocks) as usize);
         self.launch(kernel, blocks, threads, shared, arguments)
     }
@@ -241,7 +244,7 @@ impl Lane {
         self.verify_part(part)
     }
 
-    /// The same with public keys made anew of the hashes that are there, and with matrices made anew.
+    /// The same with public keys and matrices made anew from the hashes that are there.
     pub(super) fn verify_anew(&self, count: usize) -> Result<(), Error> {
         if self.plan.keygen.is_some() && self.plan.verify.is_some() {
             self.all_public_keys(count)?;

@@ -1,6 +1,6 @@
 //! The parameter table and the AES S-box as a C++ header, so that kernels and the rest of the crate cannot differ.
 //!
-//! The file `params.cuh` is committed; a test holds it against the text made here.
+//! The file `params.cuh` is committed; a test compares it with the text made here.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -79,7 +79,7 @@ pub(crate) fn text() -> String {
     Params::all().for_each(|p| {
         let _ = write!(out, " stamp({})", p.index());
     });
-    // What one thread needs there is about one and a half times P.
+    // One thread needs about one and a half times P there.
     out.push_str("\n#define EACH_SMALL_SET(stamp)");
     Params::all().filter(|p| p.p12_bytes() < 300_000).for_each(|p| {
         let _ = write!(out, " stamp({})", p.index());

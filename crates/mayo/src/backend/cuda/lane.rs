@@ -1,4 +1,4 @@
-//! One stream with room for a chunk of operations of one set: memory, launches, and what an operation's kernels are.
+//! One stream with room for a chunk of operations of one set: memory, launches, and the kernels of each operation.
 
 mod bits;
 
@@ -80,7 +80,7 @@ impl Kernels {
         all
     }
 
-    /// The same with one kernel that leaks on purpose, which `planted` has under its name.
+    /// The same with one kernel that leaks, taken by its name from `planted`.
     #[cfg(all(test, feature = "emulated"))]
     pub(crate) fn planted(mut self, planted: &Module, name: &str) -> Result<Kernels, Error> {
         let kernel = planted.kernel(&format!("planted_{name}"))?;
@@ -94,7 +94,7 @@ impl Kernels {
         Ok(self)
     }
 
-    /// What the kernels say their sizes are, ten words for each of eight sets, and six for each of the products of bits.
+    /// The kernels' own sizes: ten words for each of eight sets, and six for each of the products of bits.
     #[cfg(all(test, feature = "emulated"))]
     pub(crate) fn shapes(device: &Device, module: &Module) -> Result<[Vec<u32>; 2], Error> {
         Ok([
@@ -104,17 +104,17 @@ impl Kernels {
     }
 }
 
-/// What a kernel says of sizes, in so many words.
+/// The sizes that a kernel reports, in so many words.
 #[cfg(all(test, feature = "emulated"))]
 pub(super) fn said(device: &Device, kernel: &Kernel, words: usize) -> Result<Vec<u32>, Error> {
     let (stream, out) = (device.stream()?, device.buffer::<u32>(words)?);
     let grid = Grid { blocks: 1, threads: 1, shared: 0 };
-    // SAFETY: the kernels of this kind take room for ten or for six words for each of eight sets, which callers ask for.
+    // SAFETY: these kernels write ten or six words for each of eight sets, and callers pass that number.
     unsafe { stream.launch(kernel, grid, args![&out])? };
     stream.get(&out, 0..words)
 }
 
-/// What a lane is for; memory follows from it.
+/// The job of a lane, which determines its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
     /// Public keys of seeds.
@@ -146,7 +146,7 @@ impl Job {
     }
 }
 
-/// Values that an operation takes of each buffer. A buffer that a job has no use for has one value.
+/// Values of each buffer that an operation takes. A buffer that a job does not use has one value.
 struct Need {
     seeds: usize,
     hashes: usize,
@@ -211,7 +211,7 @@ pub(crate) struct Lane {
     pub(super) kernels: Arc<Kernels>,
     pub(super) plan: Plan,
     pub(crate) capacity: usize,
-    /// Operations whose matrices have room at the same time.
+    /// Operations whose matrices fit at the same time.
     slots: usize,
     pub(super) multiprocessors: u32,
     stream: Stream,
@@ -243,7 +243,8 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// A lane for chunks of up to `capacity` operations, of which `slots` at a time have matrices; `plan` says which have none.
+    /// A lane for chunks of up to `capacity` operations, of which `slots` at a time have matrices; `plan` says which
+    /// operations need none.
     pub(crate) fn new(
         device: &Device,
         kernels: &Arc<Kernels>,
@@ -305,8 +306,8 @@ impl Lane {
         let shape = |what: &str| Error::Shape(format!("{what} of {} are too many", kernel.name()));
         let blocks = u32::try_from(blocks).map_err(|_| shape("the blocks"))?;
         let shared = u32::try_from(shared).map_err(|_| shape("the shared bytes"))?;
-        // SAFETY: the callers below pass what `mayo.cu` declares, and buffers with room for `capacity` operations, of which
-        // they launch no more; a test holds the sizes of `shape` against the kernels'.
+        // SAFETY: the callers below pass what `mayo.cu` declares, and buffers with room for `capacity` operations, of
+        // which they launch at most `capacity`; a test compares the sizes of `shape` with the kernels'.
         unsafe { self.stream.launch(kernel, Grid { blocks, threads, shared }, arguments) }
     }
 
@@ -321,7 +322,8 @@ impl Lane {
         (0..count).step_by(slots).map(move |start| start..count.min(start + slots))
     }
 
-    /// `vectors` m-vectors of key stream for each of `count` keys, `stride` bytes apart; with a `list`, for the keys that it names.
+    /// `vectors` m-vectors of key stream for each of `count` keys, `stride` bytes apart; with a `list`, for the keys
+    /// that it names.
     pub(super) fn expand(
         &self,
         count: usize,
@@ -333,8 +335,8 @@ impl Lane {
     ) -> Result<(), Error> {
         let (k, stride) = (&self.kernels, stride as u32);
         self.hash(&k.round_keys, count, args![count as u32, list, keys, stride, &self.schedules])?;
-        // As many blocks as run at once: registers leave room for one to a multiprocessor, or it is to share one with products. Each
-        // goes from tile to tile.
+        // As many blocks as run at once: registers leave room for one to a multiprocessor, or it shares one with
+        // products. Each processes tile after tile.
         let tile = (16384 - 32) / k.params.m_bytes();
         let blocks = (count * vectors.div_ceil(tile)).min(self.multiprocessors as usize);
         let arguments =
@@ -402,8 +404,8 @@ impl Lane {
         self.expand(count, Argument::null(), from, set.n, set.n, (&self.lambda).into())
     }
 
-    /// Queues what signing needs up to the first attempt's flags. Seeds, digests and randomizers are in pinned memory, with
-    /// expanded keys also which belongs to which message.
+    /// Queues signing up to the first attempt's flags. Seeds, digests and randomizers are in pinned memory, with
+    /// expanded keys also their numbers for each message.
     pub(crate) fn sign(&mut self, count: usize, expanded: Option<&Expanded>) -> Result<(), Error> {
         let set = self.kernels.params;
         let stream = &self.stream;
@@ -467,7 +469,8 @@ impl Lane {
         self.launch(&k.solve, count, 32, shape::solve_shared(set), arguments)
     }
 
-    /// Matrices and products of a part of the list, with compact keys: the slot of a signature is its place in the part.
+    /// Matrices and products of a part of the list, with compact keys: the slot of a signature is its place in the
+    /// part.
     pub(super) fn sign_part(&self, part: Range<usize>) -> Result<(), Error> {
         let (set, count, list) = (self.kernels.params, part.len(), self.list.at(part.start)?);
         let (total, none) = (shape::p12(set), Argument::null());
@@ -479,9 +482,9 @@ impl Lane {
         self.products(&self.kernels.sign, Products::Sign, count, arguments)
     }
 
-    /// Waits for the first attempts, makes further ones where they failed, up to the 256 that the specification allows, and
-    /// with `verify` verifies what came out on matrices expanded anew. Returns for every signature whether it was made and,
-    /// if asked for, is valid, and how many attempts came after the first; the signatures are in `host_signatures`.
+    /// Waits for the first attempts, makes further ones where they failed, up to the 256 that the specification allows,
+    /// and with `verify` verifies the signatures on matrices expanded anew. Returns for every signature whether it was
+    /// made and, with `verify`, is valid, and the attempts after the first; the signatures are in `host_signatures`.
     pub(crate) fn finish_signing(
         &mut self,
         count: usize,
@@ -564,7 +567,7 @@ impl Lane {
                 self.verify_compact(count)?;
             }
             Some(of) => {
-                // Looked at before it is on its way, which nobody need wait for.
+                // Read before the copy starts, so nothing waits for it.
                 let one = bits::only(&self.host_keys.read()?[..count]);
                 stream.upload(&self.host_keys, 0..count, &self.keys, 0)?;
                 self.targets(count, salts, set.signature_bytes())?;
@@ -615,12 +618,12 @@ impl Lane {
     }
 }
 
-/// What signing a chunk gave.
+/// The result of signing a chunk.
 #[derive(Debug)]
 pub(crate) struct Signed {
-    /// Whether there is a signature: else all attempts failed.
+    /// Whether each signature was made; otherwise all attempts failed.
     pub(crate) made: Vec<bool>,
-    /// Whether it is made and, where that was asked for, valid.
+    /// Whether each was made and, with `verify`, is valid.
     pub(crate) valid: Vec<bool>,
     /// Attempts after the first.
     pub(crate) restarts: usize,

@@ -1,5 +1,5 @@
-//! Sizes that the host shares with the kernels: how m-vectors lie, bytes of hashes, shared memory. A test holds them against
-//! what the kernels themselves say.
+//! Sizes that the host shares with the kernels: the layout of m-vectors, bytes of hashes, shared memory. A test
+//! compares them with the kernels' own.
 #![forbid(unsafe_code)]
 
 use crate::params::Params;
@@ -21,12 +21,12 @@ pub(crate) const fn slice_words(params: &Params) -> usize {
     }
 }
 
-/// What a sponge writes for `length` bytes.
+/// The bytes that a sponge writes for `length` bytes.
 const fn squeezed(length: usize) -> usize {
     length.div_ceil(136) * 136
 }
 
-/// Which products a block computes.
+/// The products that a block computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Products {
     Keygen,
@@ -44,7 +44,8 @@ pub(crate) const EXPAND_THREADS: u32 = 1024;
 /// Bytes that the sponge writes for a salt.
 pub(crate) const SALT: usize = 136;
 
-/// Bytes of shared memory of a block that expands: two tables in 32 copies, 16 KiB of stream with slack, a key schedule.
+/// Bytes of shared memory of a block that expands: two tables in 32 copies, 16 KiB of stream with slack, a key
+/// schedule.
 pub(crate) const EXPAND_SHARED: usize = (2 * 256 * 32 + 4096 + 4 + 44) * 4;
 
 /// Bytes for the hash of a seed.
@@ -52,7 +53,7 @@ pub(crate) const fn seed(p: &Params) -> usize {
     squeezed(16 + p.o_bytes())
 }
 
-/// Bytes for t, and for what lambda is expanded from.
+/// Bytes for t, and for lambda's key and nonce.
 pub(crate) const fn target(p: &Params) -> usize {
     squeezed(p.m_bytes() + if p.linear_term { 32 } else { 0 })
 }
@@ -133,7 +134,7 @@ pub(crate) struct Bits {
 impl Bits {
     pub(crate) const fn of(p: &Params) -> Bits {
         let (blocks, words) = (p.n.div_ceil(8), words(p));
-        // Blocks of rows with 64 columns each: in a circle, or for twenty of them seven twice and thirteen once.
+        // Blocks of rows with 64 columns each: in a circle; of twenty blocks, seven count twice and thirteen once.
         let (tasks, slots) = if blocks == 20 { (27, 8) } else { (blocks, blocks.div_ceil(2)) };
         let many = if p.k < 8 { 4 } else { 2 };
         let warps = if words == 18 { 3 } else { words / 2 };

@@ -7,7 +7,7 @@ use lanework_cuda::{Argument, Buffer, Device, Error, Grid, Module, Stream, args}
 /// A buffer with as many bytes for each operation, or none where the kernel takes none.
 pub(crate) type Each<'a> = Option<(&'a Buffer<u8>, usize)>;
 
-/// What the kernel takes and gives, operation by operation.
+/// The kernel's inputs and outputs, operation by operation.
 pub(crate) struct Strings<'a> {
     pub(crate) keys: (&'a Buffer<u8>, usize),
     pub(crate) digests: Each<'a>,
@@ -28,8 +28,8 @@ fn place(what: &str, each: Each<'_>, at: usize, count: usize) -> Result<Argument
     }
 }
 
-/// Runs `count` operations, `blocks` times `threads` to a launch, one launch behind the other. The device's time for all of them,
-/// and how many launches they were.
+/// Runs `count` operations, `blocks` times `threads` to a launch, one launch behind the other. Returns the device's
+/// time for all of them, and the number of launches.
 pub(crate) fn run(
     stream: &Stream,
     module: &Module,
@@ -59,19 +59,19 @@ pub(crate) fn run(
             strings.flags.at(at)?,
             strings.cycles.at(3 * at)?
         ];
-        // SAFETY: these are the arguments that `thread.cu` declares; each buffer was seen to have what `count` operations
-        // take, and a kernel that takes no digests or randomizers does not look for them.
+        // SAFETY: these are the arguments that `thread.cu` declares; each buffer was checked to have the bytes of
+        // `count` operations, and a kernel without digests or randomizers does not read them.
         unsafe { stream.launch(&kernel, Grid { blocks, threads, shared: 0 }, arguments)? };
         launches += 1;
     }
     Ok((stream.mark()?.since(&start)?, launches))
 }
 
-/// Bytes that a thread works in, for each of the eight sets.
+/// Bytes of a thread's working memory, for each of the eight sets.
 pub(crate) fn bytes(device: &Device, module: &Module) -> Result<Vec<u32>, Error> {
     let (stream, out) = (device.stream()?, device.buffer::<u32>(8)?);
     let grid = Grid { blocks: 1, threads: 1, shared: 0 };
-    // SAFETY: the kernel takes room for eight words.
+    // SAFETY: the kernel writes eight words, and the buffer has eight.
     unsafe { stream.launch(&module.kernel("thread_bytes")?, grid, args![&out])? };
     stream.get(&out, 0..8)
 }

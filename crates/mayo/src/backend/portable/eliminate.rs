@@ -95,7 +95,7 @@ fn eliminate<const NW: usize>(set: &Params, columns: &mut [MVec<NW>], pivots: &m
             let nonzero = (x | x >> 1 | x >> 2 | x >> 3) & ONES;
             let first = nonzero & nonzero.wrapping_neg() & open;
             pivot[w] = first * 15;
-            // All ones while nothing was found: (first | -first) has its top bit set exactly if first is not 0.
+            // All ones until one is found: (first | -first) has its top bit set exactly if first is not 0.
             open &= (((first | first.wrapping_neg()) >> 63) ^ 1).wrapping_neg();
         }
         rank += (open & 1) as u32 ^ 1;
@@ -143,7 +143,7 @@ pub(super) fn finish<const S: usize>(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut
 mod tests {
     use super::*;
 
-    /// A system whose rank is short by one must be refused, and the same with the last row restored be solved.
+    /// A system whose rank is one too small must be refused; with the last row restored it must be solved.
     #[test]
     fn rank_decides() {
         let set = Params::by_index(1);
@@ -168,8 +168,9 @@ mod tests {
         );
     }
 
-    /// Systems whose rank is known: the rows of a triangle in any order, some added to others, and in every other system one
-    /// row there twice. Entries are mostly 0 and 1, so that a single one often decides; behind the last row stands anything.
+    /// Systems whose rank is known: the rows of a triangle in any order, some added to others, and in every other
+    /// system one row there twice. Entries are mostly 0 and 1, so that a single one often decides; the bytes behind the
+    /// last row are arbitrary.
     fn known_ranks<const NW: usize>(set: &Params) {
         let mut seed = set.m as u64;
         let mut below = |n: usize| {
@@ -179,7 +180,7 @@ mod tests {
         let m = set.m;
         let rounds = if cfg!(miri) { 2 } else { 24 };
         for round in 0..rounds {
-            // Columns to spare would take the place of one that was overlooked.
+            // Spare columns would hide an overlooked one.
             let wide = m + round / 2 % 4;
             // The last entry of a row is the right side's.
             let mut rows = vec![vec![0u8; wide + 1]; m];
@@ -225,7 +226,7 @@ mod tests {
     #[test]
     fn ranks_and_solutions_are_right_for_every_m() {
         let mut partial = 0;
-        // An interpreter, some thousand times slower, takes m = 80 and 78.
+        // Under an interpreter, some thousand times slower, only m = 80 and 78.
         for index in (0..crate::backend::SETS).step_by(if cfg!(miri) { 4 } else { 1 }) {
             let set = Params::by_index(index);
             partial += usize::from(!set.m.is_multiple_of(16));

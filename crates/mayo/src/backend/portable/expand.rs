@@ -2,35 +2,35 @@
 //!
 //! # AES: 256 blocks, fully bitsliced
 //!
-//! Bit `b` of byte `j` of 256 consecutive blocks is one *plane*, `[u64; 4]`; plane number `8 j + b`. ShiftRows is then a
-//! choice of index, MixColumns and AddRoundKey are plain XORs, and SubBytes is the 113-gate circuit of Boyar, Matthews
-//! and Peralta ("Logic minimization techniques with applications to cryptology", J. Cryptology 26, 2013), whose four
-//! output inversions live in the round keys. Loops run over the words of a plane, so that a compiler turns them into
-//! whatever vectors the target has (SSE2 on the x86-64 baseline, NEON on AArch64).
+//! Bit `b` of byte `j` of 256 consecutive blocks is one *plane*, `[u64; 4]`; plane number `8 j + b`. ShiftRows is then
+//! a choice of index, MixColumns and AddRoundKey are plain XORs, and SubBytes is the 113-gate circuit of Boyar,
+//! Matthews and Peralta ("Logic minimization techniques with applications to cryptology", J. Cryptology 26, 2013),
+//! whose four output inversions live in the round keys. Loops run over the words of a plane, so that a compiler makes
+//! vector code of them (SSE2 on the x86-64 baseline, NEON on AArch64).
 //!
 //! Blocks of one batch differ in byte 15 only (a batch starts at a multiple of 256), so round 1 varies in one S-box and
 //! round 2 in four; the rest of both rounds is done once per batch on a single block of 16-bit planes. That leaves 133
 //! S-boxes of 160 (counter caching, as in Hajihassani et al., IEEE TPDS 2019).
 //!
-//! **Cost model** per batch of 4096 bytes, in 128-bit operations: 133 S-boxes x (113 gates + 8 for the key) x 2 vectors =
-//! 32.2 k; MixColumns 7 rounds x 432 x 2 = 6.0 k; transposition 2 x 1 152 x 2 = 4.6 k. Together 43 k, 10.5 per byte; Zen 4
-//! and Zen 5 issue four a cycle: **floor 2.6 core cycles per byte**. SSE2's two-operand form and 16 registers add about as
-//! many copies and spills as the S-box has gates, which makes it 21 instructions per byte, six a cycle: 3.5.
+//! **Cost model** per batch of 4096 bytes, in 128-bit operations: 133 S-boxes x (113 gates + 8 for the key) x 2 vectors
+//! = 32.2 k; MixColumns 7 rounds x 432 x 2 = 6.0 k; transposition 2 x 1 152 x 2 = 4.6 k. Together 43 k, 10.5 per byte;
+//! Zen 4 and Zen 5 issue four a cycle: **floor 2.6 core cycles per byte**. SSE2's two-operand form and 16 registers add
+//! about as many copies and spills as the S-box has gates, which makes it 21 instructions per byte, six a cycle: 3.5.
 //!
-//! **Measured** on Zen 4 (1.41 core cycles a tick), median, ticks per byte: 3.9 on 144 495 bytes, 4.1 on 16 384: 5.5 core
-//! cycles, 2.1 times the floor. A call costs one batch at least, whatever it asks for.
+//! **Measured** on Zen 4 (1.41 core cycles a tick), median, ticks per byte: 3.9 on 144 495 bytes, 4.1 on 16 384: 5.5
+//! core cycles, 2.1 times the floor. A call costs at least one batch.
 //!
 //! # SHAKE256
 //!
-//! Keccak-f\[1600\] on 25 local words, rounds in pairs. **Cost model** per round: theta 55, rho 24, chi 50 and 5 inversions (six
-//! words are held complemented), iota 1: 135 operations; at four a cycle 810 core cycles a permutation. **Measured**
-//! there: 742 ticks, 1 046 core cycles, 1.3 times the floor, the rest being copies and spills.
+//! Keccak-f\[1600\] on 25 local words, rounds in pairs. **Cost model** per round: theta 55, rho 24, chi 50 and 5
+//! inversions (six words are held complemented), iota 1: 135 operations; at four a cycle 810 core cycles a permutation.
+//! **Measured** there: 742 ticks, 1 046 core cycles, 1.3 times the floor, the rest being copies and spills.
 //!
 //! Both from 300 calls between fenced `rdtsc` reads.
 //!
-//! Source: FIPS 197, SP 800-38A section 6.5, FIPS 202. Leak class: constant time in everything but lengths, for both. The
-//! AES inputs here are public (`seed_pk`) and are not wiped; the sponge's inputs are secret, and its state and the stack
-//! below the permutation are wiped before returning. General registers are left to the next code that runs.
+//! Source: FIPS 197, SP 800-38A section 6.5, FIPS 202. Leak class: constant time in everything but lengths, for both.
+//! The AES inputs here are public (`seed_pk`) and are not wiped; the sponge's inputs are secret, and its state and the
+//! stack below the permutation are wiped before returning. General registers are not wiped.
 #![forbid(unsafe_code)]
 
 use crate::backend::sponge::{ROUND_CONSTANTS, SPILLS, absorb_blocks, keccak_round, sponge, wipe_stack};
@@ -174,7 +174,7 @@ fn shift_and_mix(state: &[u8; 16]) -> [u8; 16] {
     })
 }
 
-/// Where ShiftRows takes the byte at `row`, `column` from.
+/// The source of the byte at `row`, `column` under ShiftRows.
 #[inline(always)]
 const fn source_byte(row: usize, column: usize) -> usize {
     4 * ((column + row) % 4) + row
@@ -215,7 +215,7 @@ fn mask(byte: u8, bit: usize) -> u64 {
     u64::from(byte >> bit & 1).wrapping_neg()
 }
 
-/// What depends on the key and the nonce alone.
+/// The values that depend on the key and the nonce alone.
 struct Stream {
     /// Round key 1.
     first_key: [u8; 16],
@@ -247,8 +247,8 @@ impl Stream {
 
     /// Blocks `256 batch` to `256 batch + 255` of the stream.
     fn batch(&self, batch: u64, out: &mut [u8; 16 * BATCH_BLOCKS]) {
-        // Rounds 1 and 2 of what is the same in all blocks: varying bytes are left at zero after SubBytes, and their
-        // share, which is linear up to the next SubBytes, is added plane by plane.
+        // Rounds 1 and 2 of the bytes that are equal in all blocks: varying bytes are left at zero after SubBytes, and
+        // their share, which is linear up to the next SubBytes, is added plane by plane.
         let mut block = xor_block(&self.whitening, &(u128::from(batch) << 8).to_be_bytes());
         block = sub_block(&block);
         block[15] = 0;
@@ -294,7 +294,7 @@ fn counting_planes() -> BytePlanes {
     })
 }
 
-/// A MixColumns column of which only the byte in row `row` varies; `fixed` is what the other three, mixed, come to.
+/// A MixColumns column of which only the byte in row `row` varies; `fixed` is the mix of the other three.
 fn spread(row: usize, planes: &BytePlanes, fixed: &[u8]) -> [BytePlanes; 4] {
     let mut out = [[[0; WORDS]; 8]; 4];
     for w in 0..WORDS {
@@ -316,7 +316,8 @@ fn xtime_planes(a: &[u64; 8]) -> [u64; 8] {
     [a[7], a[0] ^ a[7], a[1], a[2] ^ a[7], a[3] ^ a[7], a[4], a[5], a[6]]
 }
 
-/// AddRoundKey and SubBytes of one byte. A loop of its own over the words, so that the compiler sees one body to vectorise.
+/// AddRoundKey and SubBytes of one byte. A loop of its own over the words, so that the compiler sees one body to
+/// vectorise.
 #[inline(never)]
 fn sub_byte(planes: &BytePlanes, key: &[u64; 8], out: &mut BytePlanes) {
     for w in 0..WORDS {
@@ -369,7 +370,7 @@ fn last_round(state: &Planes, keys: &[[[u64; 8]; 16]; 2], out: &mut Planes) {
     }
 }
 
-/// Transposes `WORDS` 64 x 64 bit matrices: afterwards bit `p` of row `i` is what bit `i` of row `p` was.
+/// Transposes `WORDS` 64 x 64 bit matrices: afterwards bit `p` of row `i` is the former bit `i` of row `p`.
 fn transpose(rows: &mut [[u64; WORDS]]) {
     exchange::<32>(rows, 0x0000_0000_ffff_ffff);
     exchange::<16>(rows, 0x0000_ffff_0000_ffff);
@@ -394,8 +395,8 @@ fn exchange<const SPAN: usize>(rows: &mut [[u64; WORDS]], mask: u64) {
     }
 }
 
-/// AES-128 counter mode with a zero nonce: block `i` of the stream is `AES(key, BE128(i))`, from `i = first_block`, cut to
-/// `out.len()` bytes. Public data.
+/// AES-128 counter mode with a zero nonce: block `i` of the stream is `AES(key, BE128(i))`, from `i = first_block`, cut
+/// to `out.len()` bytes. Public data.
 pub(crate) fn aes128_ctr(key: &[u8; 16], first_block: u32, out: &mut [u8]) {
     stream(key, &[0; 16], first_block, out);
 }
@@ -435,8 +436,8 @@ fn complemented_chi(y: usize, b: [u64; 5]) -> [u64; 5] {
     }
 }
 
-/// Keccak-f\[1600\]. Six words are held complemented, which chi's ANDs and ORs then absorb but for five inversions a round
-/// (the lane complementing of "Keccak implementation overview", Bertoni et al., 2012, section 2.2).
+/// Keccak-f\[1600\]. Six words are held complemented, which chi's ANDs and ORs then absorb except for five inversions a
+/// round (the lane complementing of "Keccak implementation overview", Bertoni et al., 2012, section 2.2).
 #[inline(never)]
 fn keccak_f1600(state: &mut [u64; 25]) {
     let mut a = *state;
@@ -456,15 +457,15 @@ fn keccak_f1600(state: &mut [u64; 25]) {
 /// The words that [`keccak_f1600`] holds complemented.
 const COMPLEMENTED: [usize; 6] = [1, 2, 8, 12, 17, 20];
 
-/// SHAKE256 of the concatenation of `parts`, as many bytes as `out` holds. Constant time but for the lengths; leaves no
-/// copy of its state behind in memory.
+/// SHAKE256 of the concatenation of `parts`, as many bytes as `out` holds. Constant time for given lengths; leaves no
+/// copy of its state in memory.
 pub(crate) fn shake256(parts: &[&[u8]], out: &mut [u8]) {
     sponge(parts, out, keccak_f1600);
     wipe_stack::<SPILLS>();
 }
 
-/// Absorbs whole blocks into a state that SHAKE256 goes on with. Constant time but for the length; wipes as [`shake256`] does,
-/// but for the state.
+/// Absorbs whole blocks into a state with which SHAKE256 continues. Constant time for a given length; wipes as
+/// [`shake256`] does, except for the state.
 pub(crate) fn shake256_absorb(state: &mut [u64; 25], blocks: &[u8]) {
     absorb_blocks(state, blocks, keccak_f1600);
     wipe_stack::<SPILLS>();
@@ -473,7 +474,7 @@ pub(crate) fn shake256_absorb(state: &mut [u64; 25], blocks: &[u8]) {
 /// Messages hashed side by side by [`shake256_xn`].
 pub(crate) const LANES: usize = 1;
 
-/// SHAKE256 of each message into the output of the same index, one after the other. Constant time but for the lengths.
+/// SHAKE256 of each message into the output of the same index, one after the other. Constant time for given lengths.
 pub(crate) fn shake256_xn(messages: &[&[u8]], outs: &mut [&mut [u8]]) {
     for (message, out) in messages.iter().zip(outs) {
         sponge(&[message], out, keccak_f1600);

@@ -1,9 +1,8 @@
 //! The products of keygen, signing and verification in plain words.
 //!
 //! An entry of P is read once and turned into {1, x, x^2, x^3} times itself (about 6 operations a word); a product with
-//! a secret element is then four AND and four XOR a word under masks, whatever the element is. Products with public
-//! elements (verification) take a table of the sixteen multiples instead: 15 XOR a word for the table and one for each
-//! product.
+//! a secret element is then four AND and four XOR a word under masks, for every element. Products with public elements
+//! (verification) take a table of the sixteen multiples instead: 15 XOR a word for the table and one for each product.
 //!
 //! Cost, words of 64 bits being processed two at a time by SSE2: keygen v(v+1)/2 (o + ~1) + v o^2 products, signing
 //! v(v+1) k + 2 v o k + v k^2, verification n(n+1)/2 (k + 15) / 8 + n k (k + 15) / 8 in units of one masked product
@@ -182,7 +181,7 @@ fn quadratic<const S: usize, const NW: usize>(
     store_pairs::<S, NW>(sums, u);
 }
 
-/// Writes k x k sums, of which the upper triangle counts, as padded m-vectors in schedule order.
+/// Writes the upper triangle of k x k sums as padded m-vectors in schedule order.
 fn store_pairs<const S: usize, const NW: usize>(sums: &[MVec<NW>], u: &mut [Block]) {
     let set = const { Params::by_index(S) };
     let stride = SetKernels::stride(set);
@@ -245,7 +244,7 @@ fn post_add(at: &mut usize, step: usize) -> usize {
     here
 }
 
-/// An expanded public key is P1, P2, P3 as they are, behind each other with slack.
+/// An expanded public key is P1, P2, P3 unchanged, behind each other with slack.
 pub(super) const fn public_blocks(p: &Params) -> usize {
     (p.p12_bytes() + crate::backend::SLACK + p.p3_vecs() * p.m_bytes() + crate::backend::SLACK).div_ceil(64)
 }
@@ -277,7 +276,7 @@ pub(super) fn verify_expanded<const S: usize, const NW: usize>(
     verify::<S, NW>(p, p3, s, lambda, u, scratch);
 }
 
-/// An expanded secret key is P1 as it is, with slack, and L as m-vectors of whole words.
+/// An expanded secret key is P1 unchanged, with slack, and L as m-vectors of whole words.
 pub(super) const fn secret_blocks(p: &Params) -> usize {
     l_offset(p) + (p.v() * p.o * nw(p) * 8).div_ceil(64)
 }

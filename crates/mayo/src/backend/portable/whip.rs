@@ -26,7 +26,7 @@ impl Long {
         let (word, bit) = (l / 16, l % 16 * 4);
         for w in 0..NW {
             self.0[word + w] ^= a[w] << bit;
-            // A shift by 64 is none: split it in two.
+            // A shift by 64 does nothing: split it in two.
             self.0[word + w + 1] ^= a[w] >> 1 >> (63 - bit);
         }
     }

@@ -1,4 +1,4 @@
-//! m-vectors as 64-bit words, and what the portable kernels do with them.
+//! m-vectors as 64-bit words, and the portable kernels' operations on them.
 
 use crate::sys::Block;
 
@@ -6,8 +6,8 @@ use crate::sys::Block;
 pub(in crate::backend) const ONES: u64 = 0x1111_1111_1111_1111;
 const TOPS: u64 = 0x8888_8888_8888_8888;
 
-/// An m-vector of NW = ceil(m / 16) words. Nibbles behind the last element hold anything: every operation is
-/// nibble by nibble, so they never reach a real one, and `store` drops them.
+/// An m-vector of NW = ceil(m / 16) words. Nibbles behind the last element are unspecified: every operation is nibble
+/// by nibble, so they never reach a real one, and `store` drops them.
 pub(in crate::backend) type MVec<const NW: usize> = [u64; NW];
 
 /// Multiplies every nibble by x.
@@ -33,7 +33,7 @@ pub(in crate::backend) fn powers<const NW: usize>(a: &MVec<NW>) -> [MVec<NW>; 4]
 #[inline(always)]
 pub(in crate::backend) fn masks(element: u8) -> [u64; 4] {
     let e = u64::from(element);
-    // A compiler that sees that these are all ones or all zeros may branch on which.
+    // A compiler that recognises all ones or all zeros may branch on them.
     core::hint::black_box([
         0u64.wrapping_sub(e & 1),
         0u64.wrapping_sub(e >> 1 & 1),

@@ -51,7 +51,7 @@ fn products(rows: &Rows) -> [__m256i; FULL] {
         y[i] = _mm512_permutexvar_epi64(right, limbs[i]);
     }
     let sign = _mm512_set1_epi64(1 << (LANE - 1));
-    // Numbers below 0 are what they seem to be less 2^306.
+    // Negative numbers are stored as their value plus 2^306.
     let minus_x = _mm512_test_epi64_mask(x[HALF - 1], sign);
     let minus_y = _mm512_test_epi64_mask(y[HALF - 1], sign);
     let (mut low, mut high) = ([zero; FULL], [zero; FULL]);
@@ -76,14 +76,14 @@ fn products(rows: &Rows) -> [__m256i; FULL] {
         out[i] = if i + 1 < FULL {
             _mm256_and_si256(t, mask)
         } else {
-            // Modulo 2^612: two negative factors leave that much above their product.
+            // Modulo 2^612, by which two negative factors exceed their product.
             _mm256_srai_epi64::<{ 64 - LANE as u32 }>(_mm256_slli_epi64::<{ 64 - LANE as i32 }>(t))
         };
     }
     out
 }
 
-/// The limbs of one lane as nine of 64 bits, and what is above them.
+/// The limbs of one lane as nine of 64 bits, and the bits above them.
 #[inline(always)]
 fn limbs(store: &[[u64; 4]; FULL], lane: usize) -> ([u64; 9], i64) {
     let mut out = [0; 9];
@@ -98,7 +98,7 @@ fn limbs(store: &[[u64; 4]; FULL], lane: usize) -> ([u64; 9], i64) {
     (out, store[FULL - 1][lane] as i64 >> 15)
 }
 
-/// The form that the rows span, nearly reduced, or nothing if it does not fit. b is the squared form's.
+/// The form that the rows span, nearly reduced, or `None` if it does not fit. b is the squared form's.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vl")]
 #[inline]
 pub(super) fn compose(rows: &Rows, determinant: i64, b: &[u64; 8]) -> Option<Form1024> {

@@ -1,14 +1,14 @@
 //! The inverse modulo b: the binary algorithm with its words in general registers and its rows in IFMA lanes.
 //!
-//! A row is a number in signed digits of radix 2^46: 64-bit lanes that hold the digit and 2^51, so that the multiplier, which
-//! takes 52 bits without a sign, sees a sign after all (F (x + 2^51) less F 2^51, which is known beforehand). A lane's sum is
-//! never carried through: its upper part moves up one lane with every product, and division by the window's 2^s moves a
-//! part of it down again, so digits stay below 2^49.
+//! A row is a number in signed digits of radix 2^46: 64-bit lanes that hold the digit plus 2^51, since the multiplier
+//! takes 52 unsigned bits. The bias F 2^51 of a product F (x + 2^51) is known beforehand and subtracted. A lane's sum
+//! is never carried through: its upper part moves up one lane with every product, and division by the window's 2^s
+//! moves a part of it down again, so digits stay below 2^49.
 //!
-//! The words run ahead of the rows. A window is two runs of a fixed number of steps on words whose upper bits are those of the numbers' top and
-//! whose lower bits are those of their bottom; top and bottom after a window come from the rows as they were before
-//! it, one window late, so that no step waits for a row. Tops only decide which number is taken for the larger: were they
-//! wrong, a number would turn negative and the end come later. Bottoms are exact.
+//! The words run ahead of the rows. A window is two runs of a fixed number of steps on words whose upper bits are those
+//! of the numbers' top and whose lower bits are those of their bottom; top and bottom after a window come from the rows
+//! before it, one window late, so that no step waits for a row. Tops only decide which number counts as the larger: a
+//! wrong top makes a number negative and delays the end. Bottoms are exact.
 
 use core::arch::x86_64::*;
 
@@ -27,8 +27,8 @@ mod words;
 
 /// Bits of a digit.
 const DIGIT: u32 = 46;
-/// Shifts of a window at least, by scaling up its matrix if need be: what is left of a lane's sum after so many is small enough
-/// that a number's digits end where the number does, and a negative number has no endless sign.
+/// Least shifts of a window, by scaling up its matrix if needed. After so many, the rest of a lane's sum is so small
+/// that a number's digits end with the number, without endless sign digits.
 const LEAST: u32 = DIGIT + 3;
 /// Shifts of two runs that make a window; with fewer there is a third.
 const ENOUGH: u32 = 34;
@@ -40,7 +40,7 @@ const SHORT: i64 = 7 * DIGIT as i64 - 4;
 
 /// The inverse of a modulo an odd b, as `lanework_integer::gcd::binary::invert` gives it, of numbers of up to 8 limbs.
 ///
-/// Nothing if they have a divisor in common, and in rare cases that the other function serves.
+/// `None` if they have a common divisor, and in rare cases that the other function handles.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,bmi1,bmi2,adx")]
 pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inverse<M>> {
@@ -82,7 +82,7 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
         let length_before = exponent + 64;
         // SAFETY: the features are there.
         let (mut m, mut l) = unsafe { run::<FIRST>(high, low, EXACT - 1) };
-        // The middle: tops of 40 bits do, and are all a multiplication has room for.
+        // The middle: tops of 40 bits suffice, and a multiplication has room for no more.
         let (p, q) = ((high.0 >> 24) as i64, (high.1 >> 24) as i64);
         let mut t0 = m.f0.wrapping_mul(p).wrapping_add(m.g0.wrapping_mul(q));
         let mut t1 = m.f1.wrapping_mul(p).wrapping_add(m.g1.wrapping_mul(q));
@@ -111,7 +111,7 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
             let tops = ((t0 as u64) << lead, (t1 as u64) << lead);
             m = careful(tops, l, 62 - m.shift).after(&m);
         }
-        // Entries that would be too long, in one window of some hundreds: half of it does, or its shifts are few and remain so.
+        // Entries would be too long, in one window of some hundreds: take half of it, or keep its few shifts.
         let length = m.length();
         let few = length >= DIGIT;
         if few && m.shift >= DIGIT - 1 {
@@ -193,14 +193,14 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
         }
         window += 1;
         if end {
-            // Short as they were, the bottoms are all of the numbers.
+            // The numbers are so short that the bottoms hold them whole.
             if length_before > 62 {
                 return None;
             }
             break;
         }
     }
-    // One of the numbers is 0, the other the divisor that they have in common: 1 or -1, or else there is no inverse.
+    // One of the numbers is 0, the other the common divisor: 1 or -1, or there is no inverse.
     let (one, zero, factor) = if low.0 & 1 != 0 { (low.0, low.1, u) } else { (low.1, low.0, v) };
     let negative = one == u64::MAX;
     if zero != 0 || one != 1 && !negative {
@@ -226,7 +226,7 @@ pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inver
             (*limb, carry) = (!*limb).overflowing_add(u64::from(carry));
         }
     }
-    // A multiple of 2^64, so that whoever divides by it need not shift.
+    // A multiple of 2^64, so that dividing by it takes no shift.
     let more = shift.wrapping_neg() & 63;
     for i in (0..12).rev() {
         let below = if i > 0 { magnitude[i - 1] } else { 0 };

@@ -1,12 +1,12 @@
 //! The partial GCD: words by hardware division with nearest-integer quotients, rows in IFMA lanes behind them.
 //!
-//! A row is the lattice vector (x, v, e) of `generic::nudupl`, each number in lanes of 51 bits: one bit less than what IFMA
-//! multiplies, so that one round of carries leaves lanes it takes again. Numbers are modulo 2^408 (x modulo 2^816 while it is
-//! long), negative ones in complement; a lane may hold a few units above 2^51.
+//! A row is the lattice vector (x, v, e) of `generic::nudupl`, each number in lanes of 51 bits: one bit less than what
+//! IFMA multiplies, so that one round of carries leaves lanes it takes again. Numbers are modulo 2^408 (x modulo 2^816
+//! while it is long), negative ones in complement; a lane may hold a few units above 2^51.
 //!
-//! What a window needs of x are its highest bits. Those of the row before, times the window's matrix, are good for 64 bits:
-//! so the division for the next window starts before the vectors have seen this one's matrix, and they follow in its shadow.
-//! Quotients need not be right: every matrix has determinant 1 or -1, and it is applied to whole numbers.
+//! A window needs the highest bits of x. Those of the row before, times the window's matrix, are right for 64 bits. So
+//! the division for the next window starts before the vectors have this one's matrix, and overlaps their work.
+//! Quotients need not be exact: every matrix has determinant 1 or -1, and it is applied to whole numbers.
 
 use core::arch::asm;
 use core::arch::x86_64::*;
@@ -18,9 +18,9 @@ pub(super) const LANE: usize = 51;
 pub(super) const MASK: i64 = (1 << LANE) - 1;
 /// A window stops when its smaller number was below this: then entries are below 1.5 * 2^30.
 const PRECISE: i64 = 34;
-/// Steps that are begun before the vectors get the matrix before.
+/// Steps that begin before the vectors get the previous matrix.
 const AHEAD: u64 = 2;
-/// Steps after that, before anything is done with the rows' highest bits: they take their time.
+/// Steps after that before the rows' highest bits are used: the latency of fetching them.
 const AGAIN: u64 = 4;
 
 /// Two rows in lanes; the upper halves of x are not kept once it fits in the lower.
@@ -119,7 +119,7 @@ pub(super) fn lower(x: __m512i) -> __m512i {
 #[target_feature(enable = "avx512f,avx512vbmi2")]
 #[inline]
 fn upper(x: __m512i) -> __m512i {
-    // Bits 408 and 459 on, and the two that are left.
+    // Bits from 408 and 459 on, and the two that remain.
     let from = _mm512_setr_epi64(6, 7, 7, 7, 7, 7, 7, 7);
     let shift = _mm512_setr_epi64(24, 11, 62, 0, 0, 0, 0, 0);
     let low = _mm512_maskz_permutexvar_epi64(0b111, from, x);
@@ -153,7 +153,7 @@ fn pair(f: i64, g: i64) -> Pair {
     Pair { p: _mm512_set1_epi64(p), q: _mm512_set1_epi64(q), turned: if turned { 0xff } else { 0 } }
 }
 
-/// 0 in limbs that stay above 0 when what they are added to is above -2^53.
+/// 0 in limbs that stay positive when added to anything above -2^53.
 #[target_feature(enable = "avx512f")]
 #[inline]
 fn bias(first: bool) -> __m512i {
@@ -270,12 +270,12 @@ fn power(n: i64) -> f64 {
     f64::from_bits(((1023 + n) as u64) << 52)
 }
 
-/// The last matrix, and the first steps of reducing the form that comes of the rows after it: their norms and product are known
-/// well enough from the highest bits. What these leave, or get wrong, the form's own reduction mends.
+/// The last matrix, and the first steps of reducing the form of the rows after it: the highest bits give their norms
+/// and product well enough. The form's own reduction finishes and corrects this.
 #[inline(always)]
 fn finished(m: Matrix, x: [f64; 2], [v0, v1, e0, e1]: [u128; 4], determinant: &mut i64) -> Matrix {
     let Matrix { mut f, mut g } = m;
-    // What was above 2^127 goes away when the matrix has made it short.
+    // The part above 2^127 vanishes when the matrix has made it short.
     let row = |i: usize, first, second| {
         let value = apply(first, second, f[i], g[i]) as i128;
         (value >> 64) as i64 as f64 * TWO_64 + value as u64 as f64
@@ -345,7 +345,7 @@ fn tops(a: &[u64; 8], k: &[u64; 8]) -> Option<(u128, u128, usize)> {
 /// Longest x that the products take.
 pub(super) const LONGEST: usize = 300;
 
-/// Rows with x1 < 2^stop <= x0, and the determinant of what led to them. Nothing if a quotient is too long, or x.
+/// Rows with x1 < 2^stop <= x0, and the determinant of their matrix. `None` if a quotient or x is too long.
 #[target_feature(enable = "avx512f,avx512ifma,avx512vbmi2,lzcnt")]
 #[inline]
 pub(super) fn reduce(start: &Start<'_>, stop: usize) -> Option<(Rows, i64)> {

@@ -24,8 +24,8 @@ impl Random {
     }
 }
 
-/// A discriminant of `bits` bits and a form of it with a given a of half that length or less: a prime-free construction,
-/// since b^2 + |D| = 4 a c is made true by choosing c, and with it D.
+/// A discriminant of `bits` bits and a form of it with a given a of half that length or less: a prime-free
+/// construction, since b^2 + |D| = 4 a c is made true by choosing c, and with it D.
 fn form(random: &mut Random, bits: usize, a_bits: usize, sparse: bool) -> Option<(Discriminant, Form)> {
     let mut number = |bits: usize| {
         let mut limbs = [0u64; 32];
@@ -52,13 +52,13 @@ fn form(random: &mut Random, bits: usize, a_bits: usize, sparse: bool) -> Option
     Some((Discriminant::new(&d.to_int()).expect("negative, and 1 modulo 4"), form))
 }
 
-/// Both squares of the form, which agree as classes and so as reduced forms, or who refused it: the plain code, ours.
+/// Both squares of the form, which agree as classes and so as reduced forms; or which code refused it.
 fn compare(form: &Form1024, stop: usize) -> Result<Form1024, [bool; 2]> {
     let mut plain = *form;
     let invert = |a: &_, b: &_| lanework_integer::gcd::binary::invert::<_, 8, 13>(Portable, a, b);
     let taken = nudupl::square::<_, 8, 9, 5, 13>(Portable, &mut plain, stop, invert);
     let mut ours = *form;
-    // SAFETY: `available` was asked.
+    // SAFETY: `available` found the features on this CPU.
     let done = unsafe { square1024(&mut ours, stop, 1) };
     if done == 0 || !taken {
         assert!(done != 0 || ours == *form, "an unsquared form was changed");
@@ -93,7 +93,7 @@ fn squares_equal_the_plain_ones() {
                     taken += 1;
                 }
                 Err([plain, ours]) => {
-                    // A divisor that a and b have in common is refused by both, and frequent if the discriminant has small ones.
+                    // Both refuse a common divisor of a and b, which is frequent if the discriminant has small ones.
                     refused += u64::from(plain != ours);
                     let Some(next) = FormLimbs::of(&form.form().square_generally(&d)) else { break };
                     form = next;
@@ -105,8 +105,8 @@ fn squares_equal_the_plain_ones() {
     assert!(refused < taken / 1000, "{refused} refused of {taken}");
 }
 
-/// Forms with a long common run of zeros or ones, or an a much shorter than the discriminant's half: they may be refused, but
-/// never squared to something else.
+/// Forms with a long common run of zeros or ones, or an a much shorter than the discriminant's half: they may be
+/// refused, but never squared to something else.
 #[test]
 fn hard_shapes_are_squared_or_refused() {
     if !available() {

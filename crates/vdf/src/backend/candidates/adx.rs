@@ -12,7 +12,7 @@ use crate::prime::montgomery::Words;
 pub(in crate::backend) static CANDIDATES: Candidates =
     Candidates { lanes: 1, coprime: portable::small, likely, strong, lucas };
 
-/// Proof that BMI2 and ADX are there.
+/// Proof that this CPU has BMI2 and ADX.
 #[derive(Clone, Copy, Debug)]
 struct Chains(());
 
@@ -25,8 +25,8 @@ impl Words for Chains {
             return limbs::add_mul(x, y, factor);
         }
         let high;
-        // SAFETY: BMI2 and ADX are there, by this type; n limbs of both runs are touched, four a turn. One carry chain adds the
-        // products' halves, the other what is in x; nothing between them touches the flags.
+        // SAFETY: a value of this type proves BMI2 and ADX; n limbs of both runs are accessed, four a turn. One carry
+        // chain adds the products' halves, the other adds x; no instruction between them changes the flags.
         unsafe {
             asm!(
                 "xor {h:e}, {h:e}",

@@ -1,9 +1,9 @@
 //! Eight candidates side by side: digit i of all eight, 52 bits each, is one vector.
 //!
-//! Powers are computed in Montgomery's form with R = 2^(52 digits). R is larger than the numbers by some bits, and so nothing
-//! is ever compared or subtracted on the way: a square comes out below 9/8 of the number if what was squared was below 2^8
-//! times it or so, and doublings for the exponent's bits go into that room. The square is computed four (or three) columns
-//! at a time: products of blocks of digits are summed in registers, 16 (or 9) products of two digits for 8 (or 6) loads.
+//! Powers are computed in Montgomery's form with R = 2^(52 digits). R is larger than the numbers by some bits, so no
+//! step compares or subtracts: the square of a number below about 2^8 times the modulus is below 9/8 of it. The
+//! doublings for the exponent's bits use that room. The square is computed four (or three) columns at a time: products
+//! of blocks of digits are summed in registers, 16 (or 9) products of two digits for 8 (or 6) loads.
 
 use core::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_cmpgt_epu64_mask, _mm512_madd52hi_epu64,
@@ -108,7 +108,7 @@ fn divide(x: &[Lanes], products: &[Product]) -> u8 {
     out
 }
 
-/// The candidates and what a power modulo them needs. D digits.
+/// The candidates and the constants of powers modulo them. D digits.
 struct Power<const D: usize> {
     n: [Lanes; D],
     /// -1 / n modulo 2^52.
@@ -215,7 +215,7 @@ square!(square20, 4, 5);
 square!(square32, 4, 8);
 square!(square40, 4, 10);
 
-/// A kernel for D digits, of which the highest has room for what doublings add: `likely` of numbers of up to 52 D - 8 bits.
+/// A kernel for D digits, of which the highest has room for doublings: `likely` of numbers of up to 52 D - 8 bits.
 macro_rules! power {
     ($name:ident, $square:ident, $digits:literal) => {
         #[inline(never)]
@@ -227,7 +227,8 @@ macro_rules! power {
             for (number, n) in numbers.iter_mut().zip(batch.numbers()) {
                 *number = Num::from_limbs(false, n);
             }
-            // After `window` squarings x is doubled up to 2^window - 1 times; its square's excess over R must be gone after.
+            // After `window` squarings x is doubled up to 2^window - 1 times; its square's excess over R must be gone
+            // after.
             let window = if 52 * D - bits >= 31 {
                 4
             } else if 52 * D - bits >= 15 {

@@ -1,10 +1,11 @@
-//! Columns that go along with the rows of a partial GCD.
+//! Columns beside the rows of a partial GCD.
 #![forbid(unsafe_code)]
 
 use lanework_integer::gcd::euclid::Matrix;
 use lanework_integer::kernels::Lane;
 
-/// A cofactor's column, as magnitudes, and S columns modulo 2^(64 H) and times the determinant, which spares them the signs.
+/// A cofactor's column, as magnitudes, and S columns modulo 2^(64 H) and times the determinant, so that they need no
+/// signs.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<const H: usize, const S: usize> {
     pub(super) cofactor: [[u64; H]; 2],
@@ -12,7 +13,7 @@ pub(super) struct Columns<const H: usize, const S: usize> {
 }
 
 impl<const H: usize, const S: usize> Columns<H, S> {
-    /// Of the rows that the algorithm begins with: cofactors 0 and 1, the others as given.
+    /// For the first rows: cofactors 0 and 1, the others as given.
     #[inline(always)]
     pub(super) fn new(signed: [[[u64; H]; 2]; S]) -> Columns<H, S> {
         let mut cofactor = [[0; H]; 2];
@@ -21,7 +22,7 @@ impl<const H: usize, const S: usize> Columns<H, S> {
     }
 }
 
-/// The columns now and, in turns, those of the step before: what was just written limb by limb is not copied.
+/// The columns of this step and, alternating, of the step before, so that limbs just written are not copied.
 pub(super) struct Along<const H: usize, const S: usize> {
     halves: [Columns<H, S>; 2],
     second: bool,

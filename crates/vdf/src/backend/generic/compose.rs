@@ -92,7 +92,7 @@ fn signed<const H: usize, const C: usize>(e: &[u64; H], v: &[u64; H]) -> [u64; C
     out
 }
 
-/// The form of the rows' lattice, reduced to |b| <= a, or nothing if it does not fit. C = 2 H - 1 limbs, N = C - 1.
+/// The form of the rows' lattice, reduced to |b| <= a, or `None` if it does not fit. C = 2 H - 1 limbs, N = C - 1.
 #[inline(always)]
 pub fn compose<const N: usize, const C: usize, const H: usize>(rows: &Rows<H>) -> Option<FormLimbs<N, C>> {
     let ([x0, x1], [v0, v1], [e0, e1]) = (&rows.x, &rows.v, &rows.e);
@@ -103,7 +103,7 @@ pub fn compose<const N: usize, const C: usize, const H: usize>(rows: &Rows<H>) -
     reduce(a, b, c, rows.odd)
 }
 
-/// Steps of reduction that are tried before the general code takes over.
+/// Steps of reduction before the general code takes over.
 const STEPS: usize = 12;
 
 /// Bits at the position of |b|'s highest 64: of b and of a.
@@ -118,7 +118,8 @@ fn tops<const C: usize>(b: &[u64; C], a: &[u64; C]) -> (u64, u64) {
     (top(b), top(a))
 }
 
-/// The form (a, b, c), b in two's complement and to be negated if `flip`, reduced to |b| <= a <= c; nothing if it does not fit.
+/// The form (a, b, c), b in two's complement and to be negated if `flip`, reduced to |b| <= a <= c; `None` if it does
+/// not fit.
 #[inline(always)]
 pub(crate) fn reduce<const N: usize, const C: usize>(
     mut a: [u64; C],
@@ -134,7 +135,7 @@ pub(crate) fn reduce<const N: usize, const C: usize>(
     }
     for _ in 0..STEPS {
         let (_, larger) = sub(&c, &a);
-        // A coin's outcome: by moves.
+        // By conditional moves: a branch would be mispredicted half of the time.
         let mask = 0u64.wrapping_sub(u64::from(larger));
         for i in 0..C {
             let both = (a[i] ^ c[i]) & mask;

@@ -2,11 +2,12 @@
 //!
 //! `form::compose` has the algebra. What differs here:
 //!
-//! 1. The inverse and the exact divisions are modulo v1 from the bottom, so v1 has to be odd: of a, c and a - |b| + c exactly one
-//!    is (if D is 1 modulo 8), and each begins a form that is equivalent to (a, b, c). In the same way the other form is replaced by
-//!    one that has no prime up to 47 in common with v1, since common divisors are for the general code.
-//! 2. M = (v2 r - m y) / v1 and N = (s r + c2 y) / v1 are columns that go along with the rows (r, y) of Euclid's algorithm from
-//!    (v1, 0) and (k, 1) on, and as they are short at the end, their lower half is all that is computed.
+//! 1. The inverse and the exact divisions are modulo v1 from the bottom, so v1 has to be odd: of a, c and a - |b| + c
+//!    exactly one is (if D is 1 modulo 8), and each begins a form that is equivalent to (a, b, c). In the same way the
+//!    other form is replaced by one that has no prime up to 47 in common with v1, since the general code handles common
+//!    divisors.
+//! 2. M = (v2 r - m y) / v1 and N = (s r + c2 y) / v1 are columns beside the rows (r, y) of Euclid's algorithm from
+//!    (v1, 0) and (k, 1) on. They are short at the end, so only their lower half is computed.
 #![forbid(unsafe_code)]
 
 use lanework_integer::gcd::binary;
@@ -176,9 +177,9 @@ fn times<const H: usize, const C: usize>(e: &[u64; H], v: &[u64; H]) -> [u64; C]
     out
 }
 
-/// The product of two forms of one discriminant, reduced to |b| <= a <= c. `stop` is a quarter of the discriminant's length, and a
-/// little. Nothing if the general code has to do it: the forms have a divisor in common, or a number came out longer than this
-/// code provides for. C = N + 1, H = N / 2 + 1, E = C + 1, M = C + 5.
+/// The product of two forms of one discriminant, reduced to |b| <= a <= c. `stop` is a quarter of the discriminant's
+/// length, and a little. `None` where the general code must do it: the forms have a common divisor, or a number is
+/// longer than this code provides for. C = N + 1, H = N / 2 + 1, E = C + 1, M = C + 5.
 #[inline(always)]
 pub(crate) fn compose<
     L: Lane,
@@ -201,7 +202,7 @@ pub(crate) fn compose<
         (_, 1) => 1,
         _ => 2,
     };
-    // A first coefficient is shorter than what would replace it.
+    // A first coefficient is shorter than its replacement.
     let (f1, f2) = if odd(first) != 0 && odd(second) == 0 { (second, first) } else { (first, second) };
     let f1 = equivalent(f1, odd(f1));
     let taken = divisors(residue(&f1.a));

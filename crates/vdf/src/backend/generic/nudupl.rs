@@ -4,8 +4,9 @@
 //!
 //! 1. m = c / a modulo b by the binary algorithm and one Montgomery reduction: b is always odd, a need not be.
 //! 2. k = (a m - c) / b, exact, from the bottom. Then b k + c = a m.
-//! 3. The rows (x, v, e) = (a, 0, b) and (k, 1, m) keep e = (b x + c v) / a under every unimodular matrix. Lehmer's method shrinks
-//!    x to half of a's length and takes v and e along; e is small at the end, so its lower half is all that is computed.
+//! 3. The rows (x, v, e) = (a, 0, b) and (k, 1, m) keep e = (b x + c v) / a under every unimodular matrix. Lehmer's
+//!    method shrinks x to half of a's length and takes v and e along; e is small at the end, so only its lower half is
+//!    computed.
 //! 4. A = x0^2 + e0 v0, C = x1^2 + e1 v1, B = +-(2 x0 x1 + e0 v1 + e1 v0), and a step or two of reduction.
 #![forbid(unsafe_code)]
 
@@ -105,8 +106,9 @@ pub(super) fn quotient<const N: usize, const C: usize>(
     k
 }
 
-/// Squares the form. `stop` is a quarter of the discriminant's length; `invert` is `lanework_integer::gcd::binary::invert` or does the same. False,
-/// and the form unchanged, if a number came out longer or shorter than this code provides for. H = N / 2 + 1, M = N + 5.
+/// Squares the form. `stop` is a quarter of the discriminant's length; `invert` is
+/// `lanework_integer::gcd::binary::invert` or does the same. False, and the form unchanged, if a number is longer or
+/// shorter than this code provides for. H = N / 2 + 1, M = N + 5.
 #[inline(always)]
 pub(crate) fn square<L: Lane, const N: usize, const C: usize, const H: usize, const M: usize>(
     lane: L,
@@ -135,7 +137,7 @@ pub(crate) fn square_with<L: Lane, const N: usize, const C: usize, const H: usiz
     }
 }
 
-/// m = c / a modulo b and k = (a m - c) / b, or nothing if a number has not the usual length.
+/// m = c / a modulo b and k = (a m - c) / b, or `None` if a number has an unusual length.
 #[inline(always)]
 pub fn multiples<const N: usize, const C: usize, const M: usize>(
     form: &FormLimbs<N, C>,
@@ -160,7 +162,7 @@ pub fn multiples<const N: usize, const C: usize, const M: usize>(
     Some((m, k))
 }
 
-/// The rows at the end of the partial GCD, or nothing if a number has not the usual length.
+/// The rows at the end of the partial GCD, or `None` if a number has an unusual length.
 #[inline(always)]
 pub fn rows<L: Lane, const N: usize, const C: usize, const H: usize>(
     lane: L,
@@ -170,7 +172,8 @@ pub fn rows<L: Lane, const N: usize, const C: usize, const H: usize>(
 ) -> Option<Rows<H>> {
     let FormLimbs { a, b, c, .. } = form;
     // |e| <= x + c v / a, where v is not above a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In groups of
-    // 512, 1,024 and 2,048 bits every c that fits its limbs is short enough; a little above half of that it may not be.
+    // 512, 1,024 and 2,048 bits every c that fits its limbs is short enough; in groups a little above half of these
+    // sizes it may not be.
     if limbs::bits(c) + 3 > stop.min(limbs::bits(a)) + 64 * H {
         return None;
     }

@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The length of the preamble that begins like this; nothing if there are too few bytes to say.
+/// The length of the preamble that begins like this; `None` if there are too few bytes.
 ///
 /// # Errors
 /// [`CheckpointError::NotACheckpoint`] and [`CheckpointError::Version`].
@@ -81,7 +81,7 @@ pub(super) fn length(start: &[u8]) -> Result<Option<usize>, CheckpointError> {
 /// The segments and parameters in a whole preamble, if it is the task's.
 ///
 /// # Errors
-/// What differs, or that the bytes were changed.
+/// The difference, or that the bytes were changed.
 pub(super) fn read(bytes: &[u8], task: &Task, proving: bool) -> Result<Vec<Part>, CheckpointError> {
     let damaged = CheckpointError::Damaged { at: 0 };
     let Some((content, check)) = bytes.split_at_checked(bytes.len().saturating_sub(CHECK)) else {
@@ -98,7 +98,7 @@ pub(super) fn read(bytes: &[u8], task: &Task, proving: bool) -> Result<Vec<Part>
     }
 }
 
-/// Nothing if the fields make no sense.
+/// `None` if the fields are invalid.
 fn fields(rest: &mut Reader<'_>, task: &Task, proving: bool) -> Option<Result<Vec<Part>, Difference>> {
     let d = &task.discriminant;
     if rest.take(1)? != [u8::from(proving)] {

@@ -1,4 +1,4 @@
-//! What a checkpoint holds.
+//! Reading checkpoints.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
@@ -12,7 +12,7 @@ use crate::form::packed::{self, PackedForms};
 use crate::prover::Task;
 use crate::prover::plan::Part;
 
-/// Reads a checkpoint up to its last whole record, where it can be written on. Nothing if there is nothing in it.
+/// Reads a checkpoint up to its last whole record, where writing continues. `None` if it is empty.
 ///
 /// # Errors
 /// [`CheckpointError`].
@@ -29,7 +29,8 @@ pub(super) fn read(
     (&mut from).take(16).read_to_end(&mut start)?;
     let wanted = preamble::length(&start)?.map(|wanted| wanted as u64);
     let Some(wanted) = wanted.filter(|&wanted| wanted <= size) else {
-        // Ended while the preamble was written: then this is how ours begins. A length beyond the file is no more than that.
+        // The process ended while writing the preamble: the file is then a prefix of this preamble. A length beyond the
+        // file means the same.
         (&mut from).take(1 << 20).read_to_end(&mut start)?;
         return if preamble::bytes(task, proving, parts).starts_with(&start) {
             Ok(None)
@@ -55,7 +56,7 @@ struct Next {
     end: u64,
 }
 
-/// The record at `at`; nothing if the file ends before the record does.
+/// The record at `at`; `None` if the file ends before the record does.
 fn record(
     from: &mut impl Read,
     link: &Link,
@@ -90,7 +91,7 @@ fn record(
     Ok(Some(Next { kind: fields[0], link: next, end }))
 }
 
-/// After a loss of power a file may be longer than what reached the disk: zeros to its end are no record.
+/// After a loss of power a file may be longer than the data on disk: zeros to its end are not a record.
 fn torn(from: &mut impl Read, header: &[u8], at: u64) -> Result<Option<Next>, CheckpointError> {
     let mut buffer = vec![0; 1 << 16];
     let mut zeros = header.iter().all(|&byte| byte == 0);
@@ -178,7 +179,7 @@ impl Replay<'_> {
         if known.kept.len() as u64 != if proving { at.div_ceil(part.parameters.every()) } else { 0 } {
             return None;
         }
-        // They are counted among the squarings, and never become fewer.
+        // They count among the squarings, and never decrease.
         if !(self.state.slow..=done).contains(&slow) {
             return None;
         }

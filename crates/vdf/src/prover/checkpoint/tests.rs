@@ -1,4 +1,4 @@
-//! Cut, edited, foreign and dishonest checkpoints.
+//! Cut, edited, foreign and forged checkpoints.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -41,7 +41,7 @@ fn folder() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Where each record of a whole file begins, and its end.
+/// The beginning of each record of a whole file, and its end.
 fn records(bytes: &[u8]) -> Vec<usize> {
     let mut out = vec![preamble::length(&bytes[..16]).expect("a preamble").expect("whole")];
     while let Some(&at) = out.last().filter(|&&at| at < bytes.len()) {
@@ -66,14 +66,14 @@ fn a_file_cut_anywhere_gives_the_same_proof() {
         fs::write(&path, &whole[..cut]).expect("written");
         let (state, writer) = open(&path, &task, true, parts.clone()).expect("a torn file");
         drop(writer);
-        // All whole records count, and nothing else: positions are the first, third and fifth.
+        // Only whole records count: positions are the first, third and fifth.
         let there = starts.iter().filter(|&&start| start <= cut).count();
         assert_eq!(state.done(), [0, 0, 20, 20, 50, 50, 90, 90][there], "cut at {cut}");
         let proofs = state.known.iter().filter(|known| known.proof.is_some()).count();
         assert_eq!(proofs, there.saturating_sub(1) / 2, "cut at {cut}");
         let left = starts.get(there.max(1) - 1).copied().expect("a start");
         assert!(fs::read(&path).expect("a file") == whole[..left], "cut at {cut}");
-        // Going on from there makes the same file again.
+        // Continuing from there makes the same file again.
         if starts.contains(&cut) || starts.contains(&(cut + 1)) || cut % 97 == 0 {
             let again = run(&task, &path).expect("a proof");
             assert!(again.proof == expected.proof && again.resumed == state.done(), "cut at {cut}");
@@ -123,7 +123,7 @@ fn an_edited_file_is_refused() {
         let damaged = |e: &ProverError| matches!(e, ProverError::Checkpoint(CheckpointError::Damaged { at: found }) if *found == at);
         assert!(refused.as_ref().is_err_and(damaged), "{refused:?}");
     }
-    // Zeros after the end are what a loss of power leaves; other bytes are not.
+    // A loss of power leaves zeros after the end, but no other bytes.
     fs::write(&path, [&whole[..], &[0; 100]].concat()).expect("written");
     assert!(run(&task, &path).expect("a proof").proof == expected.proof);
     fs::write(&path, [&whole[..], &[0; 100], &[1]].concat()).expect("written");
@@ -181,7 +181,7 @@ fn two_processes_do_not_share_a_file() {
     assert!(matches!(run(&small(), &path), Err(ProverError::Checkpoint(CheckpointError::Busy))));
 }
 
-/// Records with all their checks in order, and lies in them.
+/// Records with valid checks and false content.
 #[test]
 fn lies_are_noticed() {
     let task = small();
@@ -219,8 +219,8 @@ fn lies_are_noticed() {
         writer.segment(0, &packed(&y)).expect("queued");
     });
     assert!(matches!(wrong, Err(ProverError::Wrong { segment: 0, .. })), "{wrong:?}");
-    // Records that no run writes: too few forms, squarings beyond the part, parts out of order, proofs of nothing, more general
-    // squarings than squarings, and fewer than before.
+    // Records that no run writes: too few forms, squarings beyond the part, parts out of order, proofs of nothing, more
+    // general squarings than squarings, and fewer than before.
     let (y, few) = (packed(&y), needed - 1);
     let lies: [&dyn Fn(&mut Writer); 9] = [
         &|writer| writer.position(0, 20, 0, &y, &kept(few)).expect("queued"),
@@ -270,7 +270,7 @@ fn stopped_again_and_again_it_ends_with_the_same_proof() {
         };
         assert!(stops >= 3, "{stops}");
         assert!(proved.proof == expected.proof && proved.slow == expected.slow, "{segments:?}");
-        // All of it is in the file now.
+        // The file now has all of it.
         let again = prove(&task, &options, &mut |_| true).expect("a proof");
         assert!(again.proof == expected.proof && again.resumed == 40_000);
     }

@@ -1,4 +1,4 @@
-//! Writing, on a thread of its own: a disk that takes its time does not hold up the squaring.
+//! Writing on its own thread, so that a slow disk does not delay the squaring.
 #![forbid(unsafe_code)]
 
 use std::fs::{self, File, OpenOptions};
@@ -24,7 +24,7 @@ pub(crate) struct Writer {
     anew: Arc<AtomicU32>,
 }
 
-/// The file is not to be found under its name.
+/// The file is no longer under its name.
 const LOST: u32 = u32::MAX;
 
 impl Writer {
@@ -38,11 +38,12 @@ impl Writer {
             let mut copies = 0;
             while let Ok(record) = from.recv() {
                 file.write_all(&record)?;
-                // Each record reaches the disk before the next one is written. Tests end no machine, and write thousands of files.
+                // Each record reaches the disk before the next one is written. Tests skip this: they write thousands of
+                // files.
                 if !cfg!(test) {
                     file.sync_data()?;
                 }
-                // Whoever removes the file does not end the work that it holds.
+                // Removing the file does not lose its work.
                 if has_name(&file, &path)? {
                     told.store(copies, Ordering::Relaxed);
                 } else if let Ok(copy) = write_anew(&mut file, &path) {
@@ -59,7 +60,7 @@ impl Writer {
         Ok(Writer { link, to: Some(to), thread: Some(thread), anew })
     }
 
-    /// What has become of the file, as of the last record that was written.
+    /// The file's state as of the last record written.
     pub(crate) fn file(&self) -> CheckpointFile {
         match self.anew.load(Ordering::Relaxed) {
             0 => CheckpointFile::Kept,
@@ -80,13 +81,13 @@ impl Writer {
         if self.to.as_ref().is_some_and(|to| to.send(record).is_ok()) {
             return Ok(());
         }
-        // The thread ended, and knows why.
+        // The thread ended, and returns the reason.
         self.finish()?;
         Err(io::Error::from(io::ErrorKind::BrokenPipe).into())
     }
 
-    /// Where the chain is in part `index`: squarings and general squarings since its beginning, the form, and the forms kept in this
-    /// part since the last such record.
+    /// The chain's position in part `index`: squarings and general squarings since its beginning, the form, and the
+    /// forms kept in this part since the last such record.
     pub(crate) fn position(
         &mut self,
         index: usize,
@@ -136,7 +137,7 @@ fn has_name(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Copies a file that was removed to the place where it was. What is there now is not touched.
+/// Copies a removed file to its old place, unless another file is there.
 fn write_anew(file: &mut File, path: &Path) -> Result<File, CheckpointError> {
     let mut copy = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
     let copied = (|| {
@@ -149,13 +150,13 @@ fn write_anew(file: &mut File, path: &Path) -> Result<File, CheckpointError> {
         sync_name(path);
         Ok(())
     })();
-    // Half of it would be taken for all of it.
+    // A partial copy could be mistaken for the whole.
     copied.inspect_err(|_| drop(fs::remove_file(path))).map(|()| copy)
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Who wants to know whether it succeeded calls `finish`.
+        // `finish` reports whether it succeeded.
         let _ = self.finish();
     }
 }

@@ -14,7 +14,8 @@ use crate::prover::segment::Squared;
 enum Task {
     /// The segment of this level.
     Segment(usize, Pending, Vec<u64>, Vec<u64>),
-    /// The last segment of request `number`: its start, the form there, and its length; and kept forms, if there are any.
+    /// The last segment of request `number`: its start, the form there, and its length; and kept forms, if there are
+    /// any.
     Tail { number: u64, start: u64, x: Vec<u64>, length: u64, kept: Option<PackedForms> },
 }
 
@@ -47,7 +48,7 @@ fn finish(shared: &Shared, urgency: usize, task: Task) {
     }
 }
 
-/// Whatever is more urgent than the task at hand is done in between, so that a long proof does not hold up a short one.
+/// More urgent work interrupts the current task, so that a long proof does not delay a short one.
 fn in_between(shared: &Shared, urgency: usize) {
     loop {
         let mut inner = shared.lock();
@@ -58,8 +59,8 @@ fn in_between(shared: &Shared, urgency: usize) {
     }
 }
 
-/// What is to be proved first: what the smallest request lacks, its last segment (urgency 0) and then those before; what the next
-/// one lacks; and at last the shortest segments (urgency 1 and up). Nothing unless it is more urgent than `than`.
+/// The next task: the smallest request's missing segments, its last one (urgency 0) and then those before; those of the
+/// next request; and finally the shortest segments (urgency 1 and up). `None` unless it is more urgent than `than`.
 fn next(shared: &Shared, inner: &mut Inner, than: usize) -> Option<(usize, Task)> {
     if than == 0 {
         return None;
@@ -154,7 +155,7 @@ fn segment(shared: &Shared, urgency: usize, work: Squared) -> Result<(Segment, F
     Ok((Segment { iterations, b: finished.b, pi: finished.pi }, finished.y))
 }
 
-/// The kept forms and the end of a last segment; squared again from its start if nothing was kept.
+/// The kept forms and the end of a last segment; squared again from its start if none were kept.
 fn tail(
     shared: &Shared,
     x: &Form,

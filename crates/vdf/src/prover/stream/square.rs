@@ -5,7 +5,7 @@ use super::{Failure, Inner, Pending, Shared, Tail};
 use crate::chain::{Chain, ChainError};
 use crate::form::packed::PackedForms;
 
-/// Squarings between two looks at what is asked for.
+/// Squarings between two checks for requests.
 const STEP: u64 = 4096;
 
 /// Segments of one length that may wait for their proofs.
@@ -16,7 +16,7 @@ struct Level {
     length: u64,
     every: u64,
     start: u64,
-    /// Where the next form is kept.
+    /// The squaring after which the next form is kept.
     next: u64,
     kept: PackedForms,
 }
@@ -42,7 +42,7 @@ pub(super) fn run(shared: &Shared, mut chain: Chain) {
     }
 }
 
-/// Squares for a while, then says so.
+/// Squares a number of steps, then reports them.
 fn steps(shared: &Shared, chain: &mut Chain, levels: &mut [Level], n: &mut u64) -> Result<(), ChainError> {
     let block = shared.scheme.length(0);
     let stop = (*n + STEP).min((*n / block + 1) * block);
@@ -89,7 +89,7 @@ fn steps(shared: &Shared, chain: &mut Chain, levels: &mut [Level], n: &mut u64) 
             }
         }
         shared.news.notify_all();
-        // Provers that are too slow hold up the squaring: it could not be proved anyway, and memory is not endless.
+        // Slow provers delay the squaring: it could not be proved in time, and memory is limited.
         let behind = |inner: &Inner| {
             inner.held > shared.most || inner.pending.iter().any(|waiting| waiting.len() > WINDOW)
         };

@@ -1,4 +1,4 @@
-//! Streams against the books' proofs.
+//! Streams against the textbook proofs.
 #![forbid(unsafe_code)]
 
 use super::*;
@@ -21,7 +21,7 @@ fn options(threads: usize) -> Options<'static> {
     Options::new(Engine::portable()).threads(threads)
 }
 
-/// The next answer, which must be the books' for the same segments and have no more than are allowed.
+/// The next answer, which must equal the textbook proof for the same segments and have at most the allowed number.
 fn right(stream: &Stream, d: &Discriminant, x: &Form, scheme: Scheme) -> (u64, usize) {
     let (iterations, proof) = stream.receive(PATIENCE).expect("no fault").expect("a proof in time");
     let lengths: Vec<u64> = proof.segments.iter().map(|segment| segment.iterations).collect();
@@ -76,7 +76,7 @@ fn what_is_not_reached_is_not_answered_and_stops_at_once() {
     assert_eq!(stream.stop().waiting, 1);
 }
 
-/// One thread that proves begins after all has been asked for: it takes the requests from the smallest on, with what each of them needs.
+/// One proving thread starts after all requests: it takes them from the smallest on, with the segments of each.
 #[test]
 fn the_smallest_request_is_served_first() {
     let (d, x) = group();
@@ -100,7 +100,7 @@ fn the_smallest_request_is_served_first() {
     assert_eq!(stream.stop().waiting, 0);
 }
 
-/// With little memory the squaring waits for the proofs, and goes on.
+/// With little memory the squaring waits for the proofs, and continues.
 #[test]
 fn little_memory_is_enough() {
     let (d, x) = group();

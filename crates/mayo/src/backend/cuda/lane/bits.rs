@@ -26,7 +26,7 @@ impl BitKernels {
 /// Threads of a block that lays keys.
 const LAY_THREADS: u32 = 128;
 
-/// The key that all of these name.
+/// The one key that all of these name.
 pub(super) fn only(keys: &[u32]) -> Option<usize> {
     let first = keys.first()?;
     keys.iter().all(|key| key == first).then_some(*first as usize)
@@ -54,8 +54,8 @@ impl Lane {
         self.launch(&self.kernels.bits.lay, blocks, LAY_THREADS, 0, arguments)
     }
 
-    /// The products of verification with keys that are laid as bits; with one key for the whole chunk (`one`), by the kernel
-    /// that lets several signatures share it.
+    /// The products of verification with keys that are laid as bits; with one key for the whole chunk (`one`), by the
+    /// kernel in which several signatures share it.
     pub(super) fn verify_bits(
         &self,
         count: usize,
@@ -145,8 +145,8 @@ mod tests {
         Params::all().for_each(|params| three_ways(params, mixed, 0));
     }
 
-    /// Counts as large as they come, beside which others lie in the same word: every bit of P, and every scalar alike. Of the
-    /// scalars' matrices three have a row of ones.
+    /// The largest counts, beside others in the same word: every bit of P is set, and all scalars are equal. Three of
+    /// the scalars' matrices have a row of ones.
     #[test]
     fn the_largest_counts_spoil_no_others() {
         for params in Params::all() {

@@ -5,7 +5,7 @@ use core::arch::x86_64::*;
 use super::DIGIT;
 use super::words::Matrix;
 
-/// What a lane holds beside its digit.
+/// The bias of a lane's digit.
 pub(super) const BIAS: i64 = 1 << 51;
 /// Digits of a cofactor.
 pub(super) const LANES: usize = 16;
@@ -30,7 +30,7 @@ impl Stored {
         (d[0] >> bit).wrapping_add((d[1].wrapping_add(d[2] << DIGIT)) << (u64::from(DIGIT) - bit))
     }
 
-    /// The low 128 bits: 64 of them as a signed number, and what is above.
+    /// The low 128 bits: 64 of them as a signed number, and the upper half.
     #[inline(always)]
     pub(super) fn bottom(&self) -> (i64, i64) {
         let d: &[i64; 3] = self.0[BASE..].first_chunk().expect("three digits");
@@ -40,19 +40,19 @@ impl Stored {
     }
 }
 
-/// A matrix as the lanes take it.
+/// A matrix in the lanes' layout.
 #[derive(Clone, Copy)]
 pub(super) struct Factors {
     f: [__m512i; 2],
     g: [__m512i; 2],
-    /// What the digits' bias adds to the upper sums, negative.
+    /// The negative of the digits' bias in the upper sums.
     less: [__m512i; 2],
     /// Of negative factors.
     minus_f: [__mmask8; 2],
     minus_g: [__mmask8; 2],
 }
 
-/// Where eight digits lie in eight limbs.
+/// The places of eight digits in eight limbs.
 struct Cut {
     limb: [u64; 8],
     bit: [u64; 8],
@@ -127,7 +127,8 @@ lanes_fn! {
         [_mm512_add_epi64(_mm512_add_epi64(low0, bias), up0), _mm512_add_epi64(_mm512_add_epi64(low1, bias), up1)]
     }
 
-    /// Sums of lanes, rounded and cut at bit `shift` - DIGIT: what stays in a lane, and what goes to the one below.
+    /// Sums of lanes, rounded and cut at bit `shift` - DIGIT: the part that stays in a lane, and the part for the lane
+    /// below.
     fn cut(x: __m512i, shift: __m128i, rest: __m128i, round: __m512i) -> (__m512i, __m512i) {
         let stays = _mm512_sra_epi64(_mm512_add_epi64(x, round), shift);
         let down = _mm512_srai_epi64::<{ 64 - DIGIT }>(_mm512_sll_epi64(x, rest));
@@ -139,7 +140,7 @@ lanes_fn! {
         let (low, high) = products(m, i, x, y);
         // The lowest sum is a multiple of 2^46: it goes up whole.
         let high = _mm512_add_epi64(high, _mm512_maskz_srli_epi64::<DIGIT>(1, low));
-        // Everything one lane lower than it is: the upper parts where they were.
+        // Everything one lane lower: the upper parts are back in their places.
         let zero = _mm512_setzero_si512();
         let sum = _mm512_add_epi64(_mm512_alignr_epi64::<1>(zero, low), high);
         let (stays, down) = cut(sum, by.shift, by.rest, by.round);
@@ -199,7 +200,7 @@ lanes_fn! {
             let (low, high) = out.0[BASE..].split_at_mut(8);
             [low.as_mut_ptr(), high.as_mut_ptr()]
         };
-        // SAFETY: eight lanes each, which is what the halves have.
+        // SAFETY: each half has eight lanes.
         unsafe {
             _mm512_store_si512(low.cast(), x[0]);
             _mm512_store_si512(high.cast(), x[1]);

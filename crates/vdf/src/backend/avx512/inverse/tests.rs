@@ -1,4 +1,4 @@
-//! The inverse against a general-purpose library, and what it leaves to others.
+//! The inverse against a general-purpose library, and the cases that it refuses.
 
 use lanework_cpu::{Cpu, Feature};
 use num_bigint::{BigInt, BigUint, Sign};
@@ -55,7 +55,7 @@ fn right(a: &[u64; 8], b: &[u64; 8], inverse: &Inverse<13>) -> bool {
     rest % big(b) == BigInt::ZERO
 }
 
-/// Whether there was an answer; it must be right.
+/// Whether there was an answer, which must be right.
 fn check(a: &[u64; 8], b: &[u64; 8]) -> bool {
     // SAFETY: `present` was asked.
     let Some(inverse) = (unsafe { invert(a, b) }) else { return false };
@@ -88,8 +88,8 @@ fn inverses_are_inverses() {
         b[0] |= 1;
         answers[2] += u32::from(check(&a, &b));
     }
-    // Two of uniform numbers have no divisor in common with probability 8 / pi^2 if one is odd; a hundredth at most is left
-    // to the other function.
+    // Two uniform numbers, one odd, have no common divisor with probability 8 / pi^2. At most a hundredth goes to the
+    // other function.
     let rate = f64::from(answers[0]) / f64::from(COUNT);
     assert!((0.795..0.82).contains(&rate), "{rate}");
     assert!(answers[1] > COUNT / 4 && answers[2] > COUNT / 4, "{answers:?}");

@@ -1,4 +1,5 @@
-//! The words of the inverse: runs of a fixed number of steps, their matrices, and what makes good for a run that went too far.
+//! The words of the inverse: runs of a fixed number of steps, their matrices, and the correction of a run that went too
+//! far.
 
 use core::arch::asm;
 
@@ -59,8 +60,8 @@ impl Matrix {
 #[inline(always)]
 pub(super) unsafe fn steps<const N: usize>(a: u64, b: u64) -> (u64, u64) {
     let (mut m0, mut m1) = (1u64, 1u64 << 32);
-    // SAFETY: registers only; the instructions are there by the caller's promise. Two steps a turn: t = b - a, the rows' difference and
-    // its negative, and the carry of a - b chooses.
+    // SAFETY: registers only; the instructions are there by the caller's promise. Two steps a turn: t = b - a, the
+    // rows' difference and its negative, and the carry of a - b chooses.
     unsafe {
         asm!(
             ".rept {turns}",
@@ -117,7 +118,7 @@ pub(super) fn careful(high: (u64, u64), low: (u64, u64), most: u32) -> Matrix {
         if m.shift + zeros > most.min(30) {
             break;
         }
-        // By masks: the outcome is a coin's.
+        // By masks: a branch would be mispredicted half of the time.
         let less = -i64::from(less);
         let choose = |no: i64, yes: i64| no ^ ((no ^ yes) & less);
         let turn = |x: i64| (x ^ less) - less;
@@ -132,8 +133,8 @@ pub(super) fn careful(high: (u64, u64), low: (u64, u64), most: u32) -> Matrix {
 
 /// One run: its matrix, of at most `most` shifts, and the low words after it.
 ///
-/// The words of a run may lie about what is even, and the packed rows overflow. So the outcome is checked, and that is all that it is
-/// trusted for: rows of determinant 2^s or its negative whose values on the numbers are multiples of 2^s keep the pair's lattice.
+/// The words of a run may be wrong about parity, and the packed rows may overflow. So the outcome is checked: rows of
+/// determinant 2^s or its negative, whose values on the numbers are multiples of 2^s, keep the pair's lattice.
 ///
 /// # Safety
 /// BMI1 and BMI2.
@@ -159,7 +160,7 @@ pub(super) unsafe fn run<const N: usize>(
     (Matrix { f0, g0, f1, g1, shift }, (x0 >> shift, x1 >> shift))
 }
 
-/// Turns a row around that came out negative.
+/// Negates a row that is negative.
 #[inline(always)]
 pub(super) fn turn(negative: bool, f: &mut i64, g: &mut i64, low: &mut u64, top: &mut i64) {
     if negative {
