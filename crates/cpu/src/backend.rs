@@ -1,5 +1,9 @@
 //! The backend table: what every primitive's `BACKENDS` is made of.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Deref;
 

@@ -1,6 +1,9 @@
 //! What a check of a backend gives: every primitive's checks return these rows, and tests, command and laboratory read them.
 #![forbid(unsafe_code)]
 
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+
 use crate::Unavailable;
 
 /// How much to check.

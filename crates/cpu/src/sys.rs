@@ -64,10 +64,23 @@ pub fn wipe_stack_and_registers<const BYTES: usize>() {
     wipe_vector_registers();
 }
 
+/// Whether the CPU has a feature; without the feature `std`, whether the program was compiled for it.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+macro_rules! has {
+    ($name:tt) => {{
+        #[cfg(any(test, feature = "std"))]
+        let has = std::arch::is_x86_feature_detected!($name);
+        #[cfg(not(any(test, feature = "std")))]
+        let has = cfg!(target_feature = $name);
+        has
+    }};
+}
+
 /// Zeroes every vector register that exists here.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 pub fn wipe_vector_registers() {
-    if std::arch::is_x86_feature_detected!("avx512f") {
+    let (avx512f, avx) = (has!("avx512f"), has!("avx"));
+    if avx512f {
         // SAFETY: AVX-512F is there; all registers written are declared.
         unsafe {
             asm!(
@@ -86,7 +99,7 @@ pub fn wipe_vector_registers() {
                 options(nomem, nostack, preserves_flags)
             );
         }
-    } else if std::arch::is_x86_feature_detected!("avx") {
+    } else if avx {
         // SAFETY: AVX is there; all registers written are declared.
         unsafe {
             asm!(
@@ -114,6 +127,7 @@ pub fn wipe_vector_registers() {
     }
 }
 
-/// Other architectures have only the portable backend, whose secrets in vector registers the compiler chose to put there.
-#[cfg(any(not(target_arch = "x86_64"), miri))]
+/// Other architectures have only the portable backend, whose secrets in vector registers the compiler chose to put there. A
+/// program that is compiled without SSE2 may not touch vector registers.
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
 pub fn wipe_vector_registers() {}

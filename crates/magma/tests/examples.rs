@@ -21,7 +21,7 @@ fn file_chunks(directory: &Path, arguments: [&str; 4]) -> Output {
 fn a_file_comes_back_whole_or_not_at_all() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name);
-    let plain: Vec<u8> = (0..200_000u32).map(|i| (i * i >> 8) as u8).collect();
+    let plain: Vec<u8> = (0..200_000u32).map(|i| (i.wrapping_mul(i) >> 8) as u8).collect();
     fs::write(at("key"), [7; 32]).expect("written");
     fs::write(at("plain"), &plain).expect("written");
 
