@@ -5,6 +5,10 @@
 //! the tests hold against other people's libraries.
 #![forbid(unsafe_code)]
 
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use lanework_cpu::Cpu;

@@ -1,6 +1,10 @@
 //! The checks of the GCDs.
 #![forbid(unsafe_code)]
 
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use lanework_cpu::Cpu;
 
 use super::{Depth, Numbers, Row};
