@@ -1,6 +1,7 @@
 //! What can be wrong with an input, each thing by its own name.
 #![forbid(unsafe_code)]
 
+use alloc::string::String;
 use core::fmt;
 
 use crate::limits::Limits;

@@ -4,6 +4,7 @@
 //! twice under one pair of keys: with random IVs that is likely after some 2^16 wraps.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use zeroize::Zeroizing;

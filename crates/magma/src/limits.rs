@@ -25,8 +25,8 @@
 //! term is 2^-43 for whole tags and 2^-11 for tags of 4 bytes.
 #![forbid(unsafe_code)]
 
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
 
 use crate::error::Error;
 

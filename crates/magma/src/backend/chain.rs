@@ -10,6 +10,7 @@
 //! 56 where 512-bit operations run in halves (Zen 4) and 28 where they do not (Zen 5). The 128 encryptions cost at least
 //! 1024 and 512.
 
+use alloc::boxed::Box;
 use core::marker::PhantomData;
 use core::ops::Range;
 

@@ -5,6 +5,8 @@
 //! its multipliers are taken row by row from where the lanes leave them.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use lanework_cpu::PoolError;
 use lanework_cpu::memory::wipe;
 

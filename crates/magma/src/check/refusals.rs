@@ -1,6 +1,12 @@
 //! What must be refused: every misuse by its own error with nothing changed, and everything that is not authentic.
 #![forbid(unsafe_code)]
 
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use super::{Depth, Numbers, Row};
 use crate::backend::Engine;
 use crate::batch::{Batch, CbcJob, CtrJob, OmacJob, SealJob};

@@ -4,6 +4,8 @@
 //! from, not one to encrypt data with.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use inout::InOutBuf;
 use lanework_cpu::Threads;
 

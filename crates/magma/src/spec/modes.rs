@@ -2,6 +2,9 @@
 //! and the oracle of the checks. Lengths are the caller's to get right: a wrong one panics.
 #![forbid(unsafe_code)]
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use crate::sbox::{Rows, Sbox};
 use crate::schedule::ByteOrder;
 use crate::spec;
