@@ -55,6 +55,7 @@ pub struct Kernels {
     /// The same for the longest.
     pub(crate) compose2048: unsafe fn(x: &Form2048, y: &Form2048, stop: usize) -> Option<Form2048>,
     /// The chain's code on many forms, each by itself, up to a phase: what the study of its phases times.
+    #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "only a study asks for phases"))]
     pub(crate) phases: unsafe fn(forms: &[Form1024], stop: usize, upto: Phase) -> Tally,
     /// For numbers out of hashes that have to be prime.
     pub(crate) candidates: &'static Candidates,
@@ -213,6 +214,7 @@ impl Kernels {
         unsafe { (self.compose2048)(x, y, stop) }
     }
 
+    #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "only a study asks for phases"))]
     pub(crate) fn phases(&self, forms: &[Form1024], stop: usize, upto: Phase) -> Tally {
         // SAFETY: as for `square512`.
         unsafe { (self.phases)(forms, stop, upto) }

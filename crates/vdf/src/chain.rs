@@ -1,12 +1,16 @@
 //! Repeated squaring of one form: the prover's chain, the timelord's, and the laboratory's.
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, feature = "std"))]
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::backend::generic::compose::{PRIME, modulo, residue};
 use crate::backend::{Engine, Form512, Form1024, Form2048, FormLimbs};
 use crate::discriminant::Discriminant;
-use crate::form::{Form, packed};
+use crate::form::Form;
+#[cfg(any(test, feature = "std"))]
+use crate::form::packed;
 use crate::group::Group;
 
 /// Why a chain cannot start or go on.
@@ -205,6 +209,7 @@ impl Chain {
     }
 
     /// The form as the kernels for 513 to 1,024 bits take it, if it is one of theirs, and where they stop.
+    #[cfg(any(test, feature = "std"))]
     pub(crate) fn form1024(&self) -> Option<(Form1024, usize)> {
         match &self.form {
             Layout::Form1024(form) => Some((*form, self.discriminant.stop())),
@@ -227,12 +232,14 @@ impl Chain {
     }
 
     /// Appends the form, packed. Kernels leave |b| <= a <= c, so that a and b fit.
+    #[cfg(any(test, feature = "std"))]
     pub(crate) fn pack(&self, out: &mut Vec<u64>) {
         let (a, b, negative, _) = self.form.parts();
         packed::append(packed::limbs(self.bits), a, b, negative, out);
     }
 
     /// The form, packed.
+    #[cfg(any(test, feature = "std"))]
     pub(crate) fn packed(&self) -> Vec<u64> {
         let mut out = Vec::with_capacity(2 * packed::limbs(self.bits));
         self.pack(&mut out);

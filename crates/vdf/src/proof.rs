@@ -6,6 +6,7 @@
 //! (8 bytes, highest first), B (33 bytes, highest first) and pi. A *compact* proof leaves y out and is told B instead.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::discriminant::Discriminant;

@@ -2,6 +2,8 @@
 //! segment costs a power of 264 bits whatever its iterations.
 #![forbid(unsafe_code)]
 
+use alloc::vec;
+use alloc::vec::Vec;
 use core::fmt;
 
 use lanework_cpu::{PoolError, Threads};

@@ -2,6 +2,8 @@
 //! discriminant is, so that its lowest bit has nothing to say and holds the sign. c follows from the other two.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use super::num::Num;
 use super::{Form, FormError};
 use crate::discriminant::Discriminant;
