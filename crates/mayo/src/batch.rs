@@ -8,6 +8,10 @@
 //! single calls. Their secrets stay in the thread's workspace until the last of the few is done.
 #![forbid(unsafe_code)]
 
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use lanework_cpu::Threads;
 use rand_core::TryCryptoRng;
 use zeroize::Zeroizing;

@@ -1,6 +1,7 @@
 //! What can go wrong, by name.
 #![forbid(unsafe_code)]
 
+use alloc::string::String;
 use core::fmt;
 
 use crate::params::{Round, Set};

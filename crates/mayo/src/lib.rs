@@ -2,6 +2,8 @@
 //!
 #![doc = include_str!("../README.md")]
 
+extern crate alloc;
+
 pub mod backend;
 pub mod batch;
 pub mod check;

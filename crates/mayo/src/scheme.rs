@@ -8,6 +8,9 @@
 //! length that slipped through ends in a panic: nothing is computed from what an earlier operation left in the workspace.
 #![forbid(unsafe_code)]
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 #[cfg(feature = "cuda")]
 use zeroize::Zeroizing;
 

@@ -6,6 +6,9 @@
 //! where it happens.
 #![forbid(unsafe_code)]
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use crate::backend::Expand;
 use crate::field::{inv, mul, pack, unpack};
 use crate::params::{Params, SEED_PK_BYTES};
