@@ -25,8 +25,6 @@ pub(crate) mod chain;
 #[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
 pub(crate) mod leaky;
 pub(crate) mod portable;
-#[cfg(any(test, feature = "study"))]
-pub(crate) mod study;
 #[cfg(test)]
 mod tests;
 

@@ -209,7 +209,6 @@ impl Chain {
     }
 
     /// The form as the kernels for 513 to 1,024 bits take it, if it is one of theirs, and where they stop.
-    #[cfg(any(test, feature = "std"))]
     pub(crate) fn form1024(&self) -> Option<(Form1024, usize)> {
         match &self.form {
             Layout::Form1024(form) => Some((*form, self.discriminant.stop())),
