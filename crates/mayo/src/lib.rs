@@ -10,6 +10,7 @@ pub mod check;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod digest;
+#[cfg(feature = "pkcs8")]
 mod documents;
 mod error;
 mod expanded;
