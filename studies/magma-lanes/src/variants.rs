@@ -29,7 +29,6 @@ impl Schedule {
 /// One variant: what it is, and its kernels, which assume what its row in [`VARIANTS`] names.
 #[derive(Debug)]
 pub(crate) struct Variant {
-    leaks: bool,
     at_once: usize,
     aligned: bool,
     /// (schedule of an encryption under set Z, in, out, n): n a multiple of `at_once`, pointers at multiples of 32
@@ -41,7 +40,6 @@ pub(crate) struct Variant {
 /// A row without vectors.
 const fn scalar<const CALLS: bool>() -> Variant {
     Variant {
-        leaks: true,
         at_once: 1,
         aligned: false,
         blocks: table::blocks::<CALLS>,
@@ -53,7 +51,6 @@ const fn scalar<const CALLS: bool>() -> Variant {
 #[cfg(target_arch = "x86_64")]
 const fn eight<const CALLS: bool, const ALIGNED: bool>() -> Variant {
     Variant {
-        leaks: false,
         at_once: 8,
         aligned: ALIGNED,
         blocks: vector::blocks::<CALLS, ALIGNED>,
@@ -147,22 +144,10 @@ pub(crate) const REPORT_F: [(u32, u32); 8] = [
 ];
 
 impl Variant {
-    /// Whether its addresses depend on secrets.
-    #[must_use]
-    pub(crate) const fn leaks(&self) -> bool {
-        self.leaks
-    }
-
     /// Blocks of one operation.
     #[must_use]
     pub(crate) const fn blocks_at_once(&self) -> usize {
         self.at_once
-    }
-
-    /// Whether its buffers have to lie at multiples of 32 bytes, because its load and store instructions want that.
-    #[must_use]
-    pub(crate) const fn wants_aligned(&self) -> bool {
-        self.aligned
     }
 
     /// The round function without a key on eight words.
@@ -189,7 +174,7 @@ impl Variant {
     ///
     /// # Errors
     /// [`Error::Lengths`]; [`Error::Unaligned`] if the length is not a multiple of an operation's; [`Error::Parameter`] if a buffer
-    /// is not at a multiple of 32 bytes where that [is wanted](Variant::wants_aligned).
+    /// is not at a multiple of 32 bytes where its load and store instructions want that.
     pub(crate) fn encrypt(&self, key: &Schedule, input: &[u8], output: &mut [u8]) -> Result<(), Error> {
         if input.len() != output.len() {
             return Err(Error::Lengths { input: input.len(), output: output.len() });
