@@ -1,5 +1,9 @@
 //! The rows of every primitive's `BACKENDS` table.
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Deref;
 

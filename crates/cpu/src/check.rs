@@ -1,6 +1,9 @@
 //! The rows of checks: every primitive's checks return them, and tests, command and laboratory read them.
 #![forbid(unsafe_code)]
 
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+
 use crate::Unavailable;
 
 /// How much to check.

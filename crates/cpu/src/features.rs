@@ -1,6 +1,8 @@
 //! Instruction-set features, detection and masking.
 #![forbid(unsafe_code)]
 
+use alloc::borrow::ToOwned;
+use alloc::string::String;
 use core::fmt;
 
 macro_rules! features {
@@ -27,7 +29,10 @@ macro_rules! features {
 
             #[cfg(target_arch = "x86_64")]
             fn detected(self) -> bool {
-                match self { $(Feature::$variant => std::arch::is_x86_feature_detected!($name),)* }
+                #[cfg(any(test, feature = "std"))]
+                return match self { $(Feature::$variant => std::arch::is_x86_feature_detected!($name),)* };
+                #[cfg(not(any(test, feature = "std")))]
+                match self { $(Feature::$variant => cfg!(target_feature = $name),)* }
             }
         }
     };
@@ -214,7 +219,8 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// The features of the processor and the operating system, nothing masked.
+    /// What the processor and the operating system offer, nothing masked. Without the feature `std`: what the program was
+    /// compiled for.
     #[must_use]
     pub fn detect() -> Cpu {
         #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,9 @@
 //! This CPU's features, masking, the backend table type, and threads.
 //!
 #![doc = include_str!("../README.md")]
+#![cfg_attr(not(any(test, feature = "std")), no_std)]
+
+extern crate alloc;
 
 mod backend;
 pub mod check;
@@ -18,4 +21,4 @@ pub mod memory {
         Block, bytes, bytes_mut, wipe, wipe_blocks, wipe_stack_and_registers, wipe_vector_registers,
     };
 }
-pub use threads::{PoolError, Threads};
+pub use threads::{PoolError, ThreadPool, Threads};

@@ -1,9 +1,11 @@
 //! The environment variables that steer backends. Only the command and the tests read them.
 #![forbid(unsafe_code)]
 
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
-use std::collections::BTreeMap;
-use std::env::VarError;
 
 use crate::{Cpu, Features, Select, UnknownFeature};
 
@@ -46,7 +48,9 @@ impl Settings {
     ///
     /// # Errors
     /// [`SettingsError`] naming the variable and the part that cannot be read.
+    #[cfg(any(test, feature = "std"))]
     pub fn from_env() -> Result<Settings, SettingsError> {
+        use std::env::VarError;
         let var = |name| match std::env::var(name) {
             Ok(text) => Ok(text),
             Err(VarError::NotPresent) => Ok(String::new()),

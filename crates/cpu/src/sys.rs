@@ -64,11 +64,24 @@ pub fn wipe_stack_and_registers<const BYTES: usize>() {
     wipe_vector_registers();
 }
 
+/// Whether the CPU has a feature; without the feature `std`, whether the program was compiled for it.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+macro_rules! has {
+    ($name:tt) => {{
+        #[cfg(any(test, feature = "std"))]
+        let has = std::arch::is_x86_feature_detected!($name);
+        #[cfg(not(any(test, feature = "std")))]
+        let has = cfg!(target_feature = $name);
+        has
+    }};
+}
+
 /// Zeroes every vector register that exists here.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 pub fn wipe_vector_registers() {
-    if std::arch::is_x86_feature_detected!("avx512f") {
-        // SAFETY: AVX-512F was detected; all registers written are declared.
+    let (avx512f, avx) = (has!("avx512f"), has!("avx"));
+    if avx512f {
+        // SAFETY: AVX-512F is there; all registers written are declared.
         unsafe {
             asm!(
                 "vpxord xmm16, xmm16, xmm16", "vpxord xmm17, xmm17, xmm17", "vpxord xmm18, xmm18, xmm18",
@@ -86,8 +99,8 @@ pub fn wipe_vector_registers() {
                 options(nomem, nostack, preserves_flags)
             );
         }
-    } else if std::arch::is_x86_feature_detected!("avx") {
-        // SAFETY: AVX was detected; all registers written are declared.
+    } else if avx {
+        // SAFETY: AVX is there; all registers written are declared.
         unsafe {
             asm!(
                 "vzeroall",
@@ -114,6 +127,7 @@ pub fn wipe_vector_registers() {
     }
 }
 
-/// Other architectures have only the portable backend, whose secrets in vector registers the compiler chose to put there.
-#[cfg(any(not(target_arch = "x86_64"), miri))]
+/// Other architectures have only the portable backend, whose secrets in vector registers the compiler chose to put there. A
+/// program that is compiled without SSE2 may not touch vector registers.
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
 pub fn wipe_vector_registers() {}

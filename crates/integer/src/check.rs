@@ -4,6 +4,10 @@
 //! The oracle is the plain arithmetic of [`Int`], which shares no code with a lane, and which the tests hold against another library.
 #![forbid(unsafe_code)]
 
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use lanework_cpu::Cpu;
 pub use lanework_cpu::check::{Depth, Row};
 

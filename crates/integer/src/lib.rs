@@ -1,6 +1,9 @@
 //! Fixed-width signed integers, 256 to 2,112 bits, of public values.
 //!
 #![doc = include_str!("../README.md")]
+#![cfg_attr(not(any(test, feature = "std")), no_std)]
+
+extern crate alloc;
 
 pub mod backend;
 pub mod check;

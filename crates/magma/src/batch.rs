@@ -17,6 +17,9 @@
 //! Lengths, S-boxes and the number of jobs are public; keys and data are not, and nothing here depends on them.
 #![forbid(unsafe_code)]
 
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use lanework_cpu::memory::{Block, wipe_blocks};

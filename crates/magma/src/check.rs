@@ -4,6 +4,10 @@
 //! [`crate::spec`], which shares no code with any backend.
 #![forbid(unsafe_code)]
 
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use crate::backend::Engine;
 use crate::error::Error;
 use crate::key::Keyed;

@@ -1,6 +1,7 @@
 //! Faults of inputs, each with its own name.
 #![forbid(unsafe_code)]
 
+use alloc::string::String;
 use core::fmt;
 
 use crate::limits::Limits;

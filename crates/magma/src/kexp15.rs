@@ -4,6 +4,7 @@
 //! under one pair of keys; random IVs repeat after some 2^16 wraps.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use zeroize::Zeroizing;

@@ -1,6 +1,7 @@
 //! Keys: the two ciphers as types, and their common parts.
 #![forbid(unsafe_code)]
 
+use alloc::boxed::Box;
 use core::fmt;
 
 use inout::InOutBuf;

@@ -1,6 +1,8 @@
 //! Known answers as data: numbers from the standards and from other implementations' tests, each with its source.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 pub mod keys;
 pub mod mgm;
 pub mod modes;

@@ -1,10 +1,14 @@
 //! Magma (GOST R 34.12-2015, RFC 8891) and GOST 28147-89 on every lane of the CPU.
 //!
 #![doc = include_str!("../README.md")]
+#![cfg_attr(not(any(test, feature = "std")), no_std)]
+
+extern crate alloc;
 
 pub mod backend;
 pub mod batch;
 pub mod check;
+#[cfg(any(test, feature = "std"))]
 pub mod container;
 pub mod error;
 pub mod floor;

@@ -26,8 +26,8 @@
 //! more, there are at most 2^20 of them: the last term is 2^-43 for whole tags and 2^-11 for tags of 4 bytes.
 #![forbid(unsafe_code)]
 
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
 
 use crate::error::Error;
 

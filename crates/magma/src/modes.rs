@@ -15,6 +15,7 @@
 //! | [`legacy::Cnt`], [`legacy::CfbEncryptor`], [`legacy::CfbDecryptor`], [`legacy::Imit`] | any | CNT and CFB decryption, within 1 KiB if the key meshes |
 #![forbid(unsafe_code)]
 
+use alloc::string::ToString;
 use core::ops::Range;
 
 use inout::InOutBuf;

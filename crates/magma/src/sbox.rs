@@ -1,6 +1,8 @@
 //! The substitution boxes: Magma's own and those of GOST 28147-89.
 #![forbid(unsafe_code)]
 
+use alloc::borrow::ToOwned;
+use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 

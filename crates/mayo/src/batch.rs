@@ -8,6 +8,10 @@
 //! until its last item is done.
 #![forbid(unsafe_code)]
 
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use lanework_cpu::Threads;
 use rand_core::TryCryptoRng;
 use zeroize::Zeroizing;

@@ -3,6 +3,12 @@
 //! Each returns a [`Row`]. Inputs come from a seeded generator, so that a failure can be repeated.
 #![forbid(unsafe_code)]
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use crate::backend::Engine;
 use crate::digest::{Message, MessageDigest, MessageHasher};
 use crate::error::Error;

@@ -6,6 +6,7 @@
 //! which would sign the digest as if it were a message.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use zeroize::Zeroize;

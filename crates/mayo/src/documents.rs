@@ -12,6 +12,13 @@
 //! A reader of PKCS#8 refuses the label, so such a key is never taken for one of round 2.
 #![forbid(unsafe_code)]
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use const_oid::ObjectIdentifier;
 use der::asn1::{BitStringRef, OctetStringRef};
 use der::{Decode, Encode, Reader, SliceReader};

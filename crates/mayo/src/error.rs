@@ -1,6 +1,7 @@
 //! Errors, each with its own name.
 #![forbid(unsafe_code)]
 
+use alloc::string::String;
 use core::fmt;
 
 use crate::params::{Round, Set};

@@ -3,10 +3,13 @@
 //! They live in memory only. Files hold the compact key; the layout is private to the backend.
 #![forbid(unsafe_code)]
 
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::fmt;
-use std::sync::{Arc, OnceLock};
 
-use getrandom::SysRng;
+use once_cell::race::OnceBox;
 use rand_core::TryCryptoRng;
 
 use crate::backend::Engine;
@@ -24,7 +27,7 @@ pub struct SigningKey {
     secret: SecretKey,
     o: Box<[u8]>,
     layout: Vec<Block>,
-    verifying: OnceLock<VerifyingKey>,
+    verifying: OnceBox<VerifyingKey>,
 }
 
 impl SigningKey {
@@ -34,7 +37,7 @@ impl SigningKey {
         let params = secret.params();
         let mut o = vec![0; params.v() * params.o].into_boxed_slice();
         let layout = scheme::expand_secret(engine, params, secret.expose_seed(), &mut o);
-        SigningKey { engine, secret: secret.clone(), o, layout, verifying: OnceLock::new() }
+        SigningKey { engine, secret: secret.clone(), o, layout, verifying: OnceBox::new() }
     }
 
     /// The set and round.
@@ -61,18 +64,20 @@ impl SigningKey {
         self.o.len() + self.layout.len() * size_of::<Block>()
     }
 
-    /// The public half, expanded. It is computed once, at the first call.
+    /// The public half, expanded. It is computed when first asked for, and kept.
     #[must_use]
     pub fn verifying_key(&self) -> &VerifyingKey {
-        self.verifying.get_or_init(|| VerifyingKey::new(self.engine, &self.secret.public_key(self.engine)))
+        self.verifying
+            .get_or_init(|| Box::new(VerifyingKey::new(self.engine, &self.secret.public_key(self.engine))))
     }
 
     /// Signs, hedged with the operating system's randomness.
     ///
     /// # Errors
     /// [`Error::Random`]; [`Error::Exhausted`].
+    #[cfg(any(test, feature = "getrandom"))]
     pub fn sign(&self, message: &[u8]) -> Result<Signature, Error> {
-        self.sign_with(message, SignOptions::default(), &mut SysRng)
+        self.sign_with(message, SignOptions::default(), &mut getrandom::SysRng)
     }
 
     /// Signs, hedged with `rng`.
@@ -93,6 +98,7 @@ impl SigningKey {
     ///
     /// # Errors
     /// As [`SigningKey::sign`].
+    #[cfg(any(test, feature = "getrandom"))]
     pub fn sign_message(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
         Ok(self.sign(message)?.before(message))
     }

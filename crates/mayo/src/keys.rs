@@ -5,10 +5,13 @@
 //! they belong to one round.
 #![forbid(unsafe_code)]
 
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::fmt;
 
 use ctutils::{Choice, CtEq};
-use getrandom::SysRng;
 use rand_core::{CryptoRng, TryCryptoRng};
 use zeroize::Zeroizing;
 
@@ -150,8 +153,9 @@ impl SecretKey {
     ///
     /// # Errors
     /// [`Error::Random`].
+    #[cfg(any(test, feature = "getrandom"))]
     pub fn generate_os(params: &Params) -> Result<SecretKey, Error> {
-        SecretKey::try_generate(params, &mut SysRng)
+        SecretKey::try_generate(params, &mut getrandom::SysRng)
     }
 
     /// The set and round.
@@ -178,8 +182,9 @@ impl SecretKey {
     ///
     /// # Errors
     /// [`Error::Random`]; [`Error::Exhausted`].
+    #[cfg(any(test, feature = "getrandom"))]
     pub fn sign(&self, engine: Engine, message: &[u8]) -> Result<Signature, Error> {
-        self.sign_with(engine, message, SignOptions::default(), &mut SysRng)
+        self.sign_with(engine, message, SignOptions::default(), &mut getrandom::SysRng)
     }
 
     /// Signs, hedged with `rng`.
@@ -217,6 +222,7 @@ impl SecretKey {
     ///
     /// # Errors
     /// As [`SecretKey::sign`].
+    #[cfg(any(test, feature = "getrandom"))]
     pub fn sign_message(&self, engine: Engine, message: &[u8]) -> Result<Vec<u8>, Error> {
         Ok(self.sign(engine, message)?.before(message))
     }
@@ -398,6 +404,7 @@ impl Signature {
     }
 
     /// Signature and message in one string.
+    #[cfg(any(test, feature = "getrandom"))]
     pub(crate) fn before(mut self, message: &[u8]) -> Vec<u8> {
         self.bytes.extend_from_slice(message);
         self.bytes

@@ -7,7 +7,11 @@
 //! Digests are facts; nothing else was taken.
 #![forbid(unsafe_code)]
 
-use std::fmt::Write as _;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Write as _;
 
 use aes::Aes256;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};

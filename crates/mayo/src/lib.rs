@@ -2,12 +2,15 @@
 //!
 #![doc = include_str!("../README.md")]
 
+extern crate alloc;
+
 pub mod backend;
 pub mod batch;
 pub mod check;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod digest;
+#[cfg(feature = "pkcs8")]
 mod documents;
 mod error;
 mod expanded;

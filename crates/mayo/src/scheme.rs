@@ -8,6 +8,9 @@
 //! computed from an earlier operation's remains in the workspace.
 #![forbid(unsafe_code)]
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 #[cfg(feature = "cuda")]
 use zeroize::Zeroizing;
 

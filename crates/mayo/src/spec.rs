@@ -5,6 +5,9 @@
 //! of the round-2 specification (2025-02-05); changes of the round-3 specification (2026-08-31) are marked.
 #![forbid(unsafe_code)]
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use crate::backend::Expand;
 use crate::field::{inv, mul, pack, unpack};
 use crate::params::{Params, SEED_PK_BYTES};

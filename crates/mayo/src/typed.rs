@@ -43,6 +43,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -128,6 +129,7 @@ impl<P: ParameterSet> SigningKey<P> {
     ///
     /// # Errors
     /// [`Error::Random`].
+    #[cfg(any(test, feature = "getrandom"))]
     pub fn generate_os(engine: Engine) -> Result<SigningKey<P>, Error> {
         SigningKey::new(engine, &SecretKey::generate_os(P::PARAMS)?)
     }
@@ -142,6 +144,7 @@ impl<P: ParameterSet> SigningKey<P> {
     ///
     /// # Errors
     /// [`Error::Random`]; [`Error::Exhausted`].
+    #[cfg(any(test, feature = "getrandom"))]
     pub fn sign(&self, message: &[u8]) -> Result<Signature<P>, Error> {
         self.key.sign(message).map(Signature::wrap)
     }

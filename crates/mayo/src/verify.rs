@@ -2,6 +2,8 @@
 //! verdict here. A new reason for refusal is a variant of [`Error`], a line in [`Admitted::new`] and a test below.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use crate::backend::Engine;
 use crate::digest::Message;
 use crate::error::Error;

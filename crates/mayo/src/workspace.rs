@@ -2,7 +2,10 @@
 //! for one item or for a group of a batch.
 #![forbid(unsafe_code)]
 
-use std::cell::RefCell;
+use alloc::vec::Vec;
+
+#[cfg(any(test, feature = "std"))]
+use core::cell::RefCell;
 
 use crate::backend::{SLACK, SetKernels};
 use crate::params::Params;
@@ -195,6 +198,7 @@ impl Drop for Guard<'_> {
     }
 }
 
+#[cfg(any(test, feature = "std"))]
 thread_local! {
     static WORKSPACE: RefCell<Workspace> = const { RefCell::new(Workspace::new()) };
 }
@@ -226,10 +230,15 @@ pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce
         Holds::SignExpandedSecrets => 0..system + kernels.sign_expanded_blocks,
         Holds::Public | Holds::Secrets => 0..system + kernels.scratch_blocks,
     };
-    WORKSPACE.with_borrow_mut(|workspace| {
+    let run = |workspace: &mut Workspace| {
         let guard = Guard { workspace, set, used, holds };
         operation(guard.workspace)
-    })
+    };
+    #[cfg(any(test, feature = "std"))]
+    return WORKSPACE.with_borrow_mut(run);
+    // Threads are not known here: each operation has a workspace of its own.
+    #[cfg(not(any(test, feature = "std")))]
+    run(&mut alloc::boxed::Box::new(Workspace::new()))
 }
 
 #[cfg(test)]

@@ -1,12 +1,16 @@
 //! Repeated squaring of one form: the prover's chain, the timelord's, and the laboratory's.
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, feature = "std"))]
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::backend::generic::compose::{PRIME, modulo, residue};
 use crate::backend::{Engine, Form512, Form1024, Form2048, FormLimbs};
 use crate::discriminant::Discriminant;
-use crate::form::{Form, packed};
+use crate::form::Form;
+#[cfg(any(test, feature = "std"))]
+use crate::form::packed;
 use crate::group::Group;
 
 /// Why a chain cannot start or continue.
@@ -227,12 +231,14 @@ impl Chain {
     }
 
     /// Appends the form, packed. Kernels leave |b| <= a <= c, so that a and b fit.
+    #[cfg(any(test, feature = "std"))]
     pub(crate) fn pack(&self, out: &mut Vec<u64>) {
         let (a, b, negative, _) = self.form.parts();
         packed::append(packed::limbs(self.bits), a, b, negative, out);
     }
 
     /// The form, packed.
+    #[cfg(any(test, feature = "std"))]
     pub(crate) fn packed(&self) -> Vec<u64> {
         let mut out = Vec::with_capacity(2 * packed::limbs(self.bits));
         self.pack(&mut out);

@@ -7,6 +7,7 @@
 mod compose;
 pub(crate) mod euclid;
 pub(crate) mod num;
+#[cfg(any(test, feature = "std"))]
 pub(crate) mod packed;
 pub(crate) mod power;
 

@@ -1,6 +1,10 @@
 //! Known answers of chiavdf (Chia Network, Apache-2.0): published ones, and some computed with its programs.
 #![forbid(unsafe_code)]
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::vec::Vec;
+
 use lanework_integer::{Int, Uint};
 
 use crate::form::LIMBS;

@@ -1,10 +1,15 @@
 //! Class groups of imaginary quadratic fields, and the Wesolowski delay function that Chia runs in them.
 //!
 #![doc = include_str!("../README.md")]
+#![cfg_attr(not(any(test, feature = "std")), no_std)]
+
+extern crate alloc;
 
 pub mod backend;
 pub mod chain;
+#[cfg(any(test, feature = "std"))]
 pub mod check;
+#[cfg(any(test, feature = "std"))]
 pub mod client;
 pub mod discriminant;
 pub mod form;
@@ -15,6 +20,7 @@ pub mod known;
 pub mod number;
 pub mod prime;
 pub mod proof;
+#[cfg(any(test, feature = "std"))]
 pub mod prover;
 pub mod serial;
 pub mod spec;
@@ -25,6 +31,7 @@ pub use discriminant::{Discriminant, DiscriminantError};
 pub use form::{Form, FormError};
 pub use group::Group;
 pub use proof::{Challenge, Compact, Proof, ProofError};
+#[cfg(any(test, feature = "std"))]
 pub use prover::{Evaluated, Options, Progress, Proved, ProverError, Task, evaluate, prove};
 pub use serial::{DecodeError, Lenient, Mode, Strict};
 pub use verify::{Limits, Malformed, Question, Refused, VerifyError, verify, verify_all, verify_challenge};

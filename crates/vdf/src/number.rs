@@ -1,6 +1,9 @@
 //! Whole numbers as text: decimal, or hexadecimal behind `0x`.
 #![forbid(unsafe_code)]
 
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
 use lanework_integer::{Int, Uint};

@@ -5,6 +5,8 @@
 //! are Chia's; trial division beforehand changes no answer.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 pub(crate) mod bpsw;
 pub(crate) mod montgomery;
 pub(crate) mod sieve;

@@ -7,6 +7,7 @@
 //! proof omits y, and its verifier gets B.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::discriminant::Discriminant;

@@ -11,6 +11,8 @@
 //! agreeing: [`Lenient`] accepts what they accept. The two are types, so that a program cannot mix them by accident.
 #![forbid(unsafe_code)]
 
+use alloc::vec;
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::discriminant::Discriminant;

@@ -2,6 +2,8 @@
 //! and a segment costs a power of 264 bits for any iterations.
 #![forbid(unsafe_code)]
 
+use alloc::vec;
+use alloc::vec::Vec;
 use core::fmt;
 
 use lanework_cpu::{PoolError, Threads};

@@ -9,6 +9,7 @@
 //! about 130 each way; with AVX-512 eight lanes' eight steps take 16 row loads, 48 shuffles and 16 stores: about 56
 //! where 512-bit operations run in halves (Zen 4), else 28 (Zen 5). The 128 encryptions cost at least 1024 and 512.
 
+use alloc::boxed::Box;
 use core::marker::PhantomData;
 use core::ops::Range;
 

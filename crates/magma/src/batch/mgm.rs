@@ -5,6 +5,8 @@
 //! products of its multipliers are taken row by row from the lanes' output.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use lanework_cpu::PoolError;
 use lanework_cpu::memory::wipe;
 

@@ -1,6 +1,11 @@
 //! Batches against the same messages one by one.
 #![forbid(unsafe_code)]
 
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use lanework_cpu::Threads;
 
 use super::{Depth, Numbers, Row, done};

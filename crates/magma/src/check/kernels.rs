@@ -1,6 +1,10 @@
 //! The kernels against the cipher's specification.
 #![forbid(unsafe_code)]
 
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use lanework_cpu::memory::Block;
 
 use super::{Depth, Numbers, Row};

@@ -1,6 +1,12 @@
 //! Refusals: every misuse has its own error and changes nothing, and everything that is not authentic is refused.
 #![forbid(unsafe_code)]
 
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use super::{Depth, Numbers, Row};
 use crate::backend::Engine;
 use crate::batch::{Batch, CbcJob, CtrJob, OmacJob, SealJob};

@@ -1,6 +1,12 @@
 //! Modes, codes and MGM against their descriptions, at all lengths and in all cuts.
 #![forbid(unsafe_code)]
 
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
 use lanework_cpu::Threads;
 
 use super::{Depth, Numbers, Row, done, lengths, runs_here};

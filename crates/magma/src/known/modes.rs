@@ -5,6 +5,8 @@
 //! from RFCs were taken from the RFCs themselves.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use crate::backend::Engine;
 use crate::error::Error;
 use crate::key::{Gost28147, Keyed, Magma};

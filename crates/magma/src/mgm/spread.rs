@@ -1,6 +1,8 @@
 //! One long message on several threads: both halves of MGM are sums over numbered blocks.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use lanework_cpu::Threads;
 
 use super::pieces::{Start, Work, finish};

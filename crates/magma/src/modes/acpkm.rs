@@ -1,6 +1,9 @@
 //! CTR-ACPKM, RFC 8645, 6.2: CTR that changes its key after every section.
 #![forbid(unsafe_code)]
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use inout::InOutBuf;
 use lanework_cpu::Threads;
 use lanework_cpu::memory::wipe;

@@ -1,6 +1,8 @@
 //! CBC, GOST R 34.13-2015, 5.4, with IVs of z blocks; for 28147-89 see RFC 4357, 2.1.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use inout::InOutBuf;
 use lanework_cpu::Threads;
 use lanework_cpu::memory::wipe_vector_registers;

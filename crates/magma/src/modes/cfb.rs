@@ -1,6 +1,9 @@
 //! CFB, GOST R 34.13-2015, 5.5, with s = 64 and IVs of z blocks; with z = 1 it is that of 28147-89 (RFC 5830, 7).
 #![forbid(unsafe_code)]
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use inout::InOutBuf;
 use lanework_cpu::Threads;
 use lanework_cpu::memory::{wipe, wipe_vector_registers};

@@ -1,6 +1,8 @@
 //! CTR, GOST R 34.13-2015, 5.2.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use inout::InOutBuf;
 use lanework_cpu::Threads;
 use lanework_cpu::memory::{wipe, wipe_vector_registers};

@@ -4,6 +4,8 @@
 //! not to encrypt data.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use inout::InOutBuf;
 use lanework_cpu::Threads;
 

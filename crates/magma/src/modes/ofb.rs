@@ -1,6 +1,8 @@
 //! OFB, GOST R 34.13-2015, 5.3, with s = 64 and IVs of z blocks.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use inout::InOutBuf;
 use lanework_cpu::memory::{wipe, wipe_vector_registers};
 

@@ -1,6 +1,8 @@
 //! The padding procedures of GOST R 34.13-2015, 4.1.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use super::{BLOCK, whole_blocks};
 use crate::error::Error;
 use crate::release;

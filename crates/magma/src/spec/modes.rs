@@ -2,6 +2,9 @@
 //! readable, and the oracle of the checks. A wrong length panics.
 #![forbid(unsafe_code)]
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use crate::sbox::{Rows, Sbox};
 use crate::schedule::ByteOrder;
 use crate::spec;

@@ -3,6 +3,8 @@
 //! two.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use super::num::Num;
 use super::{Form, FormError};
 use crate::discriminant::Discriminant;

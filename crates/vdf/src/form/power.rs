@@ -1,6 +1,9 @@
 //! Powers, and products of two powers, which share their squarings.
 #![forbid(unsafe_code)]
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use super::Form;
 use super::num::Num;
 use crate::group::Group;

@@ -5,7 +5,10 @@
 //! the prime's inverse modulo a power of 2: only its multiples come out small.
 #![forbid(unsafe_code)]
 
-use std::sync::OnceLock;
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use once_cell::race::OnceBox;
 
 /// Products are shorter than this, so that sums of digits and weights have room above them.
 const PRODUCT_BITS: u32 = 50;
@@ -100,21 +103,21 @@ impl Sieve {
     /// Sieves for digits of 64 bits and numbers of so many; they are made when first asked for. Numbers must be above
     /// 2^15, so that none is a small prime itself.
     pub(crate) fn words(bits: usize) -> &'static Sieve {
-        static SIEVES: [OnceLock<Sieve>; 5] = [const { OnceLock::new() }; 5];
+        static SIEVES: [OnceBox<Sieve>; 5] = [const { OnceBox::new() }; 5];
         Sieve::of(&SIEVES, 64, bits)
     }
 
     /// The same for digits of 52 bits.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn lanes(bits: usize) -> &'static Sieve {
-        static SIEVES: [OnceLock<Sieve>; 5] = [const { OnceLock::new() }; 5];
+        static SIEVES: [OnceBox<Sieve>; 5] = [const { OnceBox::new() }; 5];
         Sieve::of(&SIEVES, 52, bits)
     }
 
-    fn of(sieves: &'static [OnceLock<Sieve>; 5], digit: u32, bits: usize) -> &'static Sieve {
+    fn of(sieves: &'static [OnceBox<Sieve>; 5], digit: u32, bits: usize) -> &'static Sieve {
         let class = Sieve::CLASSES.iter().position(|&(most, _)| bits <= most).unwrap_or(4);
         let (most, bound) = Sieve::CLASSES[class];
-        sieves[class].get_or_init(|| Sieve::new(digit, most.div_ceil(digit as usize), bound))
+        sieves[class].get_or_init(|| Box::new(Sieve::new(digit, most.div_ceil(digit as usize), bound)))
     }
 }
 

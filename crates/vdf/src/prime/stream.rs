@@ -1,6 +1,8 @@
 //! The stream of candidates that a seed starts.
 #![forbid(unsafe_code)]
 
+use alloc::vec::Vec;
+
 use sha2::{Digest, Sha256};
 
 /// Bytes of the sprout's end that are hashed anew for every value; whole blocks of SHA-256 before them are hashed once.

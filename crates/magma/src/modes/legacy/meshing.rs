@@ -1,6 +1,8 @@
 //! CryptoPro key meshing, RFC 4357, 2.3.2.
 #![forbid(unsafe_code)]
 
+use alloc::boxed::Box;
+
 use lanework_cpu::memory::wipe;
 
 use super::Meshing;

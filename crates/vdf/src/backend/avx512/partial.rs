@@ -292,7 +292,7 @@ fn finished(m: Matrix, x: [f64; 2], [v0, v1, e0, e1]: [u128; 4], determinant: &m
             g.swap(0, 1);
             *determinant = -*determinant;
         }
-        let q = (b / (a + a)).round_ties_even();
+        let q = nearest(b / (a + a));
         if q.is_nan() || q.abs() > LARGEST {
             break;
         }
@@ -310,6 +310,24 @@ fn finished(m: Matrix, x: [f64; 2], [v0, v1, e0, e1]: [u128; 4], determinant: &m
         }
     }
     Matrix { f, g }
+}
+
+/// The nearest whole number, of two the even one.
+#[cfg(feature = "std")]
+#[inline(always)]
+fn nearest(x: f64) -> f64 {
+    x.round_ties_even()
+}
+
+#[cfg(not(feature = "std"))]
+use nearest_by_sums as nearest;
+
+/// The same without the standard library, for numbers of which [`finished`] takes the quotient; others stay as they are.
+#[cfg(any(test, not(feature = "std")))]
+pub(super) fn nearest_by_sums(x: f64) -> f64 {
+    // Above this number there are no fractions.
+    const WHOLE: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
+    if x.abs() < 2.0 * LARGEST { x + WHOLE - WHOLE } else { x }
 }
 
 /// Steps of reduction in advance, and their largest quotient.

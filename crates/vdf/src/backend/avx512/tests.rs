@@ -127,3 +127,12 @@ fn hard_shapes_are_squared_or_refused() {
     }
     assert!(compared > 100, "{compared} compared");
 }
+
+#[test]
+fn rounding_without_the_standard_library_is_the_same() {
+    for eighths in -530_000..530_000 {
+        let x = f64::from(eighths) / 8.0;
+        assert_eq!(super::partial::nearest_by_sums(x), x.round_ties_even(), "{x}");
+    }
+    assert!(super::partial::nearest_by_sums(f64::NAN).is_nan());
+}

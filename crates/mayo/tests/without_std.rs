@@ -1,0 +1,19 @@
+//! The checks pass in whatever form the library was built: `--no-default-features` gives it no threads, no detection of the CPU
+//! and no randomness of the operating system's.
+
+use lanework_mayo::check::{self, Depth};
+use lanework_mayo::{Engine, Params};
+
+#[test]
+fn the_checks_pass() {
+    let engine = Engine::best();
+    println!("ran: {}", engine.name());
+    for params in Params::all() {
+        let mut rows = 0;
+        check::run(engine, params, Depth::Quick, &mut |row| {
+            assert!(row.ok(), "{row:#?}");
+            rows += 1;
+        });
+        assert!(rows > 0, "{}", params.name());
+    }
+}
