@@ -14,6 +14,8 @@ mod magma;
 mod mayo;
 mod outcome;
 mod profile;
+#[cfg(all(test, feature = "study"))]
+mod reference;
 mod report;
 mod respill;
 mod secret_file;
