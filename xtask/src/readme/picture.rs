@@ -79,13 +79,10 @@ pub(super) fn svg(headline: &Headline) -> String {
         height - 1.0
     );
     for tick in axis.ticks() {
-        let x = axis.x(tick);
-        out += &format!("<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{bottom:.1}\"/>\n");
-        let y = bottom + 16.0;
+        let (x, y) = (axis.x(tick), bottom + 16.0);
         out += &format!("<text class=\"axis\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">×{tick}</text>\n");
     }
     let one = axis.x(1.0);
-    out += &format!("<line class=\"ours\" x1=\"{one:.1}\" x2=\"{one:.1}\" y1=\"{TOP}\" y2=\"{bottom:.1}\"/>\n");
     out += &format!("<text class=\"word\" x=\"{one:.1}\" y=\"32\" text-anchor=\"middle\">ours</text>\n");
     out += &format!(
         "<text class=\"axis\" x=\"{RIGHT}\" y=\"32\" text-anchor=\"end\">time of each peer / time of ours, logarithmic</text>\n"
@@ -99,6 +96,11 @@ pub(super) fn svg(headline: &Headline) -> String {
             escaped(&job.label),
             escaped(&ours)
         );
+        let (top, end) = (y + 5.0, y + 4.0 + job.peers.len() as f64 * LINE);
+        for tick in axis.ticks() {
+            let (x, class) = (axis.x(tick), if tick == 1.0 { "ours" } else { "grid" });
+            out += &format!("<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{end:.1}\"/>\n");
+        }
         for row in &job.peers {
             y += LINE;
             let ratio = factor(row)[0];
