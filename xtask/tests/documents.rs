@@ -71,6 +71,12 @@ fn is_path(root: &Path, text: &str) -> bool {
     }
 }
 
+/// Whether a document of that name stands beside `file`, at the root, in `docs` or in some crate, study or part of the laboratory.
+fn is_document(root: &Path, file: &Path, name: &str) -> bool {
+    let beside = file.with_file_name(name).exists() || exists(root, name);
+    beside || ["docs", "crates/*", "lab/*", "studies/*"].iter().any(|folder| exists(root, &format!("{folder}/{name}")))
+}
+
 /// What a document names and is not there, with the line.
 fn missing(root: &Path, file: &Path, text: &str) -> Vec<String> {
     let folder = file.parent().expect("a folder");
@@ -88,7 +94,9 @@ fn missing(root: &Path, file: &Path, text: &str) -> Vec<String> {
             }
         }
         for (_, quoted) in line.split('`').enumerate().filter(|(i, _)| i % 2 == 1) {
-            if is_path(root, quoted) && !exists(root, quoted.trim_end_matches('/')) {
+            let lost = is_path(root, quoted) && !exists(root, quoted.trim_end_matches('/'));
+            let name = quoted.ends_with(".md") && !quoted.contains(['/', ' ']);
+            if lost || name && !is_document(root, file, quoted) {
                 wrong(quoted);
             }
         }
@@ -115,7 +123,7 @@ fn every_file_that_a_document_names_exists() {
 fn a_planted_name_is_found() {
     let file = root().join("docs/planted.md");
     let right = "[a](../README.md) [b](../README.md#licence) [c](https://x.org/y) `xtask/src/main.rs` `studies/<name>/study.md`\n\
-                 `crates/*/Cargo.toml` `target/peers` `mayo/round3/mayo1` `a/b`\n```sh\ncat docs/never.md `docs/never.md`\n```\n";
+                 `crates/*/Cargo.toml` `target/peers` `mayo/round3/mayo1` `a/b` `DESIGN.md` `RECORDS.md`\n```sh\ncat docs/never.md `docs/never.md`\n```\n";
     assert_eq!(missing(root(), &file, right), Vec::<String>::new());
     for wrong in [
         "[a](README.md)",
@@ -124,8 +132,31 @@ fn a_planted_name_is_found() {
         "`xtask/src/mains.rs`",
         "`studies/<name>/stud.md`",
         "`crates/*/Cargo.tom`",
+        "`NOWHERE.md`",
     ] {
         let found = missing(root(), &file, &format!("text\n\nsee {wrong}\n"));
         assert!(matches!(&found[..], [one] if one.contains("planted.md:3: ")), "{wrong}: {found:?}");
     }
+}
+
+/// The commands that a text's first shell block shows, without their comments.
+fn commands(text: &str) -> Vec<&str> {
+    let block = text.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap_or_default();
+    block.lines().map(|line| line.split(" #").next().unwrap_or_default().trim()).collect()
+}
+
+/// Those that a script of steps does not run, word for word.
+fn not_run<'a>(commands: &[&'a str], script: &str) -> Vec<&'a str> {
+    let steps: Vec<&str> = script.lines().filter_map(|l| l.strip_prefix("step '")?.split_once("' ")).map(|s| s.1).collect();
+    commands.iter().copied().filter(|command| !steps.contains(command)).collect()
+}
+
+#[test]
+fn ci_runs_the_two_commands_of_readme_as_they_stand_there() {
+    let read = |file: &str| fs::read_to_string(root().join(file)).expect("text");
+    let (readme, script) = (read("README.md"), read(".ci/run"));
+    let shown = commands(&readme);
+    assert_eq!(shown.len(), 2, "{shown:?}");
+    assert_eq!(not_run(&shown, &script), Vec::<&str>::new());
+    assert_eq!(not_run(&["cargo test --workspace"], &script), ["cargo test --workspace"], "a planted command is found");
 }
