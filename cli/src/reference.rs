@@ -20,7 +20,8 @@ Every command and option. The [guide](guide.md) groups them by job.
 fn argument(arg: &Arg) -> String {
     let mut forms: Vec<String> = arg.get_short().map(|c| format!("-{c}")).into_iter().collect();
     forms.extend(arg.get_long().map(|long| format!("--{long}")));
-    let names: Vec<String> = arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
+    let names: Vec<String> =
+        arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
     let mut form = if forms.is_empty() { names.join(" ") } else { forms.join(", ") };
     if !forms.is_empty() && arg.get_action().takes_values() {
         form += &format!(" {}", names.join(" "));
@@ -83,13 +84,16 @@ fn rendered(mut command: Command) -> String {
 #[test]
 fn the_reference_has_every_command_and_option_and_nothing_hidden() {
     let text = rendered(Cli::command());
-    for part in ["## `lanework check`", "### `lanework mayo sign`", "- `--leaks`", "variable `LANEWORK_PEERS`"] {
+    for part in
+        ["## `lanework check`", "### `lanework mayo sign`", "- `--leaks`", "variable `LANEWORK_PEERS`"]
+    {
         assert!(text.contains(part), "{part}");
     }
     assert!(!text.contains("__race"));
     assert_eq!(text.matches("- `--json`").count(), 1, "an option of every command stands once");
     let planted = Command::new("lanework").subcommand(
-        Command::new("plant").arg(Arg::new("deep").long("deep").value_name("N").default_value("3").help("Dig")),
+        Command::new("plant")
+            .arg(Arg::new("deep").long("deep").value_name("N").default_value("3").help("Dig")),
     );
     assert!(rendered(planted).contains("## `lanework plant`\n\n\n\n```text\nlanework plant [OPTIONS]\n```\n\n- `--deep N`: Dig (default `3`)\n"));
 }
@@ -103,5 +107,8 @@ fn the_committed_reference_is_this_one() {
         return;
     }
     let found = fs::read_to_string(&file).expect("docs/cli.md");
-    assert!(found == due, "docs/cli.md is out of date; LANEWORK_BLESS=1 cargo test -p lanework --bins reference rewrites it");
+    assert!(
+        found == due,
+        "docs/cli.md is out of date; LANEWORK_BLESS=1 cargo test -p lanework --bins reference rewrites it"
+    );
 }

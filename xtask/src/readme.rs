@@ -7,7 +7,8 @@
 //! |---|---|
 //! | `RECORD SUBJECT...` | of each subject that a pattern selects, the fastest variant beside the baseline |
 //! | `RECORD-peers SUBJECT...` | ours beside the fastest peer |
-//! | `headline PICTURE`, then lines `RECORD-peers SUBJECT LABEL` | ours beside the fastest peer, one row per line, and a picture of all peers |
+//! | `headline`, then lines `RECORD-peers SUBJECT LABEL` | ours beside the fastest peer, one row per line |
+//! | `picture FILE` | the document's headline as a picture of all peers, in that file |
 //! | `behind peers` | every row against a peer whose verdict is not *ours faster* |
 //! | `behind baseline` | every row of our own variants whose verdict is not *faster* |
 //!
@@ -108,19 +109,27 @@ impl Document<'_> {
         self.link(&seen_from(self.root, &entry.path))
     }
 
-    /// The text at a mark; a picture goes to `pictures` with its path from the root.
-    fn figures(&self, what: &str, pictures: &mut Vec<(String, String)>) -> Result<String, String> {
+    /// The text at a mark.
+    fn figures(&self, what: &str, seen: &mut Seen) -> Result<String, String> {
         let mut words = what.split_whitespace();
         let record = words.next().ok_or("a mark names no record")?;
         let patterns: Vec<&str> = words.collect();
         match (record, &patterns[..]) {
-            ("headline", [picture, ..]) => {
+            ("headline", _) => {
                 let lines: Vec<&str> = what.lines().skip(1).collect();
                 let headline = headline::read(self, &lines)?;
-                pictures.push(((*picture).to_owned(), picture::svg(&headline)));
-                return Ok(headline::table(self, &headline, picture));
+                let table = headline::table(self, &headline);
+                seen.headline = Some(headline);
+                return Ok(table);
             }
-            ("behind", ["peers"]) => return behind(self, |study| study.ends_with("-peers"), peers::not_faster),
+            ("picture", [file]) => {
+                let headline = seen.headline.as_ref().ok_or("a picture stands before its headline")?;
+                seen.pictures.push(((*file).to_owned(), picture::svg(headline)));
+                return Ok(headline::shown(self, headline, file));
+            }
+            ("behind", ["peers"]) => {
+                return behind(self, |study| study.ends_with("-peers"), peers::not_faster);
+            }
             ("behind", ["baseline"]) => {
                 let ours = |study: &str| study.starts_with("bench-") && !study.ends_with("-peers");
                 return behind(self, ours, not_faster);
@@ -140,6 +149,15 @@ impl Document<'_> {
     }
 }
 
+/// What the marks of a document have given so far.
+#[derive(Default)]
+struct Seen {
+    marks: usize,
+    headline: Option<headline::Headline>,
+    /// Each with its path from the root.
+    pictures: Vec<(String, String)>,
+}
+
 /// Writes `due` to `path`, or with `check` compares; whether it had to change.
 fn put(path: &Path, due: &str, check: bool) -> Result<bool, String> {
     if fs::read_to_string(path).is_ok_and(|found| found == due) {
@@ -157,21 +175,21 @@ fn renewed(root: &Path, file: &str, check: bool) -> Result<String, String> {
     let path = root.join(file);
     let text = fs::read_to_string(&path).map_err(|e| wrong(file, e.to_string()))?;
     let document = Document { root, file };
-    let (mut marks, mut pictures) = (0, Vec::new());
+    let mut seen = Seen::default();
     let spliced = splice(&text, |what| {
-        marks += 1;
-        document.figures(what, &mut pictures)
+        seen.marks += 1;
+        document.figures(what, &mut seen)
     });
     let spliced = spliced.map_err(|why| wrong(file, why))?;
-    if marks == 0 {
+    if seen.marks == 0 {
         return Err(wrong(file, format!("it has no mark '{OPEN}...{END}'")));
     }
     let mut changed = put(&path, &spliced, check).map_err(|why| wrong(file, why))?;
-    for (picture, svg) in &pictures {
+    for (picture, svg) in &seen.pictures {
         changed |= put(&root.join(picture), svg, check).map_err(|why| wrong(picture, why))?;
     }
     let state = if changed { "renewed" } else { "as in the records" };
-    Ok(format!("{file}: {marks} marks, {} pictures, {state}", pictures.len()))
+    Ok(format!("{file}: {} marks, {} pictures, {state}", seen.marks, seen.pictures.len()))
 }
 
 /// Puts what `make` makes between each pair of marks.
@@ -271,7 +289,11 @@ fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, Strin
 type Selection = fn(&Record) -> Result<(usize, Vec<String>), String>;
 
 /// The rows that `select` picks from the newest records of the studies that `wanted` selects, as one table.
-fn behind(document: &Document<'_>, wanted: impl Fn(&str) -> bool, select: Selection) -> Result<String, String> {
+fn behind(
+    document: &Document<'_>,
+    wanted: impl Fn(&str) -> bool,
+    select: Selection,
+) -> Result<String, String> {
     let (mut all, mut rows) = (0, String::new());
     let entries = newest_first(document.root, wanted)?;
     for entry in &entries {
@@ -417,7 +439,8 @@ mod tests {
         }
         record.save(&root.join("records")).expect("saved");
         fs::create_dir(root.join("docs")).expect("created");
-        let marks = "<!-- figures headline docs/p.svg\nbench-s-peers s/op A job\n-->\n<!-- /figures -->\n\
+        let marks = "<!-- figures headline\nbench-s-peers s/op A job\n-->\n<!-- /figures -->\n\
+                     <!-- figures picture docs/p.svg -->\n<!-- /figures -->\n\
                      <!-- figures behind peers -->\n<!-- /figures -->\n";
         fs::write(root.join("docs/x.md"), marks).expect("written");
         let read = |file: &str| fs::read_to_string(root.join(file)).expect("read");
@@ -425,7 +448,9 @@ mod tests {
         renewed(root, "docs/x.md", false).expect("renewed");
         renewed(root, "docs/x.md", true).expect("as in the records");
         let text = read("docs/x.md");
-        for part in ["| A job | portable 100 ns | quick 400 ns | **×4.00** |", "(../records/", "(../docs/p.svg)"] {
+        for part in
+            ["| A job | portable 100 ns | quick 400 ns | **×4.00** |", "(../records/", "(../docs/p.svg)"]
+        {
             assert!(text.contains(part), "{part} is not in {text}");
         }
         assert!(text.contains("slow ×9.00") && text.contains("None of 2 rows in 1 records."), "{text}");
@@ -442,7 +467,13 @@ mod tests {
         renewed(root, "docs/x.md", false).expect("renewed");
         let text = read("docs/x.md");
         assert!(text.contains("| **×0.500** |") && text.contains("1 of 2 rows in 1 records:"), "{text}");
-        assert!(text.contains("| `s/op` | portable | quick | ×0.500 | ×0.500 … ×0.500 | ours slower |"), "{text}");
+        assert!(
+            text.contains("| `s/op` | portable | quick | ×0.500 | ×0.500 … ×0.500 | ours slower |"),
+            "{text}"
+        );
+        fs::write(root.join("docs/y.md"), "<!-- figures picture docs/p.svg -->\n<!-- /figures -->\n")
+            .expect("written");
+        assert!(renewed(root, "docs/y.md", false).is_err_and(|e| e.contains("before its headline")));
         // A job that no record has.
         fs::write(root.join("docs/x.md"), marks.replace("s/op", "s/other")).expect("written");
         assert!(renewed(root, "docs/x.md", false).is_err_and(|e| e.contains("no machine has a record")));

@@ -74,7 +74,10 @@ fn is_path(root: &Path, text: &str) -> bool {
 /// Whether a document of that name stands beside `file`, at the root, in `docs` or in some crate, study or part of the laboratory.
 fn is_document(root: &Path, file: &Path, name: &str) -> bool {
     let beside = file.with_file_name(name).exists() || exists(root, name);
-    beside || ["docs", "crates/*", "lab/*", "studies/*"].iter().any(|folder| exists(root, &format!("{folder}/{name}")))
+    beside
+        || ["docs", "crates/*", "lab/*", "studies/*"]
+            .iter()
+            .any(|folder| exists(root, &format!("{folder}/{name}")))
 }
 
 /// What a document names and is not there, with the line.
@@ -112,10 +115,8 @@ fn root() -> &'static Path {
 fn every_file_that_a_document_names_exists() {
     let all = documents(root());
     assert!(all.iter().any(|file| file.ends_with("docs/architecture.md")), "{all:?}");
-    let wrong: Vec<String> = all
-        .iter()
-        .flat_map(|file| missing(root(), file, &fs::read_to_string(file).expect("text")))
-        .collect();
+    let wrong: Vec<String> =
+        all.iter().flat_map(|file| missing(root(), file, &fs::read_to_string(file).expect("text"))).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
@@ -147,7 +148,8 @@ fn commands(text: &str) -> Vec<&str> {
 
 /// Those that a script of steps does not run, word for word.
 fn not_run<'a>(commands: &[&'a str], script: &str) -> Vec<&'a str> {
-    let steps: Vec<&str> = script.lines().filter_map(|l| l.strip_prefix("step '")?.split_once("' ")).map(|s| s.1).collect();
+    let steps: Vec<&str> =
+        script.lines().filter_map(|l| l.strip_prefix("step '")?.split_once("' ")).map(|s| s.1).collect();
     commands.iter().copied().filter(|command| !steps.contains(command)).collect()
 }
 
@@ -158,5 +160,9 @@ fn ci_runs_the_two_commands_of_readme_as_they_stand_there() {
     let shown = commands(&readme);
     assert_eq!(shown.len(), 2, "{shown:?}");
     assert_eq!(not_run(&shown, &script), Vec::<&str>::new());
-    assert_eq!(not_run(&["cargo test --workspace"], &script), ["cargo test --workspace"], "a planted command is found");
+    assert_eq!(
+        not_run(&["cargo test --workspace"], &script),
+        ["cargo test --workspace"],
+        "a planted command is found"
+    );
 }

@@ -74,8 +74,8 @@ pub(super) fn read(document: &Document<'_>, lines: &[&str]) -> Result<Headline, 
     Err("no machine has a record of every job of the headline".to_owned())
 }
 
-/// The table, where it comes from, and the picture below it.
-pub(super) fn table(document: &Document<'_>, headline: &Headline, picture: &str) -> String {
+/// The table, and where it comes from.
+pub(super) fn table(document: &Document<'_>, headline: &Headline) -> String {
     let mut out = String::from(
         "| job | ours | fastest peer | peer / ours | interval | verdict |\n|---|---:|---:|---:|---|---|\n",
     );
@@ -102,10 +102,15 @@ pub(super) fn table(document: &Document<'_>, headline: &Headline, picture: &str)
         let all = document.link("docs/figures.md");
         out += &format!("Other machines: [{}]({all}).\n", headline.others.join(", "));
     }
+    out
+}
+
+/// The picture as the document shows it, with its figures as text for those who do not see it.
+pub(super) fn shown(document: &Document<'_>, headline: &Headline, file: &str) -> String {
     let jobs = headline.jobs.iter().map(|job| {
         let peers = job.peers.iter().map(|r| format!("{} {}", r.variant, times(peers::factor(r)[0])));
         format!("{}: {}", job.label, peers.collect::<Vec<_>>().join(", "))
     });
     let alt = jobs.collect::<Vec<_>>().join("; ");
-    out + &format!("\n![Time of each peer as a multiple of ours. {alt}.]({})\n", document.link(picture))
+    format!("![Time of each peer as a multiple of ours. {alt}.]({})\n", document.link(file))
 }

@@ -80,7 +80,9 @@ pub(super) fn svg(headline: &Headline) -> String {
     );
     for tick in axis.ticks() {
         let (x, y) = (axis.x(tick), bottom + 16.0);
-        out += &format!("<text class=\"axis\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">×{tick}</text>\n");
+        out += &format!(
+            "<text class=\"axis\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">×{tick}</text>\n"
+        );
     }
     let one = axis.x(1.0);
     out += &format!("<text class=\"word\" x=\"{one:.1}\" y=\"32\" text-anchor=\"middle\">ours</text>\n");
@@ -90,7 +92,8 @@ pub(super) fn svg(headline: &Headline) -> String {
     let mut y = TOP;
     for job in &headline.jobs {
         y += LINE;
-        let ours = job.peers.first().map_or(String::new(), |r| format!(", ours {}", amount(r, r.baseline_median)));
+        let ours =
+            job.peers.first().map_or(String::new(), |r| format!(", ours {}", amount(r, r.baseline_median)));
         out += &format!(
             "<text class=\"job\" x=\"14\" y=\"{y:.1}\">{}<tspan font-weight=\"400\">{}</tspan></text>\n",
             escaped(&job.label),
@@ -99,7 +102,9 @@ pub(super) fn svg(headline: &Headline) -> String {
         let (top, end) = (y + 5.0, y + 4.0 + job.peers.len() as f64 * LINE);
         for tick in axis.ticks() {
             let (x, class) = (axis.x(tick), if tick == 1.0 { "ours" } else { "grid" });
-            out += &format!("<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{end:.1}\"/>\n");
+            out += &format!(
+                "<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{end:.1}\"/>\n"
+            );
         }
         for row in &job.peers {
             y += LINE;
