@@ -65,8 +65,11 @@ fn section(command: &Command, path: &str, depth: usize, out: &mut String) {
     if !listed.is_empty() {
         *out += &format!("\n{listed}");
     }
-    if let Some(after) = command.get_after_help() {
-        *out += &format!("\n{after}\n");
+    if let Some(after) = command.get_after_help().map(ToString::to_string) {
+        let after = after.trim_end();
+        // Lists by indentation would run together.
+        *out +=
+            &if after.contains('\n') { format!("\n```text\n{after}\n```\n") } else { format!("\n{after}\n") };
     }
     for inner in command.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help") {
         let depth = if path == "lanework" { 2 } else { depth + 1 };
