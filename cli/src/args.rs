@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lanework_cpu::Threads;
+use lanework_study::races::{Effort, seconds};
 use lanework_suite::device::DeviceChoice;
 
 /// Cryptography that uses every lane of your machine: checked, raced, and the fastest kept.
@@ -164,32 +165,9 @@ pub(crate) struct TimingArgs {
     pub(crate) seed: u64,
 }
 
-/// How long and how often races run.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Effort {
-    /// Seconds for the whole run, divided among its races.
-    #[arg(long, value_name = "N", default_value_t = 45.0, value_parser = seconds)]
-    pub(crate) seconds: f64,
-    /// Processes per race. With 2 to 4, intervals are very wide.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) launches: u32,
-    /// Pin single-core work to this core (default: the highest allowed).
-    #[arg(long, value_name = "N")]
-    pub(crate) core: Option<usize>,
-}
-
 /// A number of threads; 0 for one on each core.
 pub(crate) fn threads() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(0..=Threads::MOST as u64)
-}
-
-/// A time that a race can be given.
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(s) if (0.1..=86_400.0).contains(&s) => Ok(s),
-        Ok(_) => Err("it takes from 0.1 to 86400 seconds".to_owned()),
-        Err(e) => Err(e.to_string()),
-    }
 }
 
 /// Where the figures go.
@@ -406,35 +384,17 @@ pub(crate) struct StudyArgs {
     /// Enough runs for publishing.
     #[arg(long)]
     pub(crate) full: bool,
-    /// The short run, as if nothing were said.
+    /// The short run, which is the default.
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// Where the studies are; the command carries a copy for where they are not.
+    /// Where the studies are. Without them, the command uses its own copy.
     #[arg(long, value_name = "DIR", default_value = "studies")]
     pub(crate) studies: PathBuf,
-    /// For spill-homes: a row's own assembly, such as libjade's, in place of what stands in for it. May be given several times.
-    #[arg(long, value_name = "ROW=FILE")]
-    pub(crate) asm: Vec<String>,
-    /// For spill-homes: these rows and no others.
-    #[arg(long, value_name = "ROW", value_delimiter = ',')]
-    pub(crate) rows: Vec<String>,
-    /// For spill-homes: every rewrite is checked, and nothing is timed.
-    #[arg(long)]
-    pub(crate) validate_only: bool,
-    /// For spill-homes: what is found of Lanework's own kernels goes into this machine's profile, "all on the stack" included.
-    #[arg(long, conflicts_with = "validate_only")]
-    pub(crate) keep: bool,
-    /// For codegen-flags: the folder that its builds are made in and kept in.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) builds: Option<PathBuf>,
-    /// For codegen-flags: the builds that are kept are raced as they lie there, and none is made.
-    #[arg(long)]
-    pub(crate) as_built: bool,
-    /// For codegen-flags: builds are made and kept, and nothing is timed.
-    #[arg(long, conflicts_with = "as_built")]
-    pub(crate) build_only: bool,
     #[command(flatten)]
     pub(crate) output: Output,
+    /// Options of single studies: last, since each begins a heading that the next option would stand under.
+    #[command(flatten)]
+    pub(crate) own: crate::study::OwnOptions,
 }
 
 /// `__workload`.

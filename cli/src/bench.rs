@@ -3,29 +3,19 @@
 
 mod process;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use lanework_race::clock::Monotonic;
-use lanework_race::gate::GateRow;
 use lanework_race::histogram;
-use lanework_race::launch::{self, LaunchError, Worker};
-use lanework_race::machine::Machine;
-use lanework_race::pairing::{Pinning, Plan};
+use lanework_race::launch;
 use lanework_race::record::Record;
 use lanework_race::subject::Subject;
 use lanework_race::table;
+use lanework_study::races::{Race, race_all, race_of};
+use lanework_study::{Failure, Outcome};
 
-use crate::args::{BenchArgs, CompareArgs, Effort, Output, RaceArgs, StyleName};
-use crate::outcome::{Failure, Outcome};
+use crate::args::{BenchArgs, CompareArgs, Output, RaceArgs, StyleName};
 use crate::ui::Session;
-
-/// What a race compares: a subject, its baseline and the challengers that take part.
-pub(crate) struct Race {
-    pub(crate) subject: String,
-    pub(crate) baseline: String,
-    pub(crate) challengers: Vec<String>,
-}
 
 /// One form at a time. The parser sees no conflict where `--json` stands before the verb.
 pub(crate) fn one_form(session: &Session, output: &Output) -> Result<(), Failure> {
@@ -181,15 +171,6 @@ fn narrowed(subjects: Vec<Subject>, baseline: Option<&str>, only: &[String]) -> 
     Ok(races)
 }
 
-/// The race of everything that a subject has.
-pub(crate) fn race_of(subject: &Subject) -> Race {
-    Race {
-        subject: subject.path().to_owned(),
-        baseline: subject.baseline().name().to_owned(),
-        challengers: subject.challengers().map(|v| v.name().to_owned()).collect(),
-    }
-}
-
 fn list(session: &Session, subjects: &[Subject]) -> Result<Outcome, Failure> {
     if session.json {
         let rows: Vec<_> = subjects
@@ -203,83 +184,6 @@ fn list(session: &Session, subjects: &[Subject]) -> Result<Outcome, Failure> {
         }
     }
     Ok(Outcome::Yes)
-}
-
-/// The plan that shares `effort` out over `races` races.
-pub(crate) fn plan(effort: &Effort, races: usize) -> Plan {
-    let budget = (effort.seconds / races.max(1) as f64 * 1e9) as u64;
-    Plan {
-        budget_ns: budget,
-        launches: effort.launches,
-        // Warming every contestant up must not eat the budget of a short race.
-        warm_up_ns: (budget / 40 / u64::from(effort.launches)).clamp(1_000_000, 20_000_000),
-        pinning: effort.core.map_or(Pinning::Auto, Pinning::Core),
-        ..Plan::default()
-    }
-}
-
-/// Runs races one after the other, each spread over several processes, into one record.
-pub(crate) fn race_all(
-    session: &Session,
-    name: &str,
-    races: &[Race],
-    effort: &Effort,
-) -> Result<Record, Failure> {
-    let plan = plan(effort, races.len());
-    let clock = Monotonic::new();
-    let mut record = Record::new(name, &session.command, Machine::inspect(&clock, peer_builds(session)));
-    record.plan = Some(plan.clone());
-    let bar = session.progress((races.len() * plan.launches as usize) as u64, "racing");
-    let mut gates: BTreeMap<&str, Vec<GateRow>> = BTreeMap::new();
-    for race in races {
-        bar.set_message(race.subject.clone());
-        let mut arguments = session.inherited.clone();
-        arguments.extend([
-            "__race".to_owned(),
-            race.subject.clone(),
-            "--baseline".to_owned(),
-            race.baseline.clone(),
-        ]);
-        if !race.challengers.is_empty() {
-            arguments.extend(["--only".to_owned(), race.challengers.join(",")]);
-        }
-        // Operations of one parameter set stand behind one gate; it is passed once.
-        let set = race.subject.rsplit_once('/').map_or(race.subject.as_str(), |(set, _)| set);
-        let known = gates.get(set).cloned().unwrap_or_default();
-        let first = known.is_empty();
-        let worker = Worker::new(arguments).map_err(Failure::unavailable)?.behind(known);
-        let (mut outcome, _) = worker.race(&plan, |_, _| bar.inc(1)).map_err(|e| match e {
-            LaunchError::Refused { .. } => Failure::refused(e),
-            _ => Failure::unavailable(e),
-        })?;
-        if first {
-            gates.insert(set, outcome.gate.clone());
-        } else {
-            outcome.gate.clear();
-        }
-        for row in &mut outcome.results {
-            row.floor = lanework_suite::floor(row, &record.machine);
-        }
-        record.add(outcome);
-    }
-    bar.finish_and_clear();
-    record.machine.finish(&clock);
-    Ok(record)
-}
-
-#[cfg(feature = "peers")]
-pub(crate) fn peer_builds(session: &Session) -> Vec<lanework_race::machine::PeerBuild> {
-    let mut builds =
-        session.context.peers.as_deref().map(lanework_suite::mayo::peers::builds).unwrap_or_default();
-    builds.extend(lanework_suite::magma::peers::builds(&session.context));
-    builds
-        .extend(session.context.peers.as_deref().map(lanework_suite::vdf::peers::builds).unwrap_or_default());
-    builds
-}
-
-#[cfg(not(feature = "peers"))]
-pub(crate) fn peer_builds(_: &Session) -> Vec<lanework_race::machine::PeerBuild> {
-    Vec::new()
 }
 
 /// Prints a record in the form asked for, and stores it if asked to.
@@ -300,7 +204,7 @@ pub(crate) fn save_and_show(
         Some(root) => {
             let whole = record.clone();
             let kept = if output.save_samples { whole } else { whole.without_samples() };
-            kept.save(root).map(|path| eprintln!("saved: {}", crate::ui::shown(&path)))
+            kept.save(root).map(|path| eprintln!("saved: {}", lanework_study::text::shown(&path)))
         }
         None => Ok(()),
     };
@@ -331,7 +235,11 @@ pub(crate) fn worker(session: &Session, args: &RaceArgs) -> Result<Outcome, Fail
     if !launch::is_worker() {
         return Err(Failure::input("__race is started by bench, not by hand"));
     }
-    let mut subject = lanework_suite::find(&session.context, &args.subject)
+    #[cfg(feature = "study")]
+    use crate::study::find;
+    #[cfg(not(feature = "study"))]
+    use lanework_suite::find;
+    let mut subject = find(&session.context, &args.subject)
         .ok_or_else(|| Failure::input(format!("no subject '{}'", args.subject)))?;
     subject.set_baseline(&args.baseline).map_err(Failure::input)?;
     let names: Vec<&str> = args.only.iter().map(String::as_str).collect();

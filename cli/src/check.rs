@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use lanework_race::gate::GateRow;
+use lanework_study::{Failure, Outcome};
 use lanework_suite::Depth;
 
 use crate::args::CheckArgs;
-use crate::outcome::{Failure, Outcome};
 use crate::ui::{Session, counted};
 
 pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failure> {

@@ -2,9 +2,9 @@
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Backends, Engine, Select, Threads};
+use lanework_study::Failure;
 use lanework_suite::Job;
 
-use crate::outcome::Failure;
 use crate::profile::Choice;
 use crate::ui::Session;
 

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use lanework_cpu::{Backends, Threads};
 use lanework_race::clock::Monotonic;
 use lanework_race::machine::Machine;
+use lanework_study::{Failure, Outcome};
 use lanework_suite::device::CUDA;
 
-use crate::outcome::{Failure, Outcome};
 use crate::profile;
 use crate::ui::Session;
 
@@ -115,7 +115,7 @@ pub(crate) fn inspect(session: &Session) -> Findings {
     rows::<lanework_mayo::backend::Kernels>(session, &mut backends, &mut chosen_error);
     backends.push(on_devices);
     rows::<lanework_magma::backend::Kernels>(session, &mut backends, &mut chosen_error);
-    rows::<lanework_integer::backend::Kernels>(session, &mut backends, &mut chosen_error);
+    rows::<lanework_integer::backend::Gcds>(session, &mut backends, &mut chosen_error);
     rows::<lanework_vdf::backend::Kernels>(session, &mut backends, &mut chosen_error);
     Findings {
         machine: Machine::inspect(&Monotonic::new(), Vec::new()),
@@ -208,7 +208,7 @@ fn long(session: &Session, found: &Findings) -> String {
             writeln!(
                 out,
                 "profile     {} of {}, {} choices",
-                crate::ui::shown(&path),
+                lanework_study::text::shown(&path),
                 p.date,
                 p.choices.len()
             )
@@ -216,10 +216,10 @@ fn long(session: &Session, found: &Findings) -> String {
         (Some(path), Ok(None)) if path.exists() => writeln!(
             out,
             "profile     {} is of another machine, or features are masked; not used. `lanework tune` writes a new one",
-            crate::ui::shown(&path)
+            lanework_study::text::shown(&path)
         ),
         (Some(path), Ok(None)) => {
-            writeln!(out, "profile     none; `lanework tune` writes {}", crate::ui::shown(&path))
+            writeln!(out, "profile     none; `lanework tune` writes {}", lanework_study::text::shown(&path))
         }
         (None, Ok(_)) => {
             writeln!(out, "profile     no place for one: neither LANEWORK_PROFILE nor HOME is set")

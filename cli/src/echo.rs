@@ -1,40 +1,8 @@
-//! The user's own texts in messages: short, and without anything that a terminal would obey.
+//! Messages of the parser of arguments, cut to a readable length.
 #![forbid(unsafe_code)]
 
 use clap::error::{ContextKind, ContextValue};
-
-/// Characters of a text that a message repeats.
-const MOST: usize = 60;
-
-/// A text as a message repeats it: escaped, and of a long text only the beginning and its length.
-pub(crate) fn echoed(text: &str) -> String {
-    cut(text, MOST)
-}
-
-/// The same with at most so many characters.
-pub(crate) fn cut(text: &str, most: usize) -> String {
-    let mut out: String = text.chars().take(most).flat_map(harmless).collect();
-    let length = text.chars().count();
-    if length > most {
-        out.push_str(&format!("... ({length} characters)"));
-    }
-    out
-}
-
-/// The whole text, escaped in the same way.
-pub(crate) fn whole(text: &str) -> String {
-    text.chars().flat_map(harmless).collect()
-}
-
-/// A character as it is, or escaped as in Rust's strings: one that would end the line, move the cursor or turn the direction of
-/// writing.
-fn harmless(c: char) -> impl Iterator<Item = char> {
-    // Beside the control characters: line and paragraph separators, and what changes the direction of text.
-    let moves = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let (escaped, plain) =
-        if c.is_control() || moves { (Some(c.escape_default()), None) } else { (None, Some(c)) };
-    escaped.into_iter().flatten().chain(plain)
-}
+use lanework_study::text::echoed;
 
 /// Cuts what the user wrote in a message about the arguments.
 pub(crate) fn shorten(usage: &mut clap::Error) {
@@ -51,19 +19,5 @@ pub(crate) fn shorten(usage: &mut clap::Error) {
             // Advice repeats the text.
             usage.remove(ContextKind::Suggested);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_cut_and_harmless() {
-        for plain in ["", "-0x1f", "a 'quoted' \\ word", "für", &"x".repeat(60)] {
-            assert_eq!(echoed(plain), plain);
-        }
-        assert_eq!(echoed("\u{1b}[2J\n\u{202e}"), "\\u{1b}[2J\\n\\u{202e}");
-        assert_eq!(echoed(&"é".repeat(61)), format!("{}... (61 characters)", "é".repeat(60)));
     }
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use crate::outcome::{Failure, Outcome};
+use lanework_study::{Failure, Outcome};
 
 mod distinct;
 mod draft;

@@ -10,9 +10,9 @@ use clap::{Args, Subcommand};
 use lanework_race::history::{self, Change, Comparison, Entry, History, HistoryError, Step};
 use lanework_race::table::{percent, time, times};
 use lanework_race::verdict::Verdict;
+use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
-use crate::outcome::{Failure, Outcome};
 use crate::ui::{Session, counted};
 
 /// `history`.
@@ -111,7 +111,7 @@ fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
             .collect();
         println!("{}", json!({ "records": rows, "skipped": skipped_json(&skipped) }));
     } else if entries.is_empty() && skipped.is_empty() {
-        println!("{}: no records; `lanework bench --save` makes one", crate::ui::shown(root));
+        println!("{}: no records; `lanework bench --save` makes one", lanework_study::text::shown(root));
     } else {
         for e in &entries {
             let r = &e.record;
@@ -123,7 +123,7 @@ fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
                 r.machine.slug(),
                 commit(e),
                 r.results.len(),
-                crate::ui::shown(&e.path)
+                lanework_study::text::shown(&e.path)
             );
         }
     }

@@ -1,12 +1,11 @@
 //! `lanework check --leaks`.
 #![forbid(unsafe_code)]
 
+use lanework_study::{Failure, Outcome};
+
 use crate::args::{CheckArgs, MemcheckArgs, TimingArgs};
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
-#[cfg(all(feature = "study", target_os = "linux", target_arch = "x86_64"))]
-pub(crate) use here::{gather, json, optimised};
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub(crate) use here::{run, timing, under_memcheck};
 
@@ -30,46 +29,12 @@ mod here {
     use std::collections::{BTreeMap, BTreeSet};
     use std::time::Duration;
 
+    use lanework_study::leaks::{gather, json, optimised};
     use lanework_suite::leaks::evidence::{Means, PlantedRow, Row};
-    use lanework_suite::leaks::{self, Children, Evidence, Request, TimingOrder};
+    use lanework_suite::leaks::{self, Evidence, TimingOrder};
 
     use super::{CheckArgs, Failure, MemcheckArgs, Outcome, Session, TimingArgs};
     use crate::args::MeansName;
-
-    /// Refuses where nothing can be judged.
-    pub(crate) fn optimised() -> Result<(), Failure> {
-        if cfg!(debug_assertions) {
-            return Err(Failure::unavailable(
-                "debug assertions branch on secrets: leaks are judged in an optimised build, `cargo run --release`",
-            ));
-        }
-        Ok(())
-    }
-
-    /// All evidence of the operations under `what`, each piece told as it comes.
-    pub(crate) fn gather(
-        session: &Session,
-        what: &str,
-        means: Vec<Means>,
-        seconds: Option<f64>,
-    ) -> Result<Vec<Evidence>, Failure> {
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|e| Failure::unavailable(format!("no random numbers: {e}")))?;
-        let request = Request {
-            what: what.to_owned(),
-            means,
-            time: seconds.map(Duration::from_secs_f64),
-            seed: u64::from_le_bytes(seed),
-        };
-        let child = ["__memcheck".to_owned(), what.to_owned()];
-        let valgrind = || leaks::run_under_valgrind(&child);
-        let again = |order: &TimingOrder| leaks::run_again(&arguments(order));
-        let children = Children { valgrind: &valgrind, again: &again };
-        Ok(leaks::gather(&session.context, &request, &children, &mut |piece| match piece {
-            Evidence::Operation(row) => session.say(line(row)),
-            Evidence::Planted(row) => session.say(planted(row)),
-        }))
-    }
 
     pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failure> {
         optimised()?;
@@ -106,20 +71,6 @@ mod here {
         Ok(Outcome::from_bool(failed == 0))
     }
 
-    /// What the process is told that does a series again.
-    fn arguments(order: &TimingOrder) -> Vec<String> {
-        let TimingOrder { what, backend, samples, time, turns, seed } = order;
-        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let options = [
-            ("--samples", *samples),
-            ("--nanoseconds", nanoseconds),
-            ("--turns", u64::from(*turns)),
-            ("--seed", *seed),
-        ];
-        let options = options.into_iter().flat_map(|(name, value)| [name.to_owned(), value.to_string()]);
-        ["__timing", what, backend].map(str::to_owned).into_iter().chain(options).collect()
-    }
-
     pub(crate) fn timing(session: &Session, args: TimingArgs) -> Result<Outcome, Failure> {
         optimised()?;
         let TimingArgs { what, of, samples, nanoseconds, turns, seed } = args;
@@ -145,24 +96,6 @@ mod here {
             }
         }
         (rows, planted)
-    }
-
-    /// A row for people.
-    fn line(row: &Row) -> String {
-        let Row { what, backend, means, finding, extent, suspicion, .. } = row;
-        let parts = [extent.as_str(), suspicion.as_deref().unwrap_or_default(), finding.detail()];
-        let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        format!("{:7} {means:12} {backend:10} {what}: {}", finding.word(), said.join("; "))
-    }
-
-    fn planted(row: &PlantedRow) -> String {
-        let word = match (row.sound, row.right) {
-            (false, true) => "found",
-            (true, true) => "sound",
-            (false, false) => "MISSED",
-            (true, false) => "ACCUSED",
-        };
-        format!("{word:7} {:12} {:10} planted {}: {}", row.means, row.tier, row.plant, row.said)
     }
 
     /// One line for each operation and backend, one column for each means.
@@ -214,31 +147,12 @@ mod here {
             .then(|| format!("on the list, but promised by no vendor (docs/soundness.md): {list}"))
     }
 
-    /// The rows as data.
-    pub(crate) fn json(rows: &[&Row], planted: &[&PlantedRow]) -> serde_json::Value {
-        let row = |row: &&Row| {
-            serde_json::json!({
-                "what": row.what, "backend": row.backend, "means": row.means.name(),
-                "finding": row.finding.word().to_lowercase(), "detail": row.finding.detail(),
-                "extent": row.extent, "unpromised": row.unpromised, "suspicion": row.suspicion,
-            })
-        };
-        let plant = |row: &&PlantedRow| {
-            serde_json::json!({
-                "tier": row.tier, "plant": row.plant, "means": row.means.name(), "sound": row.sound,
-                "right": row.right, "said": row.said,
-            })
-        };
-        serde_json::json!({
-            "results": rows.iter().map(row).collect::<Vec<_>>(),
-            "planted": planted.iter().map(plant).collect::<Vec<_>>(),
-        })
-    }
-
     #[cfg(test)]
     mod tests {
-        use super::*;
+        use lanework_study::leaks::{arguments, line, planted};
         use lanework_suite::leaks::evidence::Finding;
+
+        use super::*;
 
         fn row(what: &str, backend: &str, means: Means, finding: Finding) -> Row {
             Row {

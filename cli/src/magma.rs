@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use lanework_magma::container;
+use lanework_study::{Failure, Outcome};
 use lanework_suite::Job;
 use lanework_suite::magma::Operation;
 
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 pub(crate) mod args;

@@ -12,7 +12,6 @@ mod history;
 mod leaks;
 mod magma;
 mod mayo;
-mod outcome;
 mod profile;
 #[cfg(all(test, feature = "study"))]
 mod reference;
@@ -31,9 +30,9 @@ mod vdf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use lanework_study::{Failure, Outcome};
 
 use args::{Cli, Command};
-use outcome::{Failure, Outcome};
 use ui::Session;
 
 fn main() -> ExitCode {

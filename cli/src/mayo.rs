@@ -12,17 +12,17 @@ use lanework_mayo::cuda::{FleetSigners, FleetVerifiers};
 use lanework_mayo::{
     MessageDigest, Params, PublicKey, Round, SecretKey, Set, SignOptions, Signature, SigningKey, VerifyingKey,
 };
+use lanework_study::{Failure, Outcome};
+use lanework_suite::Job;
+use lanework_suite::mayo::Operation;
 
 use device::Devices;
 use getrandom::SysRng;
 use lanework_cpu::Threads;
-use lanework_suite::Job;
-use lanework_suite::mayo::Operation;
 use verdict::{Judge, Verdict};
 
 use crate::args::{MayoArgs, MayoJob, SetName};
 use crate::files::{self, Access, Sink};
-use crate::outcome::{Failure, Outcome};
 use crate::secret_file;
 use crate::ui::{self, Session};
 
@@ -346,7 +346,7 @@ fn verify(
         );
     } else {
         for (file, verdict) in inputs.iter().zip(&verdicts) {
-            println!("{}: {verdict}", ui::shown(file));
+            println!("{}: {verdict}", lanework_study::text::shown(file));
         }
     }
     Ok(Verdict::worst(&verdicts))

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use lanework_cpu::Threads;
+use lanework_study::Failure;
 use lanework_suite::{Context, Job};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{self, Access};
-use crate::outcome::Failure;
 use crate::tune::DeviceChoices;
 
 /// The version of the file's layout.

@@ -61,9 +61,17 @@ fn section(command: &Command, path: &str, depth: usize, out: &mut String) {
     let own = |arg: &&Arg| !arg.is_hide_set() && (depth == 2 && path == "lanework" || !arg.is_global_set());
     let arguments: Vec<&Arg> = command.get_arguments().filter(own).collect();
     let arguments = arguments.into_iter().filter(|arg| !matches!(arg.get_id().as_str(), "help" | "version"));
-    let listed: String = arguments.map(argument).collect();
-    if !listed.is_empty() {
-        *out += &format!("\n{listed}");
+    let mut groups: Vec<(Option<&str>, String)> = Vec::new();
+    for arg in arguments {
+        let heading = arg.get_help_heading();
+        match groups.iter_mut().find(|(known, _)| *known == heading) {
+            Some((_, list)) => *list += &argument(arg),
+            None => groups.push((heading, argument(arg))),
+        }
+    }
+    for (heading, list) in groups {
+        *out += &heading.map_or(String::new(), |heading| format!("\n{heading}:\n"));
+        *out += &format!("\n{list}");
     }
     if let Some(after) = command.get_after_help().map(ToString::to_string) {
         let after = after.trim_end();
@@ -96,9 +104,13 @@ fn the_reference_has_every_command_and_option_and_nothing_hidden() {
     assert_eq!(text.matches("- `--json`").count(), 1, "an option of every command stands once");
     let planted = Command::new("lanework").subcommand(
         Command::new("plant")
-            .arg(Arg::new("deep").long("deep").value_name("N").default_value("3").help("Dig")),
+            .arg(Arg::new("deep").long("deep").value_name("N").default_value("3").help("Dig"))
+            .arg(Arg::new("red").long("red").value_name("N").help("Paint").help_heading("Colours"))
+            .arg(Arg::new("never").long("never").hide(true)),
     );
-    assert!(rendered(planted).contains("## `lanework plant`\n\n\n\n```text\nlanework plant [OPTIONS]\n```\n\n- `--deep N`: Dig (default `3`)\n"));
+    let text = rendered(planted);
+    assert!(text.contains("## `lanework plant`\n\n\n\n```text\nlanework plant [OPTIONS]\n```\n\n- `--deep N`: Dig (default `3`)\n\nColours:\n\n- `--red N`: Paint\n"), "{text}");
+    assert!(!text.contains("never"));
 }
 
 #[test]

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use lanework_race::history::{self, Entry, History};
 use lanework_race::report::{self, Options};
+use lanework_study::{Failure, Outcome};
 
 use crate::args::ReportArgs;
 use crate::files::{self, Access, Sink};
 use crate::history::{ended, load_all, skipped_json, skipped_told};
-use crate::outcome::{Failure, Outcome};
 use crate::ui::{Session, counted};
 
 pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failure> {
@@ -49,7 +49,7 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
         );
     } else if args.output.as_os_str() != "-" {
         let records = counted(paths.len() as u64, "record", "records");
-        println!("{}: {} bytes, {records}", crate::ui::shown(&args.output), page.len());
+        println!("{}: {} bytes, {records}", lanework_study::text::shown(&args.output), page.len());
     }
     ended(&skipped)
 }

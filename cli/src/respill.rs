@@ -7,9 +7,9 @@ use std::path::Path;
 use lanework_respill::assembler::AssembleError;
 use lanework_respill::program::Why;
 use lanework_respill::{Analysis, Program, ProgramError};
+use lanework_study::{Failure, Outcome};
 
 use crate::files;
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 mod analyse;
@@ -100,7 +100,8 @@ impl Source {
 /// The program in a file, or in standard input.
 fn program_of(path: &Path) -> Result<Program, Failure> {
     let bytes = files::read(path)?;
-    let file = if path.as_os_str() == "-" { "standard input".to_owned() } else { crate::ui::shown(path) };
+    let file =
+        if path.as_os_str() == "-" { "standard input".to_owned() } else { lanework_study::text::shown(path) };
     let text = String::from_utf8(bytes).map_err(|e| {
         let line = e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|&&b| b == b'\n').count() + 1;
         Failure::input(format!("{file}:{line}: this is no text: bytes that are not UTF-8"))

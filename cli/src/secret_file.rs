@@ -14,7 +14,7 @@ pub(crate) fn warn_if_shared(session: &Session, path: &Path) {
         let Ok(file) = std::fs::metadata(path) else { return };
         let mode = file.permissions().mode() & 0o777;
         if path.as_os_str() != "-" && file.is_file() && mode & 0o044 != 0 {
-            let path = crate::ui::shown(path);
+            let path = lanework_study::text::shown(path);
             session.warn(format!("{path}: others may read this secret (mode {mode:03o}); chmod 600 {path}"));
         }
     }

@@ -8,11 +8,10 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use lanework_study::Failure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
-
-use crate::outcome::Failure;
 
 /// When an action is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

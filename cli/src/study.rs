@@ -1,68 +1,76 @@
 //! `lanework study`: published questions, asked again on this machine.
 #![forbid(unsafe_code)]
 
-mod common;
-mod data;
-mod flags;
-mod gpu;
-mod ifma;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod leaks;
-mod magma;
-mod mayo;
-mod self_check;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod spill;
 
 use std::path::Path;
 
-use lanework_race::record::Record;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, FromArgMatches};
 use lanework_race::study::{Study, render};
+use lanework_race::subject::Subject;
 use lanework_race::table;
+use lanework_study::{Entry, Failure, Found, Options, Outcome, Workload, data};
+use lanework_suite::Context;
 
 use crate::args::{StudyArgs, WorkloadArgs};
 use crate::bench;
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
-type Workload = fn(&Session, &WorkloadArgs) -> Result<Outcome, Failure>;
-type Run = fn(&Session, &Study, &StudyArgs) -> Result<Found, Failure>;
-
-/// A study with code of its own. Its files are also built in, so that the command works outside its repository.
-struct Entry {
-    name: &'static str,
-    toml: &'static str,
-    template: &'static str,
-    /// Measures all of it. (session, the question as data, what was asked for)
-    run: Run,
-    /// One process of its workload, where it starts any.
-    workload: Option<Workload>,
-}
-
-/// What a study found.
-struct Found {
-    record: Record,
-    /// What the template names.
-    page: serde_json::Value,
-    /// The same as data, which the record keeps; null where the rows say all.
-    findings: serde_json::Value,
-    /// Whether what it checks holds; true of a study that checks nothing.
-    holds: bool,
-}
+type Run = fn(&lanework_study::Session, &Study, &Options) -> Result<Found, Failure>;
 
 /// Every study with code of its own. Others are folders: see [`data`].
-const STUDIES: &[Entry] = &[
-    flags::ENTRY,
-    ifma::ENTRY,
-    self_check::ENTRY,
+fn studies() -> impl Iterator<Item = &'static Entry> {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    leaks::ENTRY,
-    magma::ENTRY,
-    gpu::ENTRY,
-    mayo::ENTRY,
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    spill::ENTRY,
-];
+    let here = [&spill::ENTRY];
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    let here = [];
+    lanework_studies::STUDIES.iter().chain(here)
+}
+
+/// The options of all studies, for `lanework study`.
+#[derive(Debug)]
+pub(crate) struct OwnOptions(ArgMatches);
+
+impl FromArgMatches for OwnOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<OwnOptions, clap::Error> {
+        Ok(OwnOptions(matches.clone()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0 = matches.clone();
+        Ok(())
+    }
+}
+
+impl Args for OwnOptions {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        studies().fold(command, |command, entry| (entry.options)(command))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        OwnOptions::augment_args(command)
+    }
+}
+
+impl OwnOptions {
+    /// An option that was given and is another study's: its flag, and whose it is.
+    fn stranger(&self, name: &str) -> Option<(String, &'static str)> {
+        let given = |id: &str| self.0.value_source(id) == Some(ValueSource::CommandLine);
+        studies().filter(|entry| entry.name != name).find_map(|entry| {
+            let own = (entry.options)(clap::Command::new(entry.name));
+            let option = own.get_arguments().find(|option| given(option.get_id().as_str()))?;
+            Some((option.get_long().unwrap_or_default().to_owned(), entry.name))
+        })
+    }
+}
+
+/// The subject of exactly this path, those that a study alone races among them.
+pub(crate) fn find(context: &Context, path: &str) -> Option<Subject> {
+    let own = || studies().flat_map(|entry| (entry.subjects)(context)).find(|subject| subject.path() == path);
+    lanework_suite::find(context, path).or_else(own)
+}
 
 fn unknown(name: &str) -> Failure {
     Failure::input(format!("there is no study '{name}'; `lanework study list` shows them"))
@@ -73,44 +81,27 @@ fn no_code(study: &Study) -> String {
     format!("{}: it has no [[race]], and this build has no code for it", study.name)
 }
 
-/// The study of this name: with its code, or from its folder alone.
+/// The question and the template as built in.
+fn built_in(entry: &Entry) -> Result<(Study, String), Failure> {
+    let study = Study::from_toml(entry.name, entry.toml).map_err(Failure::input)?;
+    Ok((study, entry.template.to_owned()))
+}
+
+/// The study of this name: from its folder, or as built in; with its code, or as data.
 fn named(name: &str, root: &Path) -> Result<(Study, String, Run), Failure> {
-    if let Some(entry) = STUDIES.iter().find(|entry| entry.name == name) {
-        let (study, template) = entry.load(root)?;
-        return Ok((study, template, entry.run));
-    }
+    let entry = studies().find(|entry| entry.name == name);
     let folder = root.join(name);
-    if name.contains(['/', '\\']) || !folder.join("study.toml").is_file() {
-        return Err(unknown(name));
+    let there = !name.contains(['/', '\\']) && folder.join("study.toml").is_file();
+    let (study, template) = match entry {
+        _ if there => Study::load(&folder).map_err(Failure::input)?,
+        Some(entry) => built_in(entry)?,
+        None => return Err(unknown(name)),
+    };
+    match entry {
+        Some(entry) => Ok((study, template, entry.run)),
+        None if data::is_one(&study) => Ok((study, template, data::run)),
+        None => Err(Failure::input(no_code(&study))),
     }
-    let (study, template) = Study::load(&folder).map_err(Failure::input)?;
-    if !data::is_one(&study) {
-        return Err(Failure::input(no_code(&study)));
-    }
-    Ok((study, template, data::run))
-}
-
-impl Entry {
-    /// The question and the template as built in.
-    fn built_in(&self) -> Result<(Study, String), Failure> {
-        let study = Study::from_toml(self.name, self.toml).map_err(Failure::input)?;
-        Ok((study, self.template.to_owned()))
-    }
-
-    /// From the study's folder if it is there, else as built in.
-    fn load(&self, root: &Path) -> Result<(Study, String), Failure> {
-        let folder = root.join(self.name);
-        if folder.join("study.toml").is_file() {
-            Study::load(&folder).map_err(Failure::input)
-        } else {
-            self.built_in()
-        }
-    }
-}
-
-/// A page as the template takes it.
-fn document(page: impl serde::Serialize) -> Result<serde_json::Value, Failure> {
-    serde_json::to_value(page).map_err(Failure::input)
 }
 
 pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
@@ -120,20 +111,14 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
     bench::one_form(session, &args.output)?;
     bench::may_save(&args.output)?;
     let (study, template, run) = named(&args.name, &args.studies)?;
-    let own = [
-        ("--asm", !args.asm.is_empty(), "spill-homes"),
-        ("--rows", !args.rows.is_empty(), "spill-homes"),
-        ("--validate-only", args.validate_only, "spill-homes"),
-        ("--keep", args.keep, "spill-homes"),
-        ("--builds", args.builds.is_some(), "codegen-flags"),
-        ("--as-built", args.as_built, "codegen-flags"),
-        ("--build-only", args.build_only, "codegen-flags"),
-    ];
-    if let Some((option, _, whose)) = own.iter().find(|(_, said, whose)| *said && study.name != *whose) {
-        let why = if *whose == "spill-homes" { "no rows of assembly" } else { "no builds of its own" };
-        return Err(Failure::input(format!("{option}: the study {} has {why}", study.name)));
+    if let Some((option, whose)) = args.own.stranger(&study.name) {
+        return Err(Failure::input(format!(
+            "--{option} is an option of the study {whose}, not of {}",
+            study.name
+        )));
     }
-    let Found { mut record, mut page, findings, holds } = run(session, &study, args)?;
+    let options = Options { full: args.full, own: args.own.0.clone() };
+    let Found { mut record, mut page, findings, holds } = run(session, &study, &options)?;
     if let (Some(remark), Some(list)) = (&args.output.remark, page["remarks"].as_array_mut()) {
         list.push(remark.clone().into());
     }
@@ -154,16 +139,16 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
 }
 
 fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
-    let (mut studies, skipped) = if args.studies.is_dir() {
+    let (mut found, skipped) = if args.studies.is_dir() {
         Study::list(&args.studies).map_err(Failure::input)?
     } else {
-        let built_in = STUDIES.iter().map(|entry| Ok(entry.built_in()?.0));
-        (built_in.collect::<Result<_, Failure>>()?, Vec::new())
+        let all = studies().map(|entry| Ok(built_in(entry)?.0));
+        (all.collect::<Result<_, Failure>>()?, Vec::new())
     };
     let mut skipped: Vec<String> = skipped.iter().map(|e| e.to_string().trim_end().to_owned()).collect();
     // What cannot be run is not offered.
-    studies.retain(|study| {
-        let runs = data::is_one(study) || STUDIES.iter().any(|entry| entry.name == study.name);
+    found.retain(|study| {
+        let runs = data::is_one(study) || studies().any(|entry| entry.name == study.name);
         if !runs {
             skipped.push(no_code(study));
         }
@@ -171,10 +156,10 @@ fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
     });
     if session.json {
         let rows: Vec<_> =
-            studies.iter().map(|s| serde_json::json!({ "name": s.name, "question": s.question })).collect();
+            found.iter().map(|s| serde_json::json!({ "name": s.name, "question": s.question })).collect();
         println!("{}", serde_json::json!({ "studies": rows, "skipped": skipped }));
     } else {
-        for s in &studies {
+        for s in &found {
             println!("{}: {}", s.name, s.question);
         }
     }
@@ -186,9 +171,11 @@ fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
 
 /// One process of a study's workload: prints what ran.
 pub(crate) fn workload(session: &Session, args: &WorkloadArgs) -> Result<Outcome, Failure> {
-    let entry = STUDIES.iter().find(|entry| entry.name == args.name).ok_or_else(|| unknown(&args.name))?;
+    let WorkloadArgs { name, configuration, subject, count } = args;
+    let entry = studies().find(|entry| entry.name == name).ok_or_else(|| unknown(name))?;
     let Some(workload) = entry.workload else {
-        return Err(Failure::input(format!("the study {} has no workload of its own", args.name)));
+        return Err(Failure::input(format!("the study {name} has no workload of its own")));
     };
-    workload(session, args)
+    let asked = Workload { configuration: configuration.clone(), subject: subject.clone(), count: *count };
+    workload(session, &asked)
 }

@@ -7,14 +7,13 @@ use lanework_cpu::Threads;
 use lanework_race::record::ResultRow;
 use lanework_race::table;
 use lanework_race::verdict::Lane;
+use lanework_study::{Failure, Outcome};
 use lanework_suite::Depth;
 use lanework_suite::lanes::{Finding, LANES, LaneQuestion, summarise};
 
-use crate::args::Effort;
-use crate::bench::{Race, race_all, race_of};
 use crate::doctor;
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
+use lanework_study::races::{Effort, Race, race_all, race_of};
 
 /// Seconds for the whole tour.
 const TOUR_SECONDS: f64 = 45.0;

@@ -6,14 +6,14 @@ mod device;
 use lanework_race::record::ResultRow;
 use lanework_race::table;
 use lanework_race::verdict::Verdict;
+use lanework_study::{Failure, Outcome};
 use lanework_suite::Job;
 
 use crate::args::TuneArgs;
-use crate::bench::{Race, race_all, race_of};
-use crate::outcome::{Failure, Outcome};
 use crate::profile::{Choice, Profile};
 use crate::ui::Session;
 pub(crate) use device::{DeviceChoices, DevicePrint, DeviceUse};
+use lanework_study::races::{Race, race_all, race_of};
 
 pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure> {
     // Peers take part in races, never in a profile.
@@ -100,7 +100,7 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
         println!("spilled values of {function}: {}", spill.told());
     }
     match saved {
-        Some(path) => println!("profile: {}", crate::ui::shown(&path)),
+        Some(path) => println!("profile: {}", lanework_study::text::shown(&path)),
         None => println!("dry run: no profile was written"),
     }
     Ok(Outcome::Yes)

@@ -2,32 +2,36 @@
 #![forbid(unsafe_code)]
 
 use std::io::{IsTerminal, Write as _};
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lanework_cpu::Settings;
 use lanework_race::table::Style;
+use lanework_study::Failure;
 use lanework_suite::Context;
 use lanework_suite::device::{CUDA, DeviceChoice};
 
 use crate::args::Global;
-use crate::outcome::Failure;
 use crate::profile::Profile;
 
 /// One run of the command.
 pub(crate) struct Session {
-    pub(crate) json: bool,
-    pub(crate) context: Context,
+    /// What races and studies need of it.
+    lab: lanework_study::Session,
     /// The profile, if there is one for this machine; a damaged one stops the jobs that read it, and them alone.
     pub(crate) profile: Result<Option<Profile>, Failure>,
     pub(crate) style: Style,
-    /// The arguments as given, for "made by" lines.
-    pub(crate) command: String,
     /// What was warned of so far.
-    pub(crate) warnings: Mutex<Vec<String>>,
-    /// Options that a child process needs to see the same machine and the same variants.
-    pub(crate) inherited: Vec<String>,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl Deref for Session {
+    type Target = lanework_study::Session;
+
+    fn deref(&self) -> &lanework_study::Session {
+        &self.lab
+    }
 }
 
 impl Session {
@@ -77,21 +81,16 @@ impl Session {
             }
         }
         Ok(Session {
-            json: global.json,
-            context,
+            lab: lanework_study::Session {
+                json: global.json,
+                context,
+                command: arguments.join(" "),
+                inherited,
+            },
             profile,
             style: Style::for_stdout(std::env::var("NO_COLOR").ok().as_deref()),
-            command: arguments.join(" "),
             warnings: Mutex::default(),
-            inherited,
         })
-    }
-
-    /// Prints a line for people; nothing under `--json`.
-    pub(crate) fn say(&self, line: impl std::fmt::Display) {
-        if !self.json {
-            println!("{line}");
-        }
     }
 
     /// Warns of something that stops nothing, once: on standard error, or in the report's list under `--json`.
@@ -115,54 +114,6 @@ impl Session {
         }
         report
     }
-
-    /// Prints a line for people beside what is printed as the result; nothing under `--json`.
-    #[cfg(feature = "study")]
-    pub(crate) fn note(&self, line: impl std::fmt::Display) {
-        if !self.json {
-            // Nobody is helped by failing where nobody listens.
-            let _ = writeln!(std::io::stderr(), "{line}");
-        }
-    }
-
-    /// A progress bar on standard error; none when that is not a terminal.
-    pub(crate) fn progress(&self, length: u64, what: &str) -> ProgressBar {
-        self.bar(Some(length), "{prefix} [{bar:30}] {pos}/{len} {msg}", what)
-    }
-
-    /// The same for a stream of bytes, whose length may be unknown.
-    pub(crate) fn progress_bytes(&self, length: Option<u64>, what: &str) -> ProgressBar {
-        let template = match length {
-            Some(_) => "{prefix} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}",
-            None => "{prefix} {spinner} {bytes} {bytes_per_sec}",
-        };
-        self.bar(length, template, what)
-    }
-
-    /// The same for very many steps, whose speed stands in the message.
-    pub(crate) fn progress_counted(&self, length: u64, what: &str) -> ProgressBar {
-        self.bar(Some(length), "{prefix} [{bar:30}] {human_pos}/{human_len} {msg}", what)
-    }
-
-    fn bar(&self, length: Option<u64>, template: &str, what: &str) -> ProgressBar {
-        let target = if std::io::stderr().is_terminal() && !self.json {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(length, target);
-        // A template without placeholders that indicatif does not know cannot fail.
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        bar.set_prefix(what.to_owned());
-        bar
-    }
-}
-
-/// A file's name in a line of text, escaped so that it stays on that line.
-pub(crate) fn shown(path: &Path) -> String {
-    crate::echo::whole(&path.to_string_lossy())
 }
 
 /// Refuses to print bytes on a terminal, unless `-o -` asks for it.
@@ -213,14 +164,6 @@ pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_stays_on_its_line() {
-        let shown = |name: &str| shown(Path::new(name));
-        assert_eq!(shown("a b/ü.sig"), "a b/ü.sig");
-        assert_eq!(shown("a: signature is valid\nb"), "a: signature is valid\\nb");
-        assert_eq!(shown("\x1b[2K\r\u{9b}A\u{202e}\u{2028}"), "\\u{1b}[2K\\r\\u{9b}A\\u{202e}\\u{2028}");
-    }
 
     #[test]
     fn a_command_line_can_be_pasted() {

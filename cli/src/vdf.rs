@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
+use lanework_study::{Failure, Outcome};
 use lanework_suite::Job;
 use lanework_suite::vdf::{BITS, Operation};
 use lanework_vdf::number;
 
 use crate::files::{Access, Sink, check_distinct};
 
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 pub(crate) mod args;

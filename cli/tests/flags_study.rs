@@ -78,7 +78,12 @@ fn bad_input_is_named() {
     let place = place();
     no(&place, &["study", "codegen-flags", "--as-built", "--build-only"], 2, "cannot be used with");
     for option in [&["--builds", "kept"][..], &["--as-built"], &["--build-only"]] {
-        no(&place, &[&["study", "lab-self-check"], option].concat(), 2, "has no builds of its own");
+        no(
+            &place,
+            &[&["study", "lab-self-check"], option].concat(),
+            2,
+            "is an option of the study codegen-flags, not of lab-self-check",
+        );
     }
     // Nothing is kept, or nothing to race against.
     no(&place, &ASK, 3, "bin/release is not there");

@@ -43,7 +43,7 @@ fn bad_input_is_named() {
     study(&["--quick", "--full"], "cannot be used with");
     for option in [&["--rows", "sha256"][..], &["--validate-only"], &["--asm", "sha256=other.s"]] {
         let ask = [&["study", "lab-self-check"], option].concat();
-        no(&place, &ask, 2, "has no rows of assembly");
+        no(&place, &ask, 2, "is an option of the study spill-homes, not of lab-self-check");
     }
     std::fs::create_dir_all(place.path("studies/spill-homes")).expect("a folder");
     let toml = include_str!("../../studies/spill-homes/study.toml");

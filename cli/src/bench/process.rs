@@ -15,9 +15,9 @@ use lanework_race::record::Record;
 use lanework_race::stats::least_pairs;
 use lanework_race::table::{self, time};
 use lanework_race::verdict::Rules;
+use lanework_study::{Failure, Outcome};
 
 use crate::args::BenchArgs;
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 /// A command line, without a shell: whoever wants one writes `sh -c '...'`.

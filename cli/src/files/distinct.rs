@@ -9,8 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use lanework_study::Failure;
+
 use super::{is_stream, own};
-use crate::outcome::Failure;
 
 /// What a path stands for, whatever it is called.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +62,7 @@ impl<'a> Named<'a> {
     }
 
     fn name(&self) -> String {
-        if is_stream(self.path) { self.standard.to_owned() } else { crate::ui::shown(self.path) }
+        if is_stream(self.path) { self.standard.to_owned() } else { lanework_study::text::shown(self.path) }
     }
 }
 

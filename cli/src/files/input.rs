@@ -6,10 +6,10 @@ use std::io::{self, Read, Seek};
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use lanework_study::Failure;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{is_stream, own, widen};
-use crate::outcome::Failure;
 use crate::sys;
 
 /// An input of any size, read piece by piece: a file, or standard input for `-`.
@@ -37,7 +37,7 @@ impl Source {
             return Err(Failure::file(path, "is a directory; name a file"));
         }
         let length = regular(&file);
-        Ok(Source { file, name: crate::ui::shown(path), length })
+        Ok(Source { file, name: lanework_study::text::shown(path), length })
     }
 
     pub(crate) fn file(&mut self) -> &mut fs::File {

@@ -6,9 +6,10 @@ use std::io::{self, IoSlice, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use lanework_study::Failure;
+
 use super::draft::Draft;
 use super::{Access, is_stream, own, widen};
-use crate::outcome::Failure;
 use crate::{signals, sys};
 
 /// An output of any size; a file appears in its place only when it is whole.
@@ -137,7 +138,7 @@ fn place(path: &Path, access: Access, force: bool) -> Result<Place, Failure> {
     if !folder.is_dir() {
         return Err(Failure::file(
             path,
-            format!("there is no directory {}; make it first", crate::ui::shown(folder)),
+            format!("there is no directory {}; make it first", lanework_study::text::shown(folder)),
         ));
     }
     // From here on there is something to be undone where a signal ends the command.

@@ -13,13 +13,12 @@ use lanework_race::pairing::Plan;
 use lanework_race::record::ResultRow;
 use lanework_race::table::times;
 use lanework_race::verdict::{Rules, Verdict};
+use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
 use super::{ended, line, load_all, skipped_json, skipped_told};
-use crate::args::Effort;
-use crate::bench::{Race, race_all};
-use crate::outcome::{Failure, Outcome};
 use crate::ui::{Session, counted};
+use lanework_study::races::{Effort, Race, race_all};
 
 /// `history check`.
 #[derive(Debug, Args)]

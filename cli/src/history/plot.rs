@@ -6,11 +6,11 @@ use std::path::Path;
 use lanework_race::record::ResultRow;
 use lanework_race::report::chart::{self, Ratio};
 use lanework_race::table::{time, times};
+use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
 use super::{Entry, History, commit, ended, load_all, skipped_json, skipped_told};
 use crate::files::{self, Access, Sink};
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 /// Characters for the intervals.

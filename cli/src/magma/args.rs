@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use lanework_magma::Sbox;
 use lanework_magma::sbox::UnknownSbox;
-
-use crate::echo::echoed;
+use lanework_study::text::echoed;
 
 /// `magma`.
 #[derive(Debug, Args)]

@@ -11,9 +11,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use indicatif::ProgressBar;
 use lanework_cpu::memory::{Block, bytes_mut, wipe_blocks};
+use lanework_study::Failure;
 
 use crate::files::{Sink, Source};
-use crate::outcome::Failure;
 
 /// Bytes that one job reads at most: what a core's second-level cache holds.
 pub(crate) const JOB: usize = 512 * 1024;

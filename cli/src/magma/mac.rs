@@ -8,6 +8,7 @@ use lanework_cpu::Threads;
 use lanework_magma::modes::legacy::Imit;
 use lanework_magma::modes::{Omac, OmacAcpkm, Tag};
 use lanework_magma::{Engine, Error, Magma};
+use lanework_study::{Failure, Outcome};
 use lanework_suite::Job;
 use lanework_suite::magma::Operation;
 
@@ -15,7 +16,6 @@ use super::args::{Hex, MacArgs, MacName};
 use super::raw::{gost28147, limits, meshing};
 use super::{refused_or_input, secrets, shown};
 use crate::files::{Source, check_distinct};
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 /// Bytes read at a time.
@@ -157,7 +157,11 @@ pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> 
                 )
             );
         } else {
-            println!("{}: {}", crate::ui::shown(file), if valid { "MAC is valid" } else { "MAC REFUSED" });
+            println!(
+                "{}: {}",
+                lanework_study::text::shown(file),
+                if valid { "MAC is valid" } else { "MAC REFUSED" }
+            );
         }
         return Ok(Outcome::from_bool(valid));
     }
@@ -178,7 +182,7 @@ pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> 
         if session.json {
             results.push(serde_json::json!({ "file": shown(path), "mac": text }));
         } else {
-            println!("{text}  {}", crate::ui::shown(path));
+            println!("{text}  {}", lanework_study::text::shown(path));
         }
     }
     if session.json {

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use lanework_cpu::Threads;
 use lanework_magma::mgm::{LONGEST, Mgm};
 use lanework_magma::{Engine, Error, Keyed, Magma};
+use lanework_study::{Failure, Outcome};
 use lanework_suite::magma::Operation;
 use zeroize::Zeroizing;
 
@@ -15,7 +16,6 @@ use super::flow::{self, Layout, Order, Totals};
 use super::raw::limits;
 use super::{no_terminal, report, secrets, streamed, target};
 use crate::files::{Access, Sink, Source, check_distinct};
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 /// An error of MGM about a message.

@@ -11,13 +11,13 @@ use lanework_magma::modes::{
     CbcDecryptor, CbcEncryptor, CfbDecryptor, CfbEncryptor, Ctr, CtrAcpkm, Ofb, Stream,
 };
 use lanework_magma::{Engine, Error, Gost28147, Keyed, Limits, Magma};
+use lanework_study::{Failure, Outcome};
 use lanework_suite::magma::Operation;
 
 use super::args::{CipherName, Hex, LegacyArgs, Mode, PaddingName, RawArgs, SecretArgs, StreamArgs};
 use super::flow::{self, Layout, Order};
 use super::{job, no_terminal, refused_or_input, report, secrets, streamed, target};
 use crate::files::{Access, Sink, Source, check_distinct};
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 /// The direction.

@@ -8,6 +8,7 @@ use getrandom::rand_core::TryRng;
 use lanework_magma::container::{
     Decryptor, Encryptor, Error, HEADER, Header, Options, Source as KeySource, TAG,
 };
+use lanework_study::{Failure, Outcome};
 use lanework_suite::Job;
 use lanework_suite::magma::Operation;
 
@@ -15,7 +16,6 @@ use super::args::{DecryptArgs, EncryptArgs, SecretArgs, StreamArgs};
 use super::flow::{self, JOB, Layout, Order};
 use super::{container_failure, job, no_terminal, report, secrets, streamed, target};
 use crate::files::{Access, Sink, Source, check_distinct};
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 fn distinct(secret: &SecretArgs, stream: &StreamArgs) -> Result<(), Failure> {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use lanework_cpu::memory::wipe_stack_and_registers;
 use lanework_magma::container::Secret;
+use lanework_study::Failure;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use zeroize::Zeroizing;
 
 use crate::magma::args::{SecretArgs, digit, hex_into};
-use crate::outcome::Failure;
 use crate::signals::{self, Moment};
 use crate::ui::Session;
 use crate::{files, secret_file};
@@ -56,7 +56,7 @@ pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Box<Zeroizing<[
     if key.iter().fold(0, |all, &byte| all | (byte ^ key[0])) == 0 {
         session.warn(format!(
             "{}: all bytes of this key are the same; draw one at random, from /dev/urandom say",
-            crate::ui::shown(path)
+            lanework_study::text::shown(path)
         ));
     }
     Ok(key)

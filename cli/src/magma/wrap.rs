@@ -5,13 +5,13 @@ use std::path::Path;
 
 use lanework_magma::Error;
 use lanework_magma::kexp15::{Kexp15, OVERHEAD};
+use lanework_study::{Failure, Outcome};
 use lanework_suite::Job;
 use lanework_suite::magma::Operation;
 
 use super::args::{Hex, WrapArgs};
 use super::{report, secrets, shown, target};
 use crate::files::{Access, Sink, check_distinct, read_small};
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 /// The keys that KExp15 wraps here: Magma's own.
@@ -40,7 +40,7 @@ fn failure(path: &Path, e: &Error) -> Failure {
         Error::NonceLength { .. } => Failure::input(format!("--iv: {e}")),
         Error::Refused => Failure::refused(format!(
             "{}: refused: not what was wrapped with these keys and this IV; nothing was given out",
-            crate::ui::shown(path)
+            lanework_study::text::shown(path)
         )),
         _ => Failure::file(path, e),
     }
@@ -61,7 +61,7 @@ pub(super) fn unwrap(session: &Session, args: &WrapArgs) -> Result<Outcome, Fail
     if wrapped.len() != KEY + OVERHEAD {
         return Err(Failure::refused(format!(
             "{}: refused: {} bytes; a wrapped key has {}; nothing was given out",
-            crate::ui::shown(&args.input),
+            lanework_study::text::shown(&args.input),
             wrapped.len(),
             KEY + OVERHEAD
         )));

@@ -8,10 +8,10 @@ use lanework_mayo::cuda::{
     Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys, Options, Release, Tally, check,
 };
 use lanework_mayo::{Engine, Error, MessageDigest, Params, PublicKey, SecretKey, Signature};
+use lanework_study::Failure;
 use lanework_suite::Job;
 use lanework_suite::mayo::Operation;
 
-use crate::outcome::Failure;
 use crate::tune::{DeviceChoices, DevicePrint, DeviceUse};
 use crate::ui::Session;
 

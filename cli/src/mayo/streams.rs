@@ -6,10 +6,10 @@ use std::path::Path;
 
 use lanework_cpu::Threads;
 use lanework_mayo::{Engine, MessageDigest, MessageHasher, Params, Signature};
+use lanework_study::Failure;
+use lanework_study::text::shown;
 
 use crate::files::Source;
-use crate::outcome::Failure;
-use crate::ui::shown;
 
 /// Bytes that are read and hashed at a time.
 const PIECE: usize = 256 << 10;

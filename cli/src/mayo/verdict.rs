@@ -5,8 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use lanework_mayo::{Error, MessageDigest, Signature};
-
-use crate::outcome::{Failure, Outcome};
+use lanework_study::{Failure, Outcome};
 
 /// Verifies signatures against digests of the same index.
 pub(super) type Judge<'a> =

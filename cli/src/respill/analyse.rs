@@ -11,13 +11,13 @@ use lanework_respill::flow::Callee;
 use lanework_respill::homes::Bank;
 use lanework_respill::plan::{self, Plan, Policy, Stays, Wish, weight};
 use lanework_respill::slots::Class;
+use lanework_study::{Failure, Outcome};
 use serde::Serialize;
 
 use super::Source;
 use super::args::AnalyseArgs;
 use super::dynamic::{Dynamic, counted};
 use super::wish::place;
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 /// A file.

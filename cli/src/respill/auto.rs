@@ -14,6 +14,7 @@ use lanework_respill::plan::Plan;
 use lanework_respill::rewrite::{self, rewrite};
 use lanework_respill::validate::{self, validate};
 use lanework_respill::{Analysis, Program};
+use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
 use super::checked::{needs, of_judge};
@@ -22,9 +23,7 @@ use super::measure::{case_text, counted, parsed, source_of, wished, worked_out};
 use super::race::race;
 use super::timing_args::AutoArgs;
 use super::{of_program, unit};
-use crate::bench;
 use crate::files::{Access, Sink, check_distinct};
-use crate::outcome::{Failure, Outcome};
 use crate::profile::Spill;
 use crate::ui::Session;
 
@@ -124,7 +123,7 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
     let mut wish = wished(&source, &args.slots, &super::args::Homes(Vec::new()), &counts)?;
     wish.banks.clear();
     let options = Options { banks, wish, slots: args.one_by_one };
-    let races = bench::plan(&args.effort, args.one_by_one + 2);
+    let races = lanework_study::races::plan(&args.effort, args.one_by_one + 2);
     let mut judge = Here {
         analysis,
         case: &case,
@@ -140,7 +139,7 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
     let saved = if args.keep {
         let spill = Spill { homes: homes.clone(), ratio: found.ratio };
         let key = key(analysis, unit(analysis, case.measured())?);
-        Some(keep(session, BTreeMap::from([(key, spill)]))?)
+        Some(keep(&session.context, BTreeMap::from([(key, spill)]))?)
     } else {
         None
     };
@@ -157,7 +156,7 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
     } else if path != Some(Path::new("-")) {
         print!("{}", told(&found, &homes));
         if let Some(path) = saved {
-            println!("profile: {}", crate::ui::shown(&path));
+            println!("profile: {}", lanework_study::text::shown(&path));
         }
     }
     Ok(Outcome::Yes)

@@ -10,11 +10,11 @@ use lanework_respill::load::LoadError;
 use lanework_respill::plan::{self, Plan, Wish};
 use lanework_respill::rewrite;
 use lanework_respill::validate::{self, Options, Report};
+use lanework_study::Failure;
 
 use super::of_program;
 use super::run_args::{CasesArgs, RunsArgs};
 use crate::files;
-use crate::outcome::Failure;
 
 /// A plan, its text, and what was checked of it.
 pub(crate) struct Checked {

@@ -6,9 +6,9 @@ use lanework_respill::assembler::AssembleError;
 use lanework_respill::cpu::Effort;
 use lanework_respill::cpu::loops::{CpuError, here};
 use lanework_respill::program::Why;
+use lanework_study::{Failure, Outcome};
 
 use super::timing_args::CpuArgs;
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 pub(super) fn run(session: &Session, args: &CpuArgs) -> Result<Outcome, Failure> {

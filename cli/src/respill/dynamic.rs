@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 
 use lanework_respill::slots::Class;
+use lanework_study::Failure;
 use serde::Serialize;
 
 use super::Source;
 use super::run_args::CasesArgs;
-use crate::outcome::Failure;
 
 /// What ran.
 #[derive(Serialize)]

@@ -10,11 +10,12 @@ use std::path::PathBuf;
 use lanework_respill::Analysis;
 use lanework_respill::homes::Home;
 use lanework_respill::plan::{Plan, Stays};
+use lanework_study::Failure;
+use lanework_suite::Context;
 
 use super::Source;
 use super::args::{PolicyName, WishArgs};
 use super::wish::{slot_name, wish};
-use crate::outcome::Failure;
 use crate::profile::{Profile, Spill};
 use crate::ui::Session;
 
@@ -32,10 +33,10 @@ pub(crate) fn named(analysis: &Analysis, plan: &Plan) -> BTreeMap<String, String
 }
 
 /// Puts what was found of functions into the profile, all on the stack included, and says where that lies.
-pub(crate) fn keep(session: &Session, found: BTreeMap<String, Spill>) -> Result<PathBuf, Failure> {
+pub(crate) fn keep(context: &Context, found: BTreeMap<String, Spill>) -> Result<PathBuf, Failure> {
     let date = lanework_race::record::utc(std::time::SystemTime::now());
-    let old = session.profile.as_ref().ok().cloned().flatten();
-    let mut profile = old.unwrap_or_else(|| Profile::new(&session.context, date.clone()));
+    let old = Profile::load(context).ok().flatten();
+    let mut profile = old.unwrap_or_else(|| Profile::new(context, date.clone()));
     profile.date = date;
     profile.spills.extend(found);
     profile.save()

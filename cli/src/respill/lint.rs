@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use lanework_respill::lint::{self, evidence};
 use lanework_respill::load::{Externals, LoadError, Loaded};
+use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
 use super::Source;
 use super::checked::cases;
 use super::run_args::LintArgs;
 use crate::files::check_distinct;
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 /// The longest that a call may take.

@@ -16,6 +16,7 @@ use lanework_respill::load::{Externals, LoadError, Loaded};
 use lanework_respill::measure::{Job, Role, Variant, unchanged, variants};
 use lanework_respill::plan::{Plan, Wish};
 use lanework_respill::validate;
+use lanework_study::{Failure, Outcome, races};
 use serde::Serialize;
 use serde_json::json;
 
@@ -28,7 +29,6 @@ use super::timing_args::{CaseArgs, MeasureArgs, SlotsArgs};
 use super::wish::wish;
 use crate::bench;
 use crate::files;
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 /// The text of a case.
@@ -184,13 +184,13 @@ fn record(session: &Session, job: &Job, args: &MeasureArgs) -> Result<Record, Fa
     let clock = Monotonic::new();
     let name = format!("respill-{}", job.subject.rsplit('/').next().unwrap_or("measure"));
     let mut record = Record::new(&name, &session.command, Machine::inspect(&clock, Vec::new()));
-    record.plan = Some(bench::plan(&args.effort, 1));
+    record.plan = Some(races::plan(&args.effort, 1));
     let jobs = comparisons(job);
     let bar = session.progress(u64::from(args.effort.launches) * jobs.len() as u64, "racing");
     let count: usize = jobs.iter().map(|job| job.variants.len() - 1).sum();
     for job in &jobs {
         // Every comparison gets the same time.
-        let mut plan = bench::plan(&args.effort, count);
+        let mut plan = races::plan(&args.effort, count);
         plan.budget_ns *= job.variants.len() as u64 - 1;
         let mut outcome = race(job, args.inputs, &plan, |_, _| bar.inc(1))?;
         for row in &mut outcome.results {

@@ -13,10 +13,10 @@ use lanework_race::subject::{Facts, Runnable, Subject, Unavailable, Variant as C
 use lanework_respill::case::Case;
 use lanework_respill::measure::{Assembled, Job, Role, Variant};
 use lanework_respill::timed::{MOST_SHIFT, Timed};
+use lanework_study::{Failure, Outcome};
 
 use super::timing_args::JobArgs;
 use crate::files;
-use crate::outcome::{Failure, Outcome};
 
 /// A file that holds a job is no longer than this.
 const MOST: u64 = 1 << 30;

@@ -9,6 +9,7 @@ use lanework_respill::case::Case;
 use lanework_respill::plan::{Plan, Stays};
 use lanework_respill::rewrite::{self, Options};
 use lanework_respill::validate::Report;
+use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
 use super::analyse::why_stays;
@@ -17,7 +18,6 @@ use super::kept::plan_of;
 use super::wish::{slot_name, wish};
 use super::{Source, of_program};
 use crate::files::{Access, Sink, check_distinct};
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Failure> {
@@ -74,10 +74,10 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
         println!("{object}");
     } else if !to_stdout {
         match checked {
-            Some(checked) => print!("{}: {checked}", crate::ui::shown(path)),
+            Some(checked) => print!("{}: {checked}", lanework_study::text::shown(path)),
             None => println!(
                 "{}: {} slots moved, {} instructions changed; nothing checked or tested: `lanework respill validate` does both",
-                crate::ui::shown(path),
+                lanework_study::text::shown(path),
                 plan.homes.len(),
                 made.changed.len()
             ),
@@ -97,7 +97,7 @@ fn stays(session: &Session, source: &Source, path: &Path, sink: Sink<'_>) -> Res
     if session.json {
         println!("{}", report(source, &Plan::default(), 0));
     } else if path != Path::new("-") {
-        println!("{}: all values stay on the stack, as the profile says", crate::ui::shown(path));
+        println!("{}: all values stay on the stack, as the profile says", lanework_study::text::shown(path));
     }
     Ok(Outcome::Yes)
 }
@@ -226,7 +226,7 @@ fn checked_by_runs(
         object["taken_back"] = dropped.collect::<Vec<_>>().into();
         println!("{object}");
     } else if !to_stdout {
-        print!("{}: {}", crate::ui::shown(path), settled.report);
+        print!("{}: {}", lanework_study::text::shown(path), settled.report);
         if !settled.dropped.is_empty() {
             println!("{} slots had to stay: the judge refused to move them", settled.dropped.len());
         }

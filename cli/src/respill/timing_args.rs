@@ -7,7 +7,8 @@ use clap::Args;
 use lanework_respill::homes::Bank;
 
 use super::args::{Homes, PolicyName, SlotName, SourceArgs};
-use crate::args::{Effort, Output};
+use crate::args::Output;
+use lanework_study::races::Effort;
 
 /// `respill cpu`.
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use lanework_respill::Program;
 use lanework_respill::rewrite;
 use lanework_respill::validate::{self, Obligation, Refused, Report};
+use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
 use super::checked::{cases, of_judge, options, runs_here};
@@ -13,7 +14,6 @@ use super::kept::plan_of;
 use super::run_args::ValidateArgs;
 use super::{Source, of_program, program_of};
 use crate::files::check_distinct;
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Failure> {

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use lanework_respill::analysis::{Analysis, Unit};
 use lanework_respill::frame::Address;
 use lanework_respill::plan::Wish;
+use lanework_study::Failure;
 
 use super::args::WishArgs;
 use super::{Source, unit};
-use crate::outcome::Failure;
 
 /// The name of an address in a frame: bytes from the stack pointer at the entry, or `@LINE+BYTES` from what the instruction of that
 /// line aligned it to.

@@ -7,25 +7,45 @@ mod told;
 
 use std::collections::BTreeMap;
 
+use clap::{Args, FromArgMatches};
 use lanework_race::study::Study;
+use lanework_study::{Entry, Failure, Found, Options, Session, document};
 use lanework_suite::spill::rows::Rows;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Entry, Found, document};
-use crate::args::StudyArgs;
-use crate::outcome::Failure;
 use crate::profile::Spill;
 use crate::respill::kept;
-use crate::ui::Session;
 
-pub(super) const ENTRY: Entry = Entry {
-    name: "spill-homes",
-    toml: include_str!("../../../studies/spill-homes/study.toml"),
-    template: include_str!("../../../studies/spill-homes/study.md"),
-    run,
-    workload: None,
+pub(super) static ENTRY: Entry = Entry {
+    options: Own::augment_args,
+    ..Entry::new(
+        "spill-homes",
+        [
+            include_str!("../../../studies/spill-homes/study.toml"),
+            include_str!("../../../studies/spill-homes/study.md"),
+        ],
+        run,
+    )
 };
+
+/// Its own options.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The study spill-homes")]
+struct Own {
+    /// A row's own assembly, such as libjade's, in place of what stands in for it. May be given several times.
+    #[arg(long, value_name = "ROW=FILE")]
+    asm: Vec<String>,
+    /// These rows and no others.
+    #[arg(long, value_name = "ROW", value_delimiter = ',')]
+    rows: Vec<String>,
+    /// Every rewrite is checked, and nothing is timed.
+    #[arg(long)]
+    validate_only: bool,
+    /// What is found of Lanework's own kernels goes into this machine's profile, "all on the stack" included.
+    #[arg(long, conflicts_with = "validate_only")]
+    keep: bool,
+}
 
 /// `study.toml` behind its question.
 #[derive(Clone, Debug, Deserialize)]
@@ -100,8 +120,8 @@ impl Plan {
     }
 
     /// A mode as asked for.
-    fn effort(&self, args: &StudyArgs) -> Result<Effort, Failure> {
-        let mut effort = if args.full { self.full.clone() } else { self.quick.clone() };
+    fn effort(&self, full: bool, args: &Own) -> Result<Effort, Failure> {
+        let mut effort = if full { self.full.clone() } else { self.quick.clone() };
         if let Some(name) = args.rows.iter().find(|name| !self.has(name)) {
             return Err(Failure::input(format!(
                 "--rows: there is no row '{name}'; there are {}",
@@ -116,9 +136,10 @@ impl Plan {
     }
 }
 
-fn run(session: &Session, study: &Study, args: &StudyArgs) -> Result<Found, Failure> {
+fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Failure> {
+    let args = &Own::from_arg_matches(&options.own).map_err(Failure::input)?;
     let plan = Plan::of(study).map_err(Failure::input)?;
-    let effort = &plan.effort(args)?;
+    let effort = &plan.effort(options.full, args)?;
     let own = measure::own(&plan, &args.asm)?;
     let measured = measure::measure(session, study, &plan, effort, own)?;
     let mut told = told::told(&measured, effort.timed);
@@ -145,7 +166,7 @@ fn keep(session: &Session, found: BTreeMap<String, Spill>) -> Result<Vec<String>
         .iter()
         .map(|(function, spill)| format!("Kept in the profile: {function}: {}.", spill.told()))
         .collect();
-    kept::keep(session, found)?;
+    kept::keep(&session.context, found)?;
     said.push("`lanework tune` and `lanework doctor` show what is kept; `lanework respill rewrite --policy auto` takes it.".to_owned());
     Ok(said)
 }

@@ -4,6 +4,8 @@
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use lanework_study::text::echoed;
+use lanework_study::{Failure, Outcome};
 use lanework_suite::Job;
 use lanework_suite::vdf::{BITS, Operation};
 use lanework_vdf::client::{ClientError, Event, Summary, serve};
@@ -12,8 +14,6 @@ use lanework_vdf::{Lenient, Options, Strict};
 use super::args::ClientArgs;
 use super::interrupt::{Interrupt, shell_status};
 use super::meter::counted;
-use crate::echo::echoed;
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 /// Before a timelord that could not be reached, or that sent nonsense, is called again.

@@ -1,12 +1,12 @@
 //! Challenges, discriminants and forms as the command line gives them.
 #![forbid(unsafe_code)]
 
+use lanework_study::Failure;
 use lanework_vdf::Engine;
 use lanework_vdf::serial::{check_without_group, generator_bytes};
 use lanework_vdf::{DecodeError, Discriminant, DiscriminantError, Form, Lenient, Strict};
 
 use super::args::{ChainArgs, GroupArgs, ModeArgs, Number};
-use crate::outcome::Failure;
 
 /// Bits of a discriminant if nothing is said: Chia's.
 const BITS: usize = 1024;

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::outcome::Failure;
+use lanework_study::Failure;
+
 use crate::signals;
 
 /// Whether a signal has come, and which.

@@ -4,13 +4,13 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use lanework_study::Failure;
+use lanework_study::text::cut;
 use serde::{Deserialize, Deserializer};
 
 use super::args::Number;
-use crate::echo::cut;
 use crate::files;
 use crate::magma::args::hex;
-use crate::outcome::Failure;
 
 /// Bytes of the longest file that prove writes, and some: 63 segments of 2,048 bits have 76,000, and the compact proof as many.
 const FILE_LIMIT: u64 = 1 << 20;
@@ -70,7 +70,7 @@ impl ProofFile {
         let members: Members = serde_json::from_slice(&text).map_err(|e| {
             Failure::file(path, format!("not what prove writes as JSON: {}", cut(&e.to_string(), REASON)))
         })?;
-        let name = crate::ui::shown(path);
+        let name = lanework_study::text::shown(path);
         let wrong = |member: &str, e: &dyn Display| Failure::input(format!("{name}: {member}: {e}"));
         let bytes = |member: &str, text: &Option<String>| {
             text.as_ref().map(|text| hex(text.as_bytes()).map_err(|e| wrong(member, &e))).transpose()

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
+use lanework_study::{Failure, Outcome};
 use lanework_suite::Job;
 use lanework_suite::vdf::{BITS, Operation};
 use lanework_vdf::prover::{CheckpointError, CheckpointFile, Phase, Seconds, chia_segments};
@@ -18,7 +19,6 @@ use super::group::{Group, Named, start};
 use super::interrupt::{Interrupt, shell_status};
 use super::meter::{Meter, counted};
 use super::{Output, hex, members};
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 /// The squarings of the shortest and next segments of Chia's lengths, for messages.
@@ -113,7 +113,10 @@ fn may_keep(path: &Path) -> Result<(), Failure> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
             rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|e| {
-                Failure::file(path, format!("{}: {}", crate::ui::shown(folder), io::Error::from(e)))
+                Failure::file(
+                    path,
+                    format!("{}: {}", lanework_study::text::shown(folder), io::Error::from(e)),
+                )
             })
         }
         Err(e) => Err(Failure::file(path, e)),
@@ -183,9 +186,14 @@ impl<'a> Work<'a> {
             (ProverError::Cancelled { after }, Some(signal)) => {
                 let kept = match &self.args.checkpoint {
                     Some(path) if kept && path.exists() => {
-                        format!("{} keeps them; the same command goes on from there", crate::ui::shown(path))
+                        format!(
+                            "{} keeps them; the same command goes on from there",
+                            lanework_study::text::shown(path)
+                        )
                     }
-                    Some(path) => format!("they are lost: {} was replaced", crate::ui::shown(path)),
+                    Some(path) => {
+                        format!("they are lost: {} was replaced", lanework_study::text::shown(path))
+                    }
                     None => "they are lost; --checkpoint FILE would keep them".to_owned(),
                 };
                 let done = counted(*after, "squarings");
@@ -292,8 +300,9 @@ impl<'a> Watch<'a> {
             }
         };
         // Where nobody listens, the work goes on.
-        self.bar
-            .suspend(|| drop(writeln!(io::stderr(), "lanework: {}: {told}", crate::ui::shown(self.path))));
+        self.bar.suspend(|| {
+            drop(writeln!(io::stderr(), "lanework: {}: {told}", lanework_study::text::shown(self.path)))
+        });
     }
 
     fn see(&mut self, progress: Progress) {

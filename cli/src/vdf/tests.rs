@@ -2,12 +2,12 @@
 #![forbid(unsafe_code)]
 
 use clap::Parser;
+use lanework_study::Failure;
 use lanework_vdf::Engine;
 
 use super::args::VdfJob;
 use super::{prove, verify};
 use crate::args::{Cli, Command};
-use crate::outcome::Failure;
 
 /// Searches, and the exit code with its reason.
 fn searches(line: &str) -> (usize, u8, String) {

@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use lanework_study::{Failure, Outcome};
 use lanework_suite::Job;
 use lanework_suite::vdf::{BITS, Operation};
 use lanework_vdf::proof::B_BYTES;
@@ -15,7 +16,6 @@ use super::group::{Group, Named, no_group};
 use super::hex;
 use super::proof_file::ProofFile;
 use crate::magma::args::Hex;
-use crate::outcome::{Failure, Outcome};
 use crate::ui::Session;
 
 pub(super) fn run(session: &Session, args: &VerifyArgs) -> Result<Outcome, Failure> {

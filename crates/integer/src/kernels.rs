@@ -1,9 +1,10 @@
 //! The few operations that decide how fast a GCD is, as a trait: an algorithm is written once over it and stamped for
 //! each instruction set.
-#![forbid(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
-pub use crate::adx_lane::Adx;
+mod adx;
+#[cfg(target_arch = "x86_64")]
+pub use adx::Adx;
 
 /// Multiply, divide and halve on one instruction set. Values of this type carry no data: they prove that it is there.
 ///

@@ -2,17 +2,12 @@
 //!
 #![doc = include_str!("../README.md")]
 
-#[cfg(target_arch = "x86_64")]
-#[path = "backend/adx_lane.rs"]
-mod adx_lane;
 pub mod backend;
 pub mod check;
 pub mod gcd;
 mod int;
 pub mod kernels;
 pub mod limbs;
-#[cfg(all(feature = "study", target_arch = "x86_64"))]
-pub mod study;
 mod uint;
 
 pub use backend::{BACKENDS, Engine};

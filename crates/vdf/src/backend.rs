@@ -9,10 +9,10 @@ use candidates::Candidates;
 #[cfg(target_arch = "x86_64")]
 mod adx;
 #[cfg(target_arch = "x86_64")]
-mod avx512;
+pub(crate) mod avx512;
 pub(crate) mod candidates;
 #[cfg(target_arch = "x86_64")]
-mod eight;
+pub(crate) mod eight;
 pub(crate) mod generic;
 mod portable;
 
@@ -20,17 +20,21 @@ mod portable;
 ///
 /// b is odd, |b| <= a <= c. The form need not be quite reduced: where two of these are equal, b may be negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FormLimbs<const N: usize, const C: usize> {
-    pub(crate) a: [u64; N],
-    pub(crate) b: [u64; N],
-    pub(crate) negative: bool,
-    pub(crate) c: [u64; C],
+pub struct FormLimbs<const N: usize, const C: usize> {
+    /// a.
+    pub a: [u64; N],
+    /// The magnitude of b.
+    pub b: [u64; N],
+    /// Whether b is below 0.
+    pub negative: bool,
+    /// c.
+    pub c: [u64; C],
 }
 
 /// A form whose discriminant has at most 512 bits.
 pub(crate) type Form512 = FormLimbs<4, 5>;
 /// A form whose discriminant has 513 to 1,024 bits.
-pub(crate) type Form1024 = FormLimbs<8, 9>;
+pub type Form1024 = FormLimbs<8, 9>;
 /// A form whose discriminant has 1,025 to 2,048 bits.
 pub(crate) type Form2048 = FormLimbs<16, 17>;
 
@@ -54,8 +58,6 @@ pub struct Kernels {
     pub(crate) compose1024: unsafe fn(x: &Form1024, y: &Form1024, stop: usize) -> Option<Form1024>,
     /// The same for the longest.
     pub(crate) compose2048: unsafe fn(x: &Form2048, y: &Form2048, stop: usize) -> Option<Form2048>,
-    /// The chain's code on many forms, each by itself, up to a phase: what the study of its phases times.
-    pub(crate) phases: unsafe fn(forms: &[Form1024], stop: usize, upto: Phase) -> Tally,
     /// For numbers out of hashes that have to be prime.
     pub(crate) candidates: &'static Candidates,
 }
@@ -110,62 +112,6 @@ pub(crate) fn altered(name: &'static str, kernels: Kernels) -> Engine {
     unsafe { Engine::outside(name, Box::leak(Box::new(kernels))) }
 }
 
-/// A phase of a squaring, and all before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// The inverse of a modulo b.
-    Inverse,
-    /// m = c / a modulo b and k = (a m - c) / b.
-    Multiples,
-    /// The partial GCD on (a, k), with the columns that go along.
-    Partial,
-    /// The products, and reduction: the square.
-    Forms,
-}
-
-/// What came of many forms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    /// Forms that the phase had a result for.
-    pub(crate) done: usize,
-    /// All results' lowest limbs together, so that none is left out.
-    pub(crate) mixed: u64,
-}
-
-impl Tally {
-    /// Takes one result in, and waits for it: the next form's instructions begin after its last.
-    #[inline(always)]
-    pub(crate) fn take(&mut self, result: Option<u64>) {
-        self.done += usize::from(result.is_some());
-        self.mixed = self.mixed.rotate_left(1) ^ result.unwrap_or(0);
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: every x86-64 has SSE2.
-        unsafe {
-            core::arch::x86_64::_mm_lfence();
-        }
-    }
-}
-
-/// The phases of the generic code: the lane, the inverse and the step after it.
-macro_rules! phases_kernel {
-    ($lane:expr, $forms:ident, $stop:ident, $upto:ident, $invert:expr, $multiples:expr) => {{
-        use crate::backend::Phase;
-        use crate::backend::generic::{compose, nudupl};
-        let mut tally = crate::backend::Tally::default();
-        let rows = |form: &_| nudupl::rows::<_, 8, 9, 5>($lane, form, $stop, $multiples);
-        for form in $forms {
-            tally.take(match $upto {
-                Phase::Inverse => $invert(&form.a, &form.b).map(|x: Inverse<13>| x.magnitude[0]),
-                Phase::Multiples => $multiples(form).map(|(m, k)| m[0] ^ k[0]),
-                Phase::Partial => rows(form).map(|r| r.x[0][0] ^ r.x[1][0] ^ r.v[1][0] ^ r.e[1][0]),
-                Phase::Forms => rows(form).and_then(|r| compose::compose(&r)).map(|s: Form1024| s.a[0]),
-            });
-        }
-        tally
-    }};
-}
-pub(crate) use phases_kernel;
-
 /// The loop that every kernel is.
 macro_rules! chain_kernel {
     ($lane:expr, $form:ident, $stop:ident, $n:ident, $($sizes:literal)*) => {{
@@ -211,10 +157,5 @@ impl Kernels {
     pub(crate) fn compose2048(&self, x: &Form2048, y: &Form2048, stop: usize) -> Option<Form2048> {
         // SAFETY: as for `square512`.
         unsafe { (self.compose2048)(x, y, stop) }
-    }
-
-    pub(crate) fn phases(&self, forms: &[Form1024], stop: usize, upto: Phase) -> Tally {
-        // SAFETY: as for `square512`.
-        unsafe { (self.phases)(forms, stop, upto) }
     }
 }

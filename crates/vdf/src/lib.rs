@@ -9,6 +9,8 @@ pub mod client;
 pub mod discriminant;
 pub mod form;
 pub mod group;
+#[doc(hidden)]
+pub mod internals;
 pub mod known;
 pub mod number;
 pub mod prime;
@@ -16,7 +18,6 @@ pub mod proof;
 pub mod prover;
 pub mod serial;
 pub mod spec;
-pub mod study;
 pub mod verify;
 
 pub use backend::Engine;

@@ -1,7 +1,7 @@
-//! The fixed-width integers under the delay function: their backends and checks.
+//! The GCDs under the delay function: their backends and checks.
 //!
 //! They have no subjects: a loop over one operation tells little of what it costs inside a squaring. What races is the
-//! delay function, and operations alone are timed by the study `ifma-vdf`.
+//! delay function.
 #![forbid(unsafe_code)]
 
 use lanework_integer::backend::BACKENDS;
@@ -10,7 +10,7 @@ use lanework_race::gate::GateRow;
 
 use crate::{Context, Depth, checked, missing, row};
 
-/// All checks of the integers on every backend; a required backend that cannot run is a failed row. There are no rows at
+/// All checks of the GCDs on every backend; a required backend that cannot run is a failed row. There are no rows at
 /// [`Depth::KnownAnswers`]: nobody publishes any, the oracle is plain arithmetic.
 pub fn check(
     context: &Context,
@@ -26,17 +26,10 @@ pub fn check(
     checked("integer", pattern, progress, |push| {
         for backend in BACKENDS {
             match backend.get(&context.cpu) {
-                Ok(kernels) => {
-                    // One by one, so that each is told as it ends.
-                    let name = backend.name();
-                    push(row(checks::operations(name, &kernels, inner)));
-                    push(row(checks::carries(name, &kernels, inner)));
-                    push(row(checks::refusals(name, &kernels)));
-                }
+                Ok(kernels) => push(row(checks::gcds(backend.name(), &kernels, inner))),
                 Err(unavailable) => push(missing(context, "every check", &unavailable)),
             }
         }
-        checks::gcds(&context.cpu, inner).into_iter().for_each(|row_of| push(row(row_of)));
     })
 }
 
@@ -74,10 +67,10 @@ mod tests {
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn a_required_backend_that_is_masked_fails() {
-        let rows = check(&context("bmi1,bmi2,adx,avx", "avx512"), "integer", Depth::Quick, &mut |_| ());
+        let rows = check(&context("bmi1,bmi2,adx,avx", "adx"), "integer", Depth::Quick, &mut |_| ());
         let failed: Vec<_> = rows.iter().filter(|r| r.failed > 0).collect();
         assert_eq!(failed.len(), 1, "{rows:?}");
-        assert!(failed[0].backend == "avx512" && failed[0].why.starts_with("required, but"), "{failed:?}");
+        assert!(failed[0].backend == "adx" && failed[0].why.starts_with("required, but"), "{failed:?}");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use device::{CUDA, DeviceChoice};
 pub use job::Job;
 
 pub mod device;
+pub mod features;
 pub mod integer;
 mod job;
 pub mod lanes;
@@ -24,8 +25,6 @@ pub mod leaks;
 pub mod magma;
 pub mod mayo;
 pub mod spill;
-#[cfg(feature = "study")]
-pub mod study;
 pub mod vdf;
 
 /// What every subject is built from: the processor as it may be used, and where the peers are.
@@ -146,13 +145,10 @@ pub fn matching(context: &Context, pattern: &str) -> Vec<Subject> {
     }
 }
 
-/// The subject of exactly this path, those that only a study races among them.
+/// The subject of exactly this path.
 #[must_use]
 pub fn find(context: &Context, path: &str) -> Option<Subject> {
-    let found = all(context).into_iter().find(|s| s.path() == path);
-    #[cfg(feature = "study")]
-    let found = found.or_else(|| study::subjects(context).into_iter().find(|s| s.path() == path));
-    found
+    all(context).into_iter().find(|s| s.path() == path)
 }
 
 /// The least time that the silicon allows for a unit of a result's work, in its unit, where the operations of its backend's
@@ -194,7 +190,8 @@ pub fn check(
 }
 
 /// A primitive's row as a gate's.
-fn row(r: lanework_cpu::check::Row) -> GateRow {
+#[must_use]
+pub fn row(r: lanework_cpu::check::Row) -> GateRow {
     GateRow {
         what: r.what,
         backend: r.backend,
@@ -206,7 +203,8 @@ fn row(r: lanework_cpu::check::Row) -> GateRow {
 }
 
 /// The row of a backend that cannot run here.
-fn skipped(what: &str, unavailable: &lanework_cpu::Unavailable) -> GateRow {
+#[must_use]
+pub fn skipped(what: &str, unavailable: &lanework_cpu::Unavailable) -> GateRow {
     row(lanework_cpu::check::Row::unavailable(what, unavailable))
 }
 

@@ -28,6 +28,8 @@ pub mod cuda;
 mod floor;
 #[cfg(feature = "peers")]
 pub mod peers;
+#[cfg(feature = "study")]
+pub mod phases;
 pub mod threads;
 
 pub(crate) use floor::floor;
@@ -92,7 +94,7 @@ impl Operation {
 const POOL: usize = 64;
 
 /// Items in a batch: a multiple of the usual core counts, and long enough that handing work out hardly counts.
-pub(crate) const BATCH: usize = 32;
+pub const BATCH: usize = 32;
 
 /// The path of an operation's race.
 #[must_use]
@@ -171,13 +173,17 @@ pub fn subject(context: &Context, params: &'static Params, operation: Operation)
 }
 
 /// The fastest backend of this CPU.
-pub(crate) fn fastest(cpu: &Cpu) -> Result<Engine, Unavailable> {
+///
+/// # Errors
+/// Where none can run.
+pub fn fastest(cpu: &Cpu) -> Result<Engine, Unavailable> {
     Engine::choose(cpu, Select::Best).map_err(|u| Unavailable::because(u.to_string()))
 }
 
 /// What must hold before MAYO is timed: every backend that can run makes record 0 of the known answers, agrees with
 /// the specification on fresh inputs, and refuses damaged signatures.
-pub(crate) fn gate_rows(context: &Context, params: &'static Params) -> Vec<GateRow> {
+#[must_use]
+pub fn gate_rows(context: &Context, params: &'static Params) -> Vec<GateRow> {
     let mut rows = Vec::new();
     for engine in Engine::all(&context.cpu) {
         match engine {
@@ -398,7 +404,13 @@ fn one_by_one(
 }
 
 /// The same operation through the batch calls, so many items at a time on a pool of so many threads that outlives the samples.
-pub(crate) fn in_batches(
+///
+/// # Errors
+/// Where the pool cannot be made.
+///
+/// # Panics
+/// The work does, where a batch is not as it must be.
+pub fn in_batches(
     engine: Engine,
     maker: Engine,
     params: &'static Params,

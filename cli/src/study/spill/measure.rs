@@ -16,6 +16,8 @@ use lanework_respill::cpu::{self, loops};
 use lanework_respill::measure::{Job, Variant, unchanged, variants};
 use lanework_respill::plan::{Policy, Wish, plan};
 use lanework_respill::validate::Options;
+use lanework_study::Failure;
+use lanework_study::Session;
 use lanework_suite::spill::compile::Compiler;
 use lanework_suite::spill::kernels::Rustc;
 use lanework_suite::spill::packages::Packages;
@@ -26,14 +28,12 @@ use serde_json::json;
 
 use super::{Effort, Plan};
 use crate::files;
-use crate::outcome::Failure;
 use crate::respill::args::Homes;
 use crate::respill::checked::{Checked, settle};
 use crate::respill::kept::{key, named};
 use crate::respill::measure::{Finding, findings};
 use crate::respill::race::{comparisons, race};
 use crate::respill::unit;
-use crate::ui::Session;
 
 /// The name of the report's own choice of slots and homes.
 pub(super) const OWN: &str = "own";

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use lanework_race::verdict::Verdict;
+use lanework_study::markdown::{NONE, strings, table};
 use serde::Serialize;
 
-use super::super::common::{NONE, strings, table};
 use super::measure::{Checks, Column, Measured, OWN, Row};
 use super::{Effort, Plan};
 use crate::respill::measure::{Finding, Part};

@@ -1,13 +1,10 @@
 //! The chain with MULX, shifts without flags, and the inverse's loop in assembly.
 
-use lanework_integer::gcd::binary::{self, Inverse};
 use lanework_integer::kernels::Adx;
 
 use super::generic::nucomp;
 use super::generic::nudupl::square_with;
-use super::{
-    Form512, Form1024, Form2048, Kernels, Phase, Tally, candidates, chain_kernel, eight, phases_kernel,
-};
+use super::{Form512, Form1024, Form2048, Kernels, candidates, chain_kernel, eight};
 
 pub(super) static KERNELS: Kernels = Kernels {
     square512,
@@ -16,7 +13,6 @@ pub(super) static KERNELS: Kernels = Kernels {
     compose512,
     compose1024,
     compose2048,
-    phases,
     candidates: &candidates::adx::CANDIDATES,
 };
 
@@ -55,18 +51,6 @@ unsafe fn square2048(form: &mut Form2048, stop: usize, n: u64) -> u64 {
     // SAFETY: the caller's promise.
     let lane = unsafe { Adx::assume() };
     chain_kernel!(lane, form, stop, n, 16 17 9 21)
-}
-
-/// # Safety
-/// The CPU must have BMI1, BMI2 and ADX.
-#[target_feature(enable = "bmi1,bmi2,adx")]
-unsafe fn phases(forms: &[Form1024], stop: usize, upto: Phase) -> Tally {
-    // SAFETY: the caller's promise.
-    let lane = unsafe { Adx::assume() };
-    let invert = |a: &_, b: &_| binary::invert(lane, a, b);
-    // SAFETY: the caller's promise.
-    let multiples = |form: &_| unsafe { eight::multiples(form, invert) };
-    phases_kernel!(lane, forms, stop, upto, invert, multiples)
 }
 
 /// # Safety

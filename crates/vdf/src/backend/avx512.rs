@@ -3,7 +3,7 @@
 use lanework_integer::gcd::binary::{self, Inverse};
 use lanework_integer::kernels::Adx;
 
-use super::{Form512, Form1024, Form2048, Kernels, Phase, Tally, adx, candidates, chain_kernel, eight};
+use super::{Form512, Form1024, Form2048, Kernels, adx, candidates, chain_kernel, eight};
 
 mod forms;
 mod inverse;
@@ -18,7 +18,6 @@ pub(super) static KERNELS: Kernels = Kernels {
     compose512: adx::compose512,
     compose1024: adx::compose1024,
     compose2048: adx::compose2048,
-    phases,
     candidates: &candidates::avx512::CANDIDATES,
 };
 
@@ -43,7 +42,7 @@ unsafe fn square1024(form: &mut Form1024, stop: usize, n: u64) -> u64 {
     let lane = unsafe { Adx::assume() };
     let mut done = 0;
     while done < n {
-        let Some(mut square) = square::<false>(lane, form, stop) else { break };
+        let Some(mut square) = square(lane, form, stop) else { break };
         square.negative ^= form.negative;
         *form = square;
         done += 1;
@@ -51,70 +50,51 @@ unsafe fn square1024(form: &mut Form1024, stop: usize, n: u64) -> u64 {
     done
 }
 
-/// The inverse in lanes where it can be found there. `STUDY` makes another copy of this and what follows for the study's phases: with
-/// one copy for both the compiler keeps them as functions, and the chain is 4 % slower.
+/// The inverse in lanes where it can be found there.
+///
+/// # Safety
+/// The CPU must have the features that are enabled here.
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
 #[inline]
-fn invert<const STUDY: bool>(lane: Adx, a: &[u64; 8], b: &[u64; 8]) -> Option<Inverse<13>> {
-    match inverse::invert::<13, STUDY>(a, b) {
+pub fn invert(lane: Adx, a: &[u64; 8], b: &[u64; 8]) -> Option<Inverse<13>> {
+    match inverse::invert::<13>(a, b) {
         None => binary::invert::<_, 8, 13>(lane, a, b),
         some => some,
     }
 }
 
 /// The rows at the end of the partial GCD, and the determinant of what led to them.
+///
+/// # Safety
+/// The CPU must have the features that are enabled here.
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
 #[inline]
-fn rows<const STUDY: bool>(lane: Adx, form: &Form1024, stop: usize) -> Option<(partial::Rows, i64)> {
+pub fn rows(lane: Adx, form: &Form1024, stop: usize) -> Option<(partial::Rows, i64)> {
     // SAFETY: this function is compiled for what they need.
-    let (m, k) = unsafe { eight::multiples(form, |a, b| invert::<STUDY>(lane, a, b))? };
+    let (m, k) = unsafe { eight::multiples(form, |a, b| invert(lane, a, b))? };
     // e is at most about c / 2^stop, or c / a if there is nothing to reduce, and has to fit in the lanes.
     let least = stop.min(lanework_integer::limbs::bits(&form.a));
     if lanework_integer::limbs::bits(&form.c) > least + partial::LONGEST - 2 {
         return None;
     }
-    partial::reduce::<STUDY>(&partial::Start { a: &form.a, k: &k, b: &form.b, m: &m }, stop)
+    partial::reduce(&partial::Start { a: &form.a, k: &k, b: &form.b, m: &m }, stop)
 }
 
 /// The square but for the sign that was set aside, as in `generic::nudupl`.
+///
+/// # Safety
+/// The CPU must have the features that are enabled here.
 #[target_feature(
     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
 )]
 #[inline]
-fn square<const STUDY: bool>(lane: Adx, form: &Form1024, stop: usize) -> Option<Form1024> {
-    let (rows, determinant) = rows::<STUDY>(lane, form, stop)?;
-    forms::compose::<STUDY>(&rows, determinant, &form.b)
-}
-
-/// # Safety
-/// The CPU must have what the table of backends asks of this one.
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,avx512vbmi2,lzcnt,bmi1,bmi2,adx"
-)]
-unsafe fn phases(list: &[Form1024], stop: usize, upto: Phase) -> Tally {
-    // SAFETY: the caller's promise.
-    let lane = unsafe { Adx::assume() };
-    let mut tally = Tally::default();
-    for form in list {
-        tally.take(match upto {
-            Phase::Inverse => invert::<true>(lane, &form.a, &form.b).map(|x| x.magnitude[0]),
-            Phase::Multiples => {
-                // SAFETY: this function is compiled for what they need.
-                let found = unsafe { eight::multiples(form, |a, b| invert::<true>(lane, a, b)) };
-                found.map(|(m, k)| m[0] ^ k[0])
-            }
-            Phase::Partial => rows::<true>(lane, form, stop).map(|(rows, determinant)| {
-                core::hint::black_box(rows);
-                determinant as u64
-            }),
-            Phase::Forms => square::<true>(lane, form, stop).map(|s| s.a[0]),
-        });
-    }
-    tally
+pub fn square(lane: Adx, form: &Form1024, stop: usize) -> Option<Form1024> {
+    let (rows, determinant) = rows(lane, form, stop)?;
+    forms::compose(&rows, determinant, &form.b)
 }
 
 /// # Safety

@@ -140,7 +140,7 @@ unsafe fn quotient(a: &[u64; 8], m: &[u64; 8], c: &[u64; 9], b: &[u64; 8], minus
 /// # Safety
 /// The CPU must have BMI2 and ADX.
 #[inline(always)]
-pub(super) unsafe fn multiples(
+pub unsafe fn multiples(
     form: &Form1024,
     invert: impl FnOnce(&[u64; 8], &[u64; 8]) -> Option<Inverse<13>>,
 ) -> Option<([u64; 8], [u64; 8])> {

@@ -1,12 +1,10 @@
 //! The chain in plain Rust.
 #![forbid(unsafe_code)]
 
-use lanework_integer::gcd::binary::{self, Inverse};
 use lanework_integer::kernels::Portable;
 
 use super::generic::nucomp;
-use super::generic::nudupl::multiples;
-use super::{Form512, Form1024, Form2048, Kernels, Phase, Tally, candidates, chain_kernel, phases_kernel};
+use super::{Form512, Form1024, Form2048, Kernels, candidates, chain_kernel};
 
 pub(super) static KERNELS: Kernels = Kernels {
     square512,
@@ -15,7 +13,6 @@ pub(super) static KERNELS: Kernels = Kernels {
     compose512,
     compose1024,
     compose2048,
-    phases,
     candidates: &candidates::portable::CANDIDATES,
 };
 
@@ -29,11 +26,6 @@ fn square1024(form: &mut Form1024, stop: usize, n: u64) -> u64 {
 
 fn square2048(form: &mut Form2048, stop: usize, n: u64) -> u64 {
     chain_kernel!(Portable, form, stop, n, 16 17 9 21)
-}
-
-fn phases(forms: &[Form1024], stop: usize, upto: Phase) -> Tally {
-    let invert = |a: &_, b: &_| binary::invert(Portable, a, b);
-    phases_kernel!(Portable, forms, stop, upto, invert, |form: &_| multiples(form, invert))
 }
 
 fn compose512(x: &Form512, y: &Form512, stop: usize) -> Option<Form512> {

@@ -24,11 +24,11 @@ macro_rules! file {
 const GCD: &[File] = &[
     file!("root.rs", "studies/spill-homes/sources/kernels/gcd.rs"),
     file!("library.rs", "studies/spill-homes/sources/kernels/library.rs"),
-    file!("adx_lane.rs", "crates/integer/src/backend/adx_lane.rs"),
     file!("gcd.rs", "crates/integer/src/gcd.rs"),
     file!("gcd/binary.rs", "crates/integer/src/gcd/binary.rs"),
     file!("gcd/euclid.rs", "crates/integer/src/gcd/euclid.rs"),
     file!("kernels.rs", "crates/integer/src/kernels.rs"),
+    file!("kernels/adx.rs", "crates/integer/src/kernels/adx.rs"),
     file!("limbs.rs", "crates/integer/src/limbs.rs"),
 ];
 

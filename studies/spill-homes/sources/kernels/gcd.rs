@@ -2,7 +2,6 @@
 #![no_std]
 #![allow(dead_code, missing_docs)]
 
-mod adx_lane;
 mod gcd;
 mod kernels;
 mod library;
@@ -55,7 +54,7 @@ pub extern "C" fn spill_binary_portable(out: &mut [u64; M + 1], a: &[u64; N], b:
 #[target_feature(enable = "bmi1,bmi2,adx")]
 pub unsafe extern "C" fn spill_euclid_adx(out: &mut [u64; N + 4], a: &[u64; N], b: &[u64; N]) {
     // SAFETY: by this function's own contract.
-    euclid(unsafe { adx_lane::Adx::assume() }, out, a, b);
+    euclid(unsafe { kernels::Adx::assume() }, out, a, b);
 }
 
 /// # Safety
@@ -64,5 +63,5 @@ pub unsafe extern "C" fn spill_euclid_adx(out: &mut [u64; N + 4], a: &[u64; N], 
 #[target_feature(enable = "bmi1,bmi2,adx")]
 pub unsafe extern "C" fn spill_binary_adx(out: &mut [u64; M + 1], a: &[u64; N], b: &[u64; N]) {
     // SAFETY: by this function's own contract.
-    binary(unsafe { adx_lane::Adx::assume() }, out, a, b);
+    binary(unsafe { kernels::Adx::assume() }, out, a, b);
 }

@@ -101,7 +101,7 @@ fn limbs(store: &[[u64; 4]; FULL], lane: usize) -> ([u64; 9], i64) {
 /// The form that the rows span, nearly reduced, or nothing if it does not fit. b is the squared form's.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma,avx512vl")]
 #[inline]
-pub(super) fn compose<const STUDY: bool>(rows: &Rows, determinant: i64, b: &[u64; 8]) -> Option<Form1024> {
+pub(super) fn compose(rows: &Rows, determinant: i64, b: &[u64; 8]) -> Option<Form1024> {
     let mut store = [[0u64; 4]; FULL];
     for (to, from) in store.iter_mut().zip(products(rows)) {
         // SAFETY: four words are there.

@@ -43,7 +43,7 @@ const SHORT: i64 = 7 * DIGIT as i64 - 4;
 /// Nothing if they have a divisor in common, and in rare cases that the other function serves.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vbmi,bmi1,bmi2,adx")]
-pub(super) fn invert<const M: usize, const STUDY: bool>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inverse<M>> {
+pub(super) fn invert<const M: usize>(a: &[u64; 8], b: &[u64; 8]) -> Option<Inverse<M>> {
     let zeros = a[0].trailing_zeros();
     if b[0] & 1 == 0 || zeros == 64 {
         return None;

@@ -25,7 +25,7 @@ const AGAIN: u64 = 4;
 
 /// Two rows in lanes; the upper halves of x are not kept once it fits in the lower.
 #[derive(Clone, Copy)]
-pub(super) struct Rows {
+pub struct Rows {
     pub(super) x: [__m512i; 2],
     upper: [__m512i; 2],
     pub(super) v: [__m512i; 2],
@@ -348,7 +348,7 @@ pub(super) const LONGEST: usize = 300;
 /// Rows with x1 < 2^stop <= x0, and the determinant of what led to them. Nothing if a quotient is too long, or x.
 #[target_feature(enable = "avx512f,avx512ifma,avx512vbmi2,lzcnt")]
 #[inline]
-pub(super) fn reduce<const STUDY: bool>(start: &Start<'_>, stop: usize) -> Option<(Rows, i64)> {
+pub(super) fn reduce(start: &Start<'_>, stop: usize) -> Option<(Rows, i64)> {
     // SAFETY: eight words each.
     let load = |x: &[u64; 8]| unsafe { _mm512_loadu_si512(x.as_ptr().cast()) };
     let (a, k) = (load(start.a), load(start.k));

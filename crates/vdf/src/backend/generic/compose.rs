@@ -7,11 +7,15 @@ use crate::backend::FormLimbs;
 
 /// Rows (x, v, e) of `nudupl`: x and |v| as they are, e times the determinant and in two's complement. v0 is not above 0 and v1
 /// not below if the determinant is 1 (not `odd`), else the other way around.
-pub(crate) struct Rows<const H: usize> {
-    pub(crate) x: [[u64; H]; 2],
-    pub(crate) v: [[u64; H]; 2],
-    pub(crate) e: [[u64; H]; 2],
-    pub(crate) odd: bool,
+pub struct Rows<const H: usize> {
+    /// x.
+    pub x: [[u64; H]; 2],
+    /// |v|.
+    pub v: [[u64; H]; 2],
+    /// e times the determinant.
+    pub e: [[u64; H]; 2],
+    /// Whether the determinant is -1.
+    pub odd: bool,
 }
 
 /// The low R limbs of x y.
@@ -90,9 +94,7 @@ fn signed<const H: usize, const C: usize>(e: &[u64; H], v: &[u64; H]) -> [u64; C
 
 /// The form of the rows' lattice, reduced to |b| <= a, or nothing if it does not fit. C = 2 H - 1 limbs, N = C - 1.
 #[inline(always)]
-pub(crate) fn compose<const N: usize, const C: usize, const H: usize>(
-    rows: &Rows<H>,
-) -> Option<FormLimbs<N, C>> {
+pub fn compose<const N: usize, const C: usize, const H: usize>(rows: &Rows<H>) -> Option<FormLimbs<N, C>> {
     let ([x0, x1], [v0, v1], [e0, e1]) = (&rows.x, &rows.v, &rows.e);
     let a = sub(&mul_low(x0, x0), &signed(e0, v0)).0;
     let c = add(&mul_low(x1, x1), &signed(e1, v1));

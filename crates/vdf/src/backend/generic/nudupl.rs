@@ -137,7 +137,7 @@ pub(crate) fn square_with<L: Lane, const N: usize, const C: usize, const H: usiz
 
 /// m = c / a modulo b and k = (a m - c) / b, or nothing if a number has not the usual length.
 #[inline(always)]
-pub(crate) fn multiples<const N: usize, const C: usize, const M: usize>(
+pub fn multiples<const N: usize, const C: usize, const M: usize>(
     form: &FormLimbs<N, C>,
     invert: impl FnOnce(&[u64; N], &[u64; N]) -> Option<Inverse<M>>,
 ) -> Option<([u64; N], [u64; N])> {
@@ -162,7 +162,7 @@ pub(crate) fn multiples<const N: usize, const C: usize, const M: usize>(
 
 /// The rows at the end of the partial GCD, or nothing if a number has not the usual length.
 #[inline(always)]
-pub(crate) fn rows<L: Lane, const N: usize, const C: usize, const H: usize>(
+pub fn rows<L: Lane, const N: usize, const C: usize, const H: usize>(
     lane: L,
     form: &FormLimbs<N, C>,
     stop: usize,

@@ -1,0 +1,25 @@
+//! Parts of the chain's code, for a laboratory that times them one by one. Not a part of the public interface.
+#![forbid(unsafe_code)]
+
+pub use crate::backend::Form1024;
+pub use crate::backend::generic::compose::compose;
+pub use crate::backend::generic::nudupl::{multiples, rows};
+use crate::chain::Chain;
+
+/// The kernels of `adx`, for forms of eight limbs.
+#[cfg(target_arch = "x86_64")]
+pub mod eight {
+    pub use crate::backend::eight::multiples;
+}
+
+/// The kernels of `avx512`.
+#[cfg(target_arch = "x86_64")]
+pub mod avx512 {
+    pub use crate::backend::avx512::{invert, rows, square};
+}
+
+/// The chain's form as the kernels for 513 to 1,024 bits take it, if it is one of theirs, and where they stop.
+#[must_use]
+pub fn form1024(chain: &Chain) -> Option<(Form1024, usize)> {
+    chain.form1024()
+}

@@ -1,0 +1,183 @@
+//! Studies that are data: a folder with `study.toml` and `study.md` that races what exists.
+//!
+//! `study.toml` has the question, `[quick]` and `[full]` (seconds for all races, launches that each is spread over), and one `[[race]]`
+//! or more: `subject` is a path or a pattern as `bench` takes it, `baseline` the variants of which the first that is here is taken,
+//! `variants` those that are raced against it (`"*"`: every one; `"backends"`: ours). Anything else in the file is the template's, as `asked`.
+//!
+//! `study.md` is a template; [`Page`] is what it may name.
+#![forbid(unsafe_code)]
+
+use lanework_race::record::ResultRow;
+use lanework_race::study::Study;
+use lanework_race::subject::Subject;
+use lanework_race::table::{ends, folded, time, times, verdict};
+use lanework_suite::Context;
+use serde::{Deserialize, Serialize};
+
+use crate::markdown::{strings, table};
+use crate::races::{Effort, Race, race_all};
+use crate::{Failure, Found, Options, Session, document};
+
+/// `study.toml` behind its question.
+#[derive(Debug, Deserialize)]
+struct Question {
+    quick: Mode,
+    full: Mode,
+    race: Vec<AskedRace>,
+    #[serde(flatten)]
+    rest: toml::Table,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mode {
+    seconds: f64,
+    launches: u32,
+}
+
+/// One `[[race]]`: a race for each subject that the pattern selects.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskedRace {
+    /// A path or a pattern.
+    pub subject: String,
+    /// Variants; the first that can run here is taken.
+    pub baseline: Vec<String>,
+    /// Variants to race against it, `"*"` or `"backends"`.
+    pub variants: Vec<String>,
+}
+
+/// What a template may name.
+#[derive(Serialize)]
+struct Page {
+    /// The question.
+    question: String,
+    /// The rest of `study.toml`.
+    asked: toml::Table,
+    /// The machine, a line for each fact.
+    machine: String,
+    /// The command that made the page.
+    command: String,
+    /// Whether this is the full form.
+    full: bool,
+    /// Seconds for all races, and launches that each was spread over.
+    seconds: f64,
+    launches: u32,
+    /// Every row in one table.
+    table: String,
+    /// Every row: `subject`, `variant`, `baseline`, `ratio`, `low`, `high`, `verdict`, `bytes`, `median` and what else a record holds.
+    rows: Vec<serde_json::Value>,
+    /// Contestants that cannot run here, and why.
+    not_here: Vec<String>,
+    /// What must be said of the run.
+    remarks: Vec<String>,
+}
+
+/// What stands for every backend of the primitive, among a race's variants.
+const BACKENDS: &str = "backends";
+
+/// Whether this is a study that needs no code of its own.
+pub fn is_one(study: &Study) -> bool {
+    study.table.contains_key("race")
+}
+
+/// The races that a `[[race]]` comes to here, and the names of which no subject knows a variant: other people's without `--peers`, or
+/// misspelt ones. There is no race for a subject of which no baseline or no variant can run. `own`: subjects of the study's own, among which it
+/// looks too.
+///
+/// # Errors
+/// Where no subject matches: a sentence saying so.
+pub fn races(
+    context: &Context,
+    own: Vec<Subject>,
+    asked: &AskedRace,
+) -> Result<(Vec<Race>, Vec<String>), String> {
+    let mut subjects = own;
+    subjects.extend(lanework_suite::all(context));
+    subjects.retain(|subject| lanework_suite::selects(&asked.subject, subject.path()));
+    if subjects.is_empty() {
+        return Err(format!(
+            "no subject matches '{}'; `lanework bench all --list` shows them",
+            asked.subject
+        ));
+    }
+    let known = |name: &&String| {
+        ["*", BACKENDS].contains(&name.as_str()) || subjects.iter().any(|s| s.names().any(|n| n == *name))
+    };
+    let strangers = asked.baseline.iter().chain(&asked.variants).filter(|name| !known(name)).cloned();
+    let races = subjects.iter().filter_map(|subject| race(subject, &asked.baseline, &asked.variants));
+    Ok((races.collect(), strangers.collect()))
+}
+
+fn race(subject: &Subject, baselines: &[String], variants: &[String]) -> Option<Race> {
+    let all: Vec<_> = std::iter::once(subject.baseline()).chain(subject.challengers()).collect();
+    let here = |name: &String| all.iter().any(|v| v.name() == name && v.prepare().is_ok());
+    let baseline = baselines.iter().find(|name| here(name))?.clone();
+    let ours: Vec<&str> = lanework_suite::primitives()
+        .into_iter()
+        .filter(|(primitive, _)| subject.path().split('/').next() == Some(primitive))
+        .flat_map(|(_, names)| names)
+        .collect();
+    let wanted =
+        |name: &str| variants.iter().any(|v| v == "*" || v == name || v == BACKENDS && ours.contains(&name));
+    let challengers: Vec<String> =
+        all.iter().map(|v| v.name()).filter(|n| *n != baseline && wanted(n)).map(str::to_owned).collect();
+    (!challengers.is_empty()).then(|| Race { subject: subject.path().to_owned(), baseline, challengers })
+}
+
+fn result_table(rows: &[ResultRow]) -> String {
+    let header = strings(&["subject", "variant", "time", "over", "ratio", "interval", "verdict"]);
+    let cells = |r: &ResultRow| {
+        let [low, high] = ends(r);
+        vec![
+            r.subject.clone(),
+            r.variant.clone(),
+            time(r.median),
+            r.baseline.clone(),
+            times(r.ratio),
+            format!("{low} to {high}"),
+            verdict(r).to_owned(),
+        ]
+    };
+    table(&header, &rows.iter().map(cells).collect::<Vec<_>>())
+}
+
+/// Runs the races of a study from data.
+///
+/// # Errors
+/// [`Failure`]: a wrong `study.toml`, no race that can run here, or a gate that stayed shut.
+pub fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Failure> {
+    let wrong = |why: String| Failure::input(format!("{}/study.toml: {why}", study.name));
+    let asked: Question =
+        study.table.clone().try_into().map_err(|e: toml::de::Error| wrong(e.to_string()))?;
+    let mode = if options.full { &asked.full } else { &asked.quick };
+    let (mut all, mut missing) = (Vec::new(), Vec::new());
+    for one in &asked.race {
+        let (races, strangers) = races(&session.context, Vec::new(), one).map_err(wrong)?;
+        all.extend(races);
+        let why =
+            if session.context.peers.is_some() { "is not a variant of it" } else { "did not race: --peers" };
+        missing.extend(strangers.iter().map(|name| format!("{}: {name} {why}", one.subject)));
+    }
+    if all.is_empty() {
+        missing.insert(0, format!("{}: none of its races can be run here", study.name));
+        return Err(Failure::unavailable(missing.join("; ")));
+    }
+    let effort = Effort { seconds: mode.seconds, launches: mode.launches, core: None };
+    let record = race_all(session, &study.name, &all, &effort)?;
+    let not_here = record.not_here.iter().map(|n| (n.subject.as_str(), n.variant.as_str(), n.why.as_str()));
+    let page = Page {
+        question: study.question.clone(),
+        asked: asked.rest,
+        machine: record.machine.summary(),
+        command: record.command.clone(),
+        full: options.full,
+        seconds: mode.seconds,
+        launches: mode.launches,
+        table: result_table(&record.results),
+        rows: record.results.iter().map(document).collect::<Result<_, _>>()?,
+        not_here: folded(not_here).into_iter().chain(missing).collect(),
+        remarks: record.remarks.clone(),
+    };
+    Ok(Found { page: document(&page)?, findings: serde_json::Value::Null, holds: true, record })
+}

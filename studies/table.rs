@@ -1,0 +1,16 @@
+//! The studies that have code of their own. Folders without code are studies too: `lanework_study::data`.
+#![forbid(unsafe_code)]
+
+use lanework_study::Entry;
+
+/// Each is one folder beside this file.
+pub static STUDIES: &[Entry] = &[
+    study_codegen_flags::ENTRY,
+    study_ifma_vdf::ENTRY,
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    study_leak_evidence::ENTRY,
+    study_lab_self_check::ENTRY,
+    study_magma_lanes::ENTRY,
+    study_mayo_gpu::ENTRY,
+    study_mayo_simd_threads::ENTRY,
+];
