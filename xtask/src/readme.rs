@@ -342,6 +342,8 @@ fn planted(variant: &str, ns: f64) -> ResultRow {
 
 #[cfg(test)]
 mod tests {
+    use lanework_race::machine::Fact;
+
     use super::*;
 
     #[test]
@@ -471,6 +473,19 @@ mod tests {
             text.contains("| `s/op` | portable | quick | ×0.500 | ×0.500 … ×0.500 | ours slower |"),
             "{text}"
         );
+        // A newer machine stays behind until it has every job; the other is then named.
+        record.date = "2999-02-01T00:00:00Z".into();
+        record.machine.cpu = Fact::Known("Newer".into());
+        (record.results[0].subject, record.results[1].subject) = ("s/x".into(), "s/x".into());
+        record.save(&root.join("records")).expect("saved");
+        renewed(root, "docs/x.md", false).expect("renewed");
+        assert!(read("docs/x.md").contains("Other machines: [Newer](../docs/figures.md)."));
+        record.date = "2999-03-01T00:00:00Z".into();
+        record.results[0].subject = "s/op".into();
+        record.save(&root.join("records")).expect("saved");
+        renewed(root, "docs/x.md", false).expect("renewed");
+        let text = read("docs/x.md");
+        assert!(text.contains("Measured on Newer: ") && text.contains("| slow 900 ns |"), "{text}");
         fs::write(root.join("docs/y.md"), "<!-- figures picture docs/p.svg -->\n<!-- /figures -->\n")
             .expect("written");
         assert!(renewed(root, "docs/y.md", false).is_err_and(|e| e.contains("before its headline")));

@@ -62,12 +62,13 @@ pub(super) fn read(document: &Document<'_>, lines: &[&str]) -> Result<Headline, 
             }
         }
         if jobs.len() == asked.len() {
-            let mut others: Vec<String> = entries
-                .iter()
-                .filter(|e| e.record.machine.slug() != *machine)
-                .map(|e| e.record.machine.cpu.to_string())
-                .collect();
-            others.dedup();
+            let elsewhere = entries.iter().filter(|e| e.record.machine.slug() != *machine);
+            let mut others: Vec<String> = Vec::new();
+            for cpu in elsewhere.map(|e| e.record.machine.cpu.to_string()) {
+                if !others.contains(&cpu) {
+                    others.push(cpu);
+                }
+            }
             return Ok(Headline { jobs, records: here.into_iter().cloned().collect(), others });
         }
     }
