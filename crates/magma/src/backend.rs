@@ -25,8 +25,6 @@ pub(crate) mod chain;
 #[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
 pub(crate) mod leaky;
 pub(crate) mod portable;
-#[cfg(any(test, feature = "study"))]
-pub(crate) mod study;
 #[cfg(test)]
 mod tests;
 
@@ -86,7 +84,7 @@ pub struct Kernels {
 
 /// Every backend, from the plainest, which needs nothing, to the fastest.
 pub static BACKENDS: &[Backend<Kernels>] =
-    // SAFETY: a row's list has every feature that its kernels enable; `subjects/tests/features.rs` holds the sources against it.
+    // SAFETY: a row's list has every feature that its kernels enable; `suite/tests/features.rs` holds the sources against it.
     unsafe {
         &[
             Backend::new(

@@ -21,8 +21,6 @@ mod release;
 pub mod sbox;
 mod schedule;
 pub mod spec;
-#[cfg(any(test, feature = "study"))]
-pub mod study;
 mod sys;
 pub mod tlstree;
 pub mod traits;

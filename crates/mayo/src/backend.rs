@@ -210,7 +210,7 @@ pub(crate) use stamp_sets;
 
 /// Every backend, from the plainest to the fastest.
 pub static BACKENDS: &[Backend<Kernels>] =
-    // SAFETY: a row's list has every feature that its kernels enable; `subjects/tests/features.rs` holds the sources against it.
+    // SAFETY: a row's list has every feature that its kernels enable; `suite/tests/features.rs` holds the sources against it.
     unsafe {
         &[
             Backend::new(

@@ -4,8 +4,7 @@
 use std::path::PathBuf;
 
 use crate::subjects::{CIPHER, KEY, PLAIN, REPORT};
-use lanework_magma::Magma;
-use lanework_magma::study::VARIANTS;
+use crate::variants::{Schedule, VARIANTS};
 use lanework_race::clock::Monotonic;
 use lanework_race::gate::{Gate, GateRow, Passed};
 use lanework_race::pairing::Plan as Rules;
@@ -48,7 +47,7 @@ pub(super) fn run(session: &Session, configuration: &str, count: usize) -> Resul
         .find(|row| row.name() == configuration)
         .ok_or_else(|| Failure::input(format!("no variant '{configuration}'")))?;
     let variant = row.get(&session.context.cpu).map_err(Failure::unavailable)?;
-    let out = variant.constant_block(&Magma::new(&KEY), &PLAIN, count);
+    let out = variant.constant_block(&Schedule::new(&KEY), &PLAIN, count);
     let blocks = out.as_chunks().0[..variant.blocks_at_once()].to_vec();
     Ok(Report { variant: row.name().to_owned(), count, blocks })
 }

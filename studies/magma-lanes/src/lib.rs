@@ -1,5 +1,4 @@
 //! `magma-lanes`: what eight blocks at once, inlining, alignment and flags are worth, and how fast every lane is.
-#![forbid(unsafe_code)]
 
 mod flags;
 mod floor;
@@ -7,6 +6,7 @@ mod page;
 mod question;
 mod races;
 mod subjects;
+mod variants;
 mod verdict;
 
 use lanework_race::study::Study;

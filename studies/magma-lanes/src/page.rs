@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 use crate::subjects::{BUFFER, CIPHER, PLAIN, REPORT};
+use crate::variants::REPORT_F;
 use lanework_cpu::Backend;
 use lanework_magma::backend::BACKENDS;
-use lanework_magma::study::REPORT_F;
 use lanework_race::record::ResultRow;
 use lanework_race::table::{percent, times};
 use lanework_study::markdown::{NONE, strings, table};

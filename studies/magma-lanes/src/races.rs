@@ -2,8 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::subjects::{KEY, PLAIN, REPORT};
-use lanework_magma::Magma;
-use lanework_magma::study::{REPORT_F, VARIANTS};
+use crate::variants::{REPORT_F, Schedule, VARIANTS};
 use lanework_race::clock::Monotonic;
 use lanework_race::record::{Record, ResultRow};
 use lanework_race::study::Study;
@@ -44,7 +43,7 @@ impl Values {
             VARIANTS.iter().find(|row| row.name() == name).and_then(|row| row.get(&context.cpu).ok())
         };
         let block = |name| {
-            let out = variant(name)?.constant_block(&Magma::new(&KEY), &PLAIN, 1);
+            let out = variant(name)?.constant_block(&Schedule::new(&KEY), &PLAIN, 1);
             let mut blocks = [[0; 8]; 8];
             blocks.copy_from_slice(out.as_chunks().0);
             Some(blocks)

@@ -12,13 +12,13 @@
 
 use std::hint::black_box;
 
+use crate::variants::{self, Schedule, VARIANTS};
 use lanework_cpu::memory::{self, Block};
 use lanework_cpu::{Cpu, Select};
 use lanework_magma::backend::BACKENDS;
 use lanework_magma::modes::hazmat::EcbEncryptor;
 use lanework_magma::modes::legacy::{CfbEncryptor, Meshing};
 use lanework_magma::modes::{Ctr, Stream};
-use lanework_magma::study::{self, VARIANTS};
 use lanework_magma::{Engine, Error, Gost28147, Limits, Magma, Sbox};
 use lanework_race::gate::Gate;
 use lanework_race::subject::{Facts, Runnable, Subject, Unavailable, Variant, work};
@@ -135,9 +135,9 @@ pub(crate) fn fill(out: &mut [u8], seed: u64) {
 
 /// The report's loop.
 struct Constant {
-    variant: &'static study::Variant,
+    variant: &'static variants::Variant,
     name: &'static str,
-    key: Magma,
+    key: Schedule,
 }
 
 impl Runnable for Constant {
@@ -190,7 +190,7 @@ fn constant(context: &Context) -> Subject {
             Variant::new(row.name(), move || {
                 let variant = row.get(&cpu).map_err(missing)?.kernels();
                 let work: Box<dyn Runnable> =
-                    Box::new(Constant { variant, name: row.name(), key: key(Engine::best()) });
+                    Box::new(Constant { variant, name: row.name(), key: Schedule::new(&KEY) });
                 Ok(work)
             })
             .units(at_once)
@@ -232,7 +232,7 @@ fn buffers(context: &Context) -> Subject {
         for &offset in offsets {
             let variant = Variant::new(named(row.name(), offset), move || {
                 let variant = row.get(&cpu).map_err(missing)?.kernels();
-                let (key, mut buffers) = (key(Engine::best()), Buffers::new(BUFFER, offset));
+                let (key, mut buffers) = (Schedule::new(&KEY), Buffers::new(BUFFER, offset));
                 Ok(work(
                     move || {
                         let (input, output) = buffers.both();
@@ -269,8 +269,8 @@ fn buffers(context: &Context) -> Subject {
 
 /// The report's eight blocks in counter mode: the design has none of its own, so counters are written out first.
 pub(crate) struct ReportCtr {
-    variant: &'static study::Variant,
-    key: Magma,
+    variant: &'static variants::Variant,
+    key: Schedule,
     counter: u64,
     gamma: Vec<u8>,
 }
@@ -281,7 +281,7 @@ impl ReportCtr {
         let row = row.ok_or_else(|| Unavailable::because("AVX2 exists on x86-64 only"))?;
         let variant = row.get(cpu).map_err(missing)?.kernels();
         let counter = u64::from(u32::from_be_bytes(iv)) << 32;
-        Ok(ReportCtr { variant, key: key(Engine::best()), counter, gamma: Vec::new() })
+        Ok(ReportCtr { variant, key: Schedule::new(&KEY), counter, gamma: Vec::new() })
     }
 
     pub(crate) fn apply(&mut self, input: &[u8], output: &mut [u8]) -> Result<(), Error> {

@@ -8,9 +8,11 @@ use lanework_leakage::plants::{
 };
 
 use super::chain::{Chain, Scratch};
-use super::{Kernels, LaneBlocks, avx2, avx512, portable, study};
+use super::{Kernels, LaneBlocks, avx2, avx512, portable};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule};
+
+mod table;
 
 /// The tiers whose plants memcheck finds.
 pub(crate) const UNDER_VALGRIND: [&str; 2] = ["portable", "avx2"];
@@ -129,7 +131,7 @@ planted!(avx512_branch, avx512::KERNELS, branch_wide, #[target_feature(enable = 
 planted!(avx512_load, avx512::KERNELS, load_wide, #[target_feature(enable = "avx2")]);
 planted!(avx512_loop, avx512::KERNELS, loop_wide, #[target_feature(enable = "avx2")]);
 
-/// The study's tables as the portable tier's kernel. Each tier has a function of its own, so that memcheck, which says the
+/// The cipher by tables as the portable tier's kernel. Each tier has a function of its own, so that memcheck, which says the
 /// same only once, speaks of each.
 ///
 /// # Safety
@@ -137,7 +139,7 @@ planted!(avx512_loop, avx512::KERNELS, loop_wide, #[target_feature(enable = "avx
 #[inline(never)]
 unsafe fn portable_tables(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
     // SAFETY: the caller's promise.
-    unsafe { study::table::blocks::<false>(s, input, output, n) }
+    unsafe { table::blocks(s, input, output, n) }
 }
 
 /// The same for AVX2.
@@ -148,7 +150,7 @@ unsafe fn portable_tables(s: &Schedule, input: *const u8, output: *mut u8, n: us
 #[target_feature(enable = "avx2")]
 unsafe fn avx2_tables(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
     // SAFETY: the caller's promise.
-    unsafe { study::table::blocks::<false>(s, input, output, n) }
+    unsafe { table::blocks(s, input, output, n) }
 }
 
 /// Every plant of a tier but the tables.

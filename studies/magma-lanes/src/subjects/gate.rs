@@ -1,6 +1,7 @@
 //! What must hold before the study times anything.
 #![forbid(unsafe_code)]
 
+use crate::variants::{REPORT_F, Schedule, VARIANTS, Variant};
 use lanework_cpu::check::Row;
 use lanework_cpu::memory::{self, Block};
 use lanework_cpu::{Backend, Select};
@@ -8,7 +9,6 @@ use lanework_magma::backend::BACKENDS;
 use lanework_magma::modes::hazmat::EcbEncryptor;
 use lanework_magma::modes::legacy::{CfbEncryptor, Meshing};
 use lanework_magma::modes::{Ctr, Stream};
-use lanework_magma::study::{REPORT_F, VARIANTS, Variant};
 use lanework_magma::{Engine, Gost28147, Magma, Sbox, spec};
 use lanework_race::gate::GateRow;
 use lanework_suite::{Context, row, skipped};
@@ -56,12 +56,10 @@ pub(super) fn rows(context: &Context) -> Vec<GateRow> {
 
 /// One variant of the study.
 fn checked(named: &Backend<Variant>, variant: &Variant, context: &Context) -> Row {
-    let encrypt = |input: &[u8], output: &mut [u8]| {
-        let magma = Magma::with(&KEY, Engine::best());
-        variant.encrypt(&magma, input, output).is_ok()
-    };
+    let encrypt =
+        |input: &[u8], output: &mut [u8]| variant.encrypt(&Schedule::new(&KEY), input, output).is_ok();
     let f = variant.f(&REPORT_F.map(|p| p.0));
-    let constant = variant.constant_block(&Magma::new(&KEY), &PLAIN, 2);
+    let constant = variant.constant_block(&Schedule::new(&KEY), &PLAIN, 2);
     let mut row = study_row(named.name(), f, &constant[..8 * variant.blocks_at_once()], encrypt);
     if named.name() == REPORT {
         let mut input = vec![0; 5000];

@@ -8,20 +8,39 @@
 use core::hint::black_box;
 
 use lanework_cpu::{Backend, Features};
+use lanework_magma::{Error, spec};
 
-pub use crate::backend::study::Variant;
-use crate::backend::study::table;
+mod table;
 #[cfg(target_arch = "x86_64")]
-use crate::backend::study::vector;
-use crate::error::Error;
-use crate::key::{Magma, Sealed};
+mod vector;
+
+/// The 32 round keys of an encryption under set Z (RFC 8891, 4.3).
+#[derive(Clone, Debug)]
+pub(crate) struct Schedule([u32; 32]);
+
+impl Schedule {
+    /// Of a key.
+    pub(crate) fn new(key: &[u8; 32]) -> Schedule {
+        let words = spec::magma_words(key);
+        Schedule(core::array::from_fn(|i| words[if i < 24 { i % 8 } else { 7 - i % 8 }]))
+    }
+}
+
+/// One variant: what it is, and its kernels, which assume what its row in [`VARIANTS`] names.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    at_once: usize,
+    aligned: bool,
+    /// (schedule of an encryption under set Z, in, out, n): n a multiple of `at_once`, pointers at multiples of 32
+    /// if `aligned`; otherwise any.
+    blocks: unsafe fn(&Schedule, *const u8, *mut u8, usize),
+    f: unsafe fn(&[u32; 8]) -> [u32; 8],
+}
 
 /// A row without vectors.
 const fn scalar<const CALLS: bool>() -> Variant {
     Variant {
-        leaks: true,
         at_once: 1,
-        calls: CALLS,
         aligned: false,
         blocks: table::blocks::<CALLS>,
         f: table::f::<CALLS>,
@@ -32,9 +51,7 @@ const fn scalar<const CALLS: bool>() -> Variant {
 #[cfg(target_arch = "x86_64")]
 const fn eight<const CALLS: bool, const ALIGNED: bool>() -> Variant {
     Variant {
-        leaks: false,
         at_once: 8,
-        calls: CALLS,
         aligned: ALIGNED,
         blocks: vector::blocks::<CALLS, ALIGNED>,
         f: vector::f::<CALLS>,
@@ -49,7 +66,7 @@ static EIGHT: [Variant; 4] =
 
 /// All variants.
 #[cfg(target_arch = "x86_64")]
-pub static VARIANTS: &[Backend<Variant>] =
+pub(crate) static VARIANTS: &[Backend<Variant>] =
     // SAFETY: a row's list has every feature that its kernels enable.
     unsafe {
         &[
@@ -94,7 +111,7 @@ pub static VARIANTS: &[Backend<Variant>] =
 
 /// All variants.
 #[cfg(not(target_arch = "x86_64"))]
-pub static VARIANTS: &[Backend<Variant>] =
+pub(crate) static VARIANTS: &[Backend<Variant>] =
     // SAFETY: a row's list has every feature that its kernels enable.
     unsafe {
         &[
@@ -115,7 +132,7 @@ pub static VARIANTS: &[Backend<Variant>] =
 
 /// The round function without a key on eight words, as the report tests it: f(x) = t(x) rotated left by 11, S-box
 /// set Z.
-pub const REPORT_F: [(u32, u32); 8] = [
+pub(crate) const REPORT_F: [(u32, u32); 8] = [
     (0x0123_4567, 0xd6fa_c8f7),
     (0x89ab_cdef, 0x71c8_0a24),
     (0xfedc_ba98, 0xdabf_7119),
@@ -127,42 +144,38 @@ pub const REPORT_F: [(u32, u32); 8] = [
 ];
 
 impl Variant {
-    /// Whether its addresses depend on secrets.
-    #[must_use]
-    pub const fn leaks(&self) -> bool {
-        self.leaks
-    }
-
     /// Blocks of one operation.
     #[must_use]
-    pub const fn blocks_at_once(&self) -> usize {
+    pub(crate) const fn blocks_at_once(&self) -> usize {
         self.at_once
-    }
-
-    /// Whether f and the round are functions that are called; otherwise they are inlined.
-    #[must_use]
-    pub const fn calls(&self) -> bool {
-        self.calls
-    }
-
-    /// Whether its buffers have to lie at multiples of 32 bytes, because its load and store instructions want that.
-    #[must_use]
-    pub const fn wants_aligned(&self) -> bool {
-        self.aligned
     }
 
     /// The round function without a key on eight words.
     #[must_use]
-    pub fn f(&self, words: &[u32; 8]) -> [u32; 8] {
-        self.run_f(words)
+    pub(crate) fn f(&self, words: &[u32; 8]) -> [u32; 8] {
+        // SAFETY: this value is reachable only through a row whose features were checked.
+        unsafe { (self.f)(words) }
+    }
+
+    /// # Panics
+    /// If the lengths differ or are not whole operations, or a buffer is not aligned as it has to be.
+    fn run(&self, s: &Schedule, input: &[u8], output: &mut [u8]) {
+        assert!(
+            input.len() == output.len() && input.len().is_multiple_of(8 * self.at_once),
+            "whole operations"
+        );
+        let aligned = input.as_ptr().addr().is_multiple_of(32) && output.as_ptr().addr().is_multiple_of(32);
+        assert!(aligned || !self.aligned, "aligned buffers");
+        // SAFETY: features as above; lengths and alignment were just checked.
+        unsafe { (self.blocks)(s, input.as_ptr(), output.as_mut_ptr(), input.len() / 8) }
     }
 
     /// Encrypts whole operations from one buffer into another.
     ///
     /// # Errors
     /// [`Error::Lengths`]; [`Error::Unaligned`] if the length is not a multiple of an operation's; [`Error::Parameter`] if a buffer
-    /// is not at a multiple of 32 bytes where that [is wanted](Variant::wants_aligned).
-    pub fn encrypt(&self, key: &Magma, input: &[u8], output: &mut [u8]) -> Result<(), Error> {
+    /// is not at a multiple of 32 bytes where its load and store instructions want that.
+    pub(crate) fn encrypt(&self, key: &Schedule, input: &[u8], output: &mut [u8]) -> Result<(), Error> {
         if input.len() != output.len() {
             return Err(Error::Lengths { input: input.len(), output: output.len() });
         }
@@ -174,7 +187,7 @@ impl Variant {
         {
             return Err(Error::Parameter("buffers at multiples of 32 bytes"));
         }
-        self.run(&key.core().encrypt, input, output);
+        self.run(key, input, output);
         Ok(())
     }
 
@@ -182,14 +195,14 @@ impl Variant {
     /// first-level cache. Returns the blocks of the last operation; those beyond
     /// [`blocks_at_once`](Variant::blocks_at_once) are zeros.
     #[must_use]
-    pub fn constant_block(&self, key: &Magma, block: &[u8; 8], times: usize) -> [u8; 64] {
+    pub(crate) fn constant_block(&self, key: &Schedule, block: &[u8; 8], times: usize) -> [u8; 64] {
         #[repr(align(64))]
         struct Buffer([u8; 64]);
         let (mut input, mut output) = (Buffer([0; 64]), Buffer([0; 64]));
         input.0.chunks_exact_mut(8).for_each(|b| b.copy_from_slice(block));
         let bytes = 8 * self.at_once;
         for _ in 0..times {
-            self.run(&key.core().encrypt, &black_box(&input).0[..bytes], &mut output.0[..bytes]);
+            self.run(key, &black_box(&input).0[..bytes], &mut output.0[..bytes]);
             black_box(&mut output);
         }
         output.0

@@ -5,8 +5,9 @@
 
 use core::arch::x86_64::*;
 
-use crate::sbox::{ROWS, Sbox};
-use crate::schedule::Schedule;
+use lanework_magma::Sbox;
+
+use super::Schedule;
 
 /// Two S-boxes for byte i of every word, the second shifted to the upper nibble; twice, for the two halves of a
 /// register.
@@ -14,7 +15,7 @@ use crate::schedule::Schedule;
 struct Tables([[[u8; 32]; 2]; 4]);
 
 static TABLES: Tables = {
-    let rows = &ROWS[Sbox::Z as usize];
+    let rows = Sbox::Z.rows();
     let mut tables = [[[0; 32]; 2]; 4];
     let mut i = 0;
     while i < 4 {
@@ -117,7 +118,7 @@ pub(crate) unsafe fn blocks<const CALLS: bool, const ALIGNED: bool>(
         let (x, y) = (_mm256_castsi256_ps(x), _mm256_castsi256_ps(y));
         let mut a1 = _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(x, y));
         let mut a0 = _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(x, y));
-        for key in s.rounds.chunks_exact(2) {
+        for key in s.0.chunks_exact(2) {
             if CALLS {
                 a1 = round_called(a1, a0, key[0]);
                 a0 = round_called(a0, a1, key[1]);

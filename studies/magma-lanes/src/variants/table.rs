@@ -1,12 +1,13 @@
 //! One block at a time by tables: two S-boxes and the rotation by 11 in each of four tables of 256 words, as every
 //! Magma in use has them. **It leaks**: which of the 64 cache lines are touched depends on the key and the block.
 
-use crate::sbox::{ROWS, Sbox};
-use crate::schedule::Schedule;
+use lanework_magma::Sbox;
+
+use super::Schedule;
 
 /// Byte i of a word to what it contributes to t, rotated by 11.
 static TABLES: [[u32; 256]; 4] = {
-    let rows = &ROWS[Sbox::Z as usize];
+    let rows = Sbox::Z.rows();
     let mut tables = [[0; 256]; 4];
     let mut i = 0;
     while i < 4 {
@@ -55,7 +56,7 @@ pub(crate) unsafe fn blocks<const CALLS: bool>(s: &Schedule, input: *const u8, o
         // SAFETY: i < n blocks are readable.
         let number = u64::from_be_bytes(unsafe { input.add(8 * i).cast::<[u8; 8]>().read() });
         let (mut a1, mut a0) = ((number >> 32) as u32, number as u32);
-        for key in s.rounds.chunks_exact(2) {
+        for key in s.0.chunks_exact(2) {
             if CALLS {
                 a1 = round_called(a1, a0, key[0]);
                 a0 = round_called(a0, a1, key[1]);
