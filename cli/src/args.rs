@@ -9,10 +9,10 @@ use lanework_cpu::Threads;
 use lanework_study::races::{Effort, seconds};
 use lanework_suite::device::DeviceChoice;
 
-/// Cryptography that uses every lane of your machine: proved right, raced, and what won kept.
+/// Cryptography that uses every lane of your machine: checked, raced, and the fastest kept.
 ///
-/// Without a command: the tour (45 seconds at most). It prints the machine, checks every backend that can run, races
-/// them, and ends in one line for each lane.
+/// Without a command: the tour (45 seconds at most). It prints the machine, checks every backend that can run, races them,
+/// and ends in one line for each lane.
 #[derive(Debug, Parser)]
 #[command(name = "lanework", version, propagate_version = true, max_term_width = 110)]
 #[command(after_help = "Exit codes: 0 yes; 1 refused (signature, tag, key, failed check, regression); \
@@ -33,8 +33,8 @@ pub(crate) struct Global {
     /// Use this backend: NAME, or PRIMITIVE=NAME,... Overrides LANEWORK_BACKEND and the profile.
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) backend: Option<String>,
-    /// Use these devices for what can run on one: none, cuda or all (all there are), or their numbers, which share each
-    /// batch by their rates as `tune` has measured them one by one. Without it, checks take those that there are, and jobs take none.
+    /// Devices to use: none, cuda or all, or their numbers. Several share each batch by the rates that `tune` measured. By
+    /// default checks use every device and jobs none.
     #[arg(long, global = true, value_name = "N,...")]
     pub(crate) device: Option<DeviceChoice>,
     /// Also race other people's implementations (needs the `peers` feature and `cargo xtask peers`).
@@ -56,12 +56,12 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Race two variants of a subject against each other.
     Compare(CompareArgs),
-    /// Measure which backend and how many threads win on this machine, and keep that as its profile.
+    /// Measure which backend and how many threads are fastest on this machine, and store them as its profile.
     Tune(TuneArgs),
     /// Run a study: a published question, asked again on this machine.
     #[cfg(feature = "study")]
     Study(StudyArgs),
-    /// Show records as one HTML page: no network, light and dark, on a phone too.
+    /// Show records as one HTML page, which needs no network.
     Report(ReportArgs),
     /// Past records: list, compare two, follow one figure, look for regressions on this machine.
     History(crate::history::HistoryArgs),
@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Mayo(MayoArgs),
     /// The delay function: squaring, proving, verifying, and working for a timelord.
     Vdf(crate::vdf::args::VdfArgs),
-    /// Spilled values of assembly: found, moved into registers that are free, checked and measured.
+    /// Spilled values of assembly: find them, move them into free registers, check and measure.
     Respill(crate::respill::args::RespillArgs),
     /// Print a completion script for a shell.
     Completions {
@@ -102,7 +102,7 @@ pub(crate) enum Command {
 /// `check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// What to check: mayo, mayo/round3, mayo/round2/mayo5, magma, integer, vdf; everything if left out.
+    /// Subjects: mayo, mayo/round3, mayo/round2/mayo5, magma, integer, vdf. Default: everything.
     #[arg(default_value = "")]
     pub(crate) what: String,
     /// Only the quick part: record 0 of the known answers, fewer invalid inputs.
@@ -111,8 +111,8 @@ pub(crate) struct CheckArgs {
     /// Only the known answers, all records of them.
     #[arg(long, conflicts_with = "quick")]
     pub(crate) known_answers: bool,
-    /// Instead, whether anything that can be seen from outside depends on secrets. WHAT may also be "planted": the leaks alone
-    /// that the checks have to find. Without WHAT: magma, and mayo/round3/mayo1.
+    /// Look for leaks of secrets instead. WHAT may also be "planted": only the leaks that the checks must find. Default:
+    /// magma, and mayo/round3/mayo1.
     #[arg(long, conflicts_with_all = ["quick", "known_answers"])]
     pub(crate) leaks: bool,
     /// Only these means.
@@ -183,7 +183,7 @@ pub(crate) struct Output {
     /// Store every sample with the record, compressed; without it, the record is a summary.
     #[arg(long, requires = "save")]
     pub(crate) save_samples: bool,
-    /// Keep a remark in the record, about what the run had to bear: "made while other work ran".
+    /// Store a remark on the conditions of the run, such as "made while other work ran".
     #[arg(long, value_name = "TEXT")]
     pub(crate) remark: Option<String>,
 }
@@ -214,11 +214,11 @@ pub(crate) struct BenchArgs {
     /// List the subjects and their variants instead of racing them.
     #[arg(long)]
     pub(crate) list: bool,
-    /// Race two whole commands instead: wall, user and system time and peak memory, in pairs. Without a shell; whoever wants
-    /// one writes `sh -c '...'`.
+    /// Race two commands instead: wall, user and system time and peak memory, in pairs. They run without a shell; for one,
+    /// write `sh -c '...'`.
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["what", "only", "baseline", "list", "launches", "core"])]
     pub(crate) process: Vec<String>,
-    /// With --process: refuse to time two commands that do not print the same.
+    /// With --process: refuse two commands that print different output.
     #[arg(long, requires = "process")]
     pub(crate) same_output: bool,
     /// How the figures are printed.
@@ -249,7 +249,7 @@ pub(crate) struct CompareArgs {
 /// `report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// The records; the newest of every study on every machine if left out.
+    /// The records. Default: the newest of every study on every machine.
     #[arg(value_name = "RECORD")]
     pub(crate) records: Vec<PathBuf>,
     /// Where the page goes; `-` for standard output.
@@ -258,7 +258,7 @@ pub(crate) struct ReportArgs {
     /// Where records are kept.
     #[arg(long = "records", value_name = "DIR", default_value = "records")]
     pub(crate) folder: PathBuf,
-    /// Put every sample of the records into the page (compressed; megabytes). Without it the page has everything else of them.
+    /// Include every sample in the page, compressed (megabytes).
     #[arg(long)]
     pub(crate) samples: bool,
     /// Replace a file that exists.
@@ -269,7 +269,7 @@ pub(crate) struct ReportArgs {
 /// `tune`.
 #[derive(Debug, Args)]
 pub(crate) struct TuneArgs {
-    /// What to tune: a primitive; everything if left out.
+    /// The primitive. Default: everything.
     #[arg(default_value = "")]
     pub(crate) what: String,
     /// Measure and show, but write no profile.
@@ -307,21 +307,23 @@ pub(crate) enum MayoJob {
         /// The parameter set.
         #[arg(long, value_enum)]
         set: SetName,
-        /// The round of the specification that the key shall belong to. Rounds never share a key.
+        /// The round of the specification. Rounds never share a key.
         #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=3))]
         round: u8,
-        /// Where the secret key goes, in PEM; `-` for standard output. Round 3 has no published identifier, and gets a form of this
-        /// project under the label "LANEWORK MAYO ROUND 3 PRIVATE KEY"; round 2 gets PKCS#8, as oqs-provider writes it.
+        /// Where the secret key goes, in PEM; `-` for standard output. Round 2: PKCS#8, as oqs-provider writes it. Round 3
+        /// has no published identifier; its label is "LANEWORK MAYO ROUND 3 PRIVATE KEY".
         #[arg(long, value_name = "FILE")]
         secret_key: PathBuf,
-        /// Where the public key goes, in PEM; `-` for standard output. Round 3: the label "LANEWORK MAYO ROUND 3 PUBLIC KEY"; round 2: SPKI.
+        /// Where the public key goes, in PEM; `-` for standard output. Round 2: SPKI. Round 3: the label "LANEWORK MAYO
+        /// ROUND 3 PUBLIC KEY".
         #[arg(long, value_name = "FILE")]
         public_key: PathBuf,
         /// Replace files that exist.
         #[arg(long)]
         force: bool,
     },
-    /// Sign files of any size. One file: the signature goes to standard output or --output. Several: to FILE.sig beside each.
+    /// Sign files of any size. The signature of one file goes to standard output or --output, those of several to FILE.sig
+    /// beside each.
     Sign {
         /// The secret key (PEM).
         #[arg(long, value_name = "FILE")]
@@ -332,7 +334,7 @@ pub(crate) enum MayoJob {
         /// Threads for several files; 0 for one on each core.
         #[arg(long, value_name = "N", value_parser = threads())]
         threads: Option<usize>,
-        /// Verify each signature before it is given out: the cheap defence against faults.
+        /// Verify each signature before it is written, as a defence against faults.
         #[arg(long)]
         verify: bool,
         /// Replace files that exist.
@@ -342,13 +344,13 @@ pub(crate) enum MayoJob {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Verify signatures. Of several files each gets its verdict, in the order given; exits 2 if one cannot be read or is
-    /// malformed, else 1 if one is refused.
+    /// Verify signatures. Each file gets a verdict, in the order given. Exits 2 if one cannot be read or is malformed, else
+    /// 1 if one is refused.
     Verify {
         /// The public key (PEM).
         #[arg(long, value_name = "FILE")]
         key: PathBuf,
-        /// The signature of a single file; several files have theirs in FILE.sig beside each.
+        /// The signature of a single file. Default: FILE.sig beside each file.
         #[arg(long, value_name = "FILE")]
         signature: Option<PathBuf>,
         /// Threads for several files; 0 for one on each core.
@@ -382,17 +384,17 @@ pub(crate) struct StudyArgs {
     /// Enough runs for publishing.
     #[arg(long)]
     pub(crate) full: bool,
-    /// The short run, as if nothing were said.
+    /// The short run, which is the default.
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// Where the studies are; the command carries a copy for where they are not.
+    /// Where the studies are. Without them, the command uses its own copy.
     #[arg(long, value_name = "DIR", default_value = "studies")]
     pub(crate) studies: PathBuf,
-    /// Options of single studies.
-    #[command(flatten)]
-    pub(crate) own: crate::study::OwnOptions,
     #[command(flatten)]
     pub(crate) output: Output,
+    /// Options of single studies: last, since each begins a heading that the next option would stand under.
+    #[command(flatten)]
+    pub(crate) own: crate::study::OwnOptions,
 }
 
 /// `__workload`.

@@ -29,11 +29,11 @@ pub(crate) struct HistoryArgs {
 enum Job {
     /// List the records, the oldest first.
     List,
-    /// What moved between two records. On two machines: which is faster at what, beyond noise.
+    /// Compare two records. On two machines: which is faster at what, beyond noise.
     Compare {
         /// The older record, or one machine's.
         a: PathBuf,
-        /// The newer, or the other's.
+        /// The newer record, or the other machine's.
         b: PathBuf,
     },
     /// One figure in every record that has it, as text; with --output also as a chart.
@@ -50,8 +50,8 @@ enum Job {
         #[arg(long)]
         force: bool,
     },
-    /// Look for regressions between the two newest records of each study on this machine. What looks like one is raced again,
-    /// in pairs, before it is called one. Exits 1 if one is, 2 if a record could not be read, 3 if a race for it could not be run.
+    /// Look for regressions between the two newest records of each study on this machine. Each suspicion is raced again in
+    /// pairs. Exits 1 for a regression, 2 for an unreadable record, 3 if a race could not be run.
     Check(check::CheckArgs),
 }
 

@@ -143,7 +143,8 @@ mod here {
     fn unpromised(rows: &[&Row]) -> Option<String> {
         let names: BTreeSet<&str> = rows.iter().flat_map(|r| &r.unpromised).map(String::as_str).collect();
         let list = names.iter().copied().collect::<Vec<_>>().join(" ");
-        (!names.is_empty()).then(|| format!("on the list, but promised by no vendor (SOUNDNESS.md): {list}"))
+        (!names.is_empty())
+            .then(|| format!("on the list, but promised by no vendor (docs/soundness.md): {list}"))
     }
 
     #[cfg(test)]

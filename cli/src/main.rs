@@ -13,6 +13,8 @@ mod leaks;
 mod magma;
 mod mayo;
 mod profile;
+#[cfg(all(test, feature = "study"))]
+mod reference;
 mod report;
 mod respill;
 mod secret_file;

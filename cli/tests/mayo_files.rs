@@ -235,7 +235,7 @@ fn help_says_what_each_round_writes() {
         } else {
             // The labels of RFC 7468 for what help calls PKCS#8 and SPKI.
             assert_eq!((secret.as_str(), public.as_str()), ("PRIVATE KEY", "PUBLIC KEY"));
-            assert!(help.contains("round 2 gets PKCS#8") && help.contains("round 2: SPKI"), "{help}");
+            assert!(help.contains("Round 2: PKCS#8") && help.contains("Round 2: SPKI"), "{help}");
         }
     }
 }

@@ -29,7 +29,8 @@ enum Verb {
     Long(long::Options),
     /// Build other people's implementations as shared libraries, outside the source tree.
     Peers(peers::Options),
-    /// Renew the README's tables and the studies' results from the committed records; with --check fail if they have drifted.
+    /// Renew the tables and the picture of the documents and the studies' results from the committed records; with --check fail if they
+    /// differ.
     Readme(readme::Options),
     /// Remove a study in a scratch copy: nothing may name it any more, and the command must compile.
     Removal(removal::Options),

@@ -1,12 +1,24 @@
-//! `cargo xtask readme`: the README's tables of figures and the results of the studies, from the records that they come from.
+//! `cargo xtask readme`: the tables and the picture of the README, the tables of `docs/figures.md` and the results of the studies,
+//! all from the committed records.
 //!
-//! Between `<!-- figures RECORD SUBJECT... -->` and `<!-- /figures -->` stands a table of that record: of each subject that one of the
-//! patterns selects, the fastest variant beside the baseline. RECORD is a file, or what a record is about (`bench-mayo`), which
-//! stands for the newest of it on every machine. Where RECORD ends in `-peers`, the table has ours beside the fastest of other people's. `studies/<name>/results.md` is the page of the newest record of that study. Nobody types
-//! a figure.
+//! Between `<!-- figures WHAT -->` and `<!-- /figures -->` stands what WHAT asks for:
+//!
+//! | WHAT | text |
+//! |---|---|
+//! | `RECORD SUBJECT...` | of each subject that a pattern selects, the fastest variant beside the baseline |
+//! | `RECORD-peers SUBJECT...` | ours beside the fastest peer |
+//! | `headline`, then lines `RECORD-peers SUBJECT LABEL` | ours beside the fastest peer, one row per line |
+//! | `picture FILE` | the document's headline as a picture of all peers, in that file |
+//! | `behind peers` | every row against a peer whose verdict is not *ours faster* |
+//! | `behind baseline` | every row of our own variants whose verdict is not *faster* |
+//!
+//! RECORD is a file, or what a record is about (`bench-mayo`), which stands for the newest of it on every machine, the newest
+//! machine first. `studies/<name>/results.md` is the page of the newest record of that study.
 #![forbid(unsafe_code)]
 
+mod headline;
 mod peers;
+mod picture;
 mod results;
 
 use std::fs;
@@ -17,27 +29,32 @@ use clap::Args;
 use lanework_race::history::{self, Entry};
 use lanework_race::record::{Record, ResultRow};
 use lanework_race::table::{amount, ends, times, verdict};
+use lanework_race::verdict::Verdict;
 
 const OPEN: &str = "<!-- figures ";
-const END: &str = " -->";
+const END: &str = "-->";
 const CLOSE: &str = "<!-- /figures -->";
+
+/// The files with marks.
+const FILES: [&str; 2] = ["README.md", "docs/figures.md"];
 
 /// `readme`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Write nothing; fail if the file is not as its records have it.
+    /// Write nothing; fail if a file differs from its records.
     #[arg(long)]
     check: bool,
-    /// Only this file; otherwise README.md and the results of all studies.
+    /// Only this file; otherwise README.md, docs/figures.md and the results of all studies.
     file: Option<String>,
 }
 
 pub(crate) fn run(options: &Options) -> ExitCode {
-    let file = options.file.as_deref().unwrap_or("README.md");
-    let mut all = vec![renewed(Path::new(file), options.check).map_err(|why| format!("{file}: {why}"))];
-    all.extend(unreadable(folder_of(Path::new(file))).into_iter().map(Err));
+    let root = Path::new(".");
+    let files: Vec<&str> = options.file.as_deref().map_or(FILES.to_vec(), |file| vec![file]);
+    let mut all: Vec<_> = files.iter().map(|file| renewed(root, file, options.check)).collect();
+    all.extend(unreadable(root).into_iter().map(Err));
     if options.file.is_none() {
-        all.extend(results::renew_all(Path::new("."), options.check));
+        all.extend(results::renew_all(root, options.check));
     }
     for line in &all {
         match line {
@@ -48,11 +65,18 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     if all.iter().all(Result::is_ok) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The newest record of every study on every machine, in the folder of the repository. Files that cannot be read are passed over
-/// here and told by [`unreadable`].
+/// The newest record of every study on every machine, in the folder of the repository. Unreadable files are skipped here and
+/// reported by [`unreadable`].
 fn newest(root: &Path) -> Result<Vec<Entry>, String> {
     let all = history::load_all(&root.join("records")).map_err(|e| e.to_string())?;
     Ok(history::newest_of_each(all.entries))
+}
+
+/// The same of those that `wanted` selects by study, the newest first.
+fn newest_first(root: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Entry>, String> {
+    let mut entries: Vec<Entry> = newest(root)?.into_iter().filter(|e| wanted(&e.record.study)).collect();
+    entries.sort_by(|a, b| b.record.date.cmp(&a.record.date));
+    Ok(entries)
 }
 
 /// The records that cannot be read, and why.
@@ -63,52 +87,109 @@ fn unreadable(root: &Path) -> Vec<String> {
     }
 }
 
-/// The folder that a file lies in.
-fn folder_of(file: &Path) -> &Path {
-    file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// A record's file as seen from the folder `root`, with slashes.
 fn seen_from(root: &Path, file: &Path) -> String {
     file.strip_prefix(root).unwrap_or(file).to_string_lossy().replace('\\', "/")
 }
 
-/// What stands at a mark.
-fn figures(root: &Path, what: &str) -> Result<String, String> {
-    let mut words = what.split_whitespace();
-    let record = words.next().ok_or("a mark names no record")?;
-    let patterns: Vec<&str> = words.collect();
-    if record.ends_with(".json") {
-        let entry = history::load(&root.join(record)).map_err(|e| e.to_string())?;
-        return one(record, &entry.record, &patterns);
-    }
-    let entries: Vec<Entry> = newest(root)?.into_iter().filter(|e| e.record.study == record).collect();
-    if entries.is_empty() {
-        return Ok(format!("No record of `{record}` is kept here yet.\n"));
-    }
-    let tables = entries.iter().map(|e| one(&seen_from(root, &e.path), &e.record, &patterns));
-    Ok(tables.collect::<Result<Vec<_>, _>>()?.join("\n"))
+/// A document with marks: the repository's root, and the document's path from there.
+struct Document<'a> {
+    root: &'a Path,
+    file: &'a str,
 }
 
-fn renewed(path: &Path, check: bool) -> Result<String, String> {
-    let text = fs::read_to_string(path).map_err(|e| e.to_string())?;
-    let folder = folder_of(path);
-    let mut tables = 0;
-    let spliced = splice(&text, |what| {
-        tables += 1;
-        figures(folder, what)
-    })?;
-    if tables == 0 {
-        return Err(format!("it has no mark '{OPEN}...{END}'"));
+impl Document<'_> {
+    /// A link from this document to a file, given by its path from the root.
+    fn link(&self, to: &str) -> String {
+        "../".repeat(self.file.matches('/').count()) + to
     }
-    if spliced == text {
-        return Ok(format!("{}: {tables} tables as their records have them", path.display()));
+
+    /// The same to a record.
+    fn link_to(&self, entry: &Entry) -> String {
+        self.link(&seen_from(self.root, &entry.path))
+    }
+
+    /// The text at a mark.
+    fn figures(&self, what: &str, seen: &mut Seen) -> Result<String, String> {
+        let mut words = what.split_whitespace();
+        let record = words.next().ok_or("a mark names no record")?;
+        let patterns: Vec<&str> = words.collect();
+        match (record, &patterns[..]) {
+            ("headline", _) => {
+                let lines: Vec<&str> = what.lines().skip(1).collect();
+                let headline = headline::read(self, &lines)?;
+                let table = headline::table(self, &headline);
+                seen.headline = Some(headline);
+                return Ok(table);
+            }
+            ("picture", [file]) => {
+                let headline = seen.headline.as_ref().ok_or("a picture stands before its headline")?;
+                seen.pictures.push(((*file).to_owned(), picture::svg(headline)));
+                return Ok(headline::shown(self, headline, file));
+            }
+            ("behind", ["peers"]) => {
+                return behind(self, |study| study.ends_with("-peers"), peers::not_faster);
+            }
+            ("behind", ["baseline"]) => {
+                let ours = |study: &str| study.starts_with("bench-") && !study.ends_with("-peers");
+                return behind(self, ours, not_faster);
+            }
+            _ => {}
+        }
+        if record.ends_with(".json") {
+            let entry = history::load(&self.root.join(record)).map_err(|e| e.to_string())?;
+            return one(&self.link(record), &entry.record, &patterns);
+        }
+        let entries = newest_first(self.root, |study| study == record)?;
+        if entries.is_empty() {
+            return Ok(format!("There is not yet a record of `{record}`.\n"));
+        }
+        let tables = entries.iter().map(|e| one(&self.link_to(e), &e.record, &patterns));
+        Ok(tables.collect::<Result<Vec<_>, _>>()?.join("\n"))
+    }
+}
+
+/// What the marks of a document have given so far.
+#[derive(Default)]
+struct Seen {
+    marks: usize,
+    headline: Option<headline::Headline>,
+    /// Each with its path from the root.
+    pictures: Vec<(String, String)>,
+}
+
+/// Writes `due` to `path`, or with `check` compares; whether it had to change.
+fn put(path: &Path, due: &str, check: bool) -> Result<bool, String> {
+    if fs::read_to_string(path).is_ok_and(|found| found == due) {
+        return Ok(false);
     }
     if check {
-        return Err("its tables are not as their records have them; `cargo xtask readme` renews them".into());
+        return Err("it differs from its records; `cargo xtask readme` renews it".into());
     }
-    fs::write(path, spliced).map_err(|e| e.to_string())?;
-    Ok(format!("{}: {tables} tables renewed", path.display()))
+    fs::write(path, due).map_err(|e| e.to_string())?;
+    Ok(true)
+}
+
+fn renewed(root: &Path, file: &str, check: bool) -> Result<String, String> {
+    let wrong = |file: &str, why: String| format!("{file}: {why}");
+    let path = root.join(file);
+    let text = fs::read_to_string(&path).map_err(|e| wrong(file, e.to_string()))?;
+    let document = Document { root, file };
+    let mut seen = Seen::default();
+    let spliced = splice(&text, |what| {
+        seen.marks += 1;
+        document.figures(what, &mut seen)
+    });
+    let spliced = spliced.map_err(|why| wrong(file, why))?;
+    if seen.marks == 0 {
+        return Err(wrong(file, format!("it has no mark '{OPEN}...{END}'")));
+    }
+    let mut changed = put(&path, &spliced, check).map_err(|why| wrong(file, why))?;
+    for (picture, svg) in &seen.pictures {
+        changed |= put(&root.join(picture), svg, check).map_err(|why| wrong(picture, why))?;
+    }
+    let state = if changed { "renewed" } else { "as in the records" };
+    Ok(format!("{file}: {} marks, {} pictures, {state}", seen.marks, seen.pictures.len()))
 }
 
 /// Puts what `make` makes between each pair of marks.
@@ -125,7 +206,7 @@ fn splice(text: &str, mut make: impl FnMut(&str) -> Result<String, String>) -> R
         }
         out += &rest[..body];
         out += "\n\n";
-        out += &make(what)?;
+        out += &make(what.trim())?;
         out += "\n";
         out += CLOSE;
         rest = &rest[body + close + CLOSE.len()..];
@@ -204,6 +285,47 @@ fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, Strin
     Ok(out + &source(name, record))
 }
 
+/// A record's rows that a reader should not miss.
+type Selection = fn(&Record) -> Result<(usize, Vec<String>), String>;
+
+/// The rows that `select` picks from the newest records of the studies that `wanted` selects, as one table.
+fn behind(
+    document: &Document<'_>,
+    wanted: impl Fn(&str) -> bool,
+    select: Selection,
+) -> Result<String, String> {
+    let (mut all, mut rows) = (0, String::new());
+    let entries = newest_first(document.root, wanted)?;
+    for entry in &entries {
+        let link = document.link_to(entry);
+        let (seen, found) = select(&entry.record).map_err(|why| format!("{link}: {why}"))?;
+        all += seen;
+        for row in found {
+            rows += &format!("| {row} | [{}]({link}) |\n", entry.record.study);
+        }
+    }
+    if rows.is_empty() {
+        return Ok(format!("None of {all} rows in {} records.\n", entries.len()));
+    }
+    let count = rows.lines().count();
+    Ok(format!(
+        "{count} of {all} rows in {} records:\n\n| job | raced | against | ratio | interval | verdict | record |\n\
+         |---|---|---|---:|---|---|---|\n{rows}",
+        entries.len()
+    ))
+}
+
+/// How many rows a record of our own variants has, and those that are not faster than their baseline.
+fn not_faster(record: &Record) -> Result<(usize, Vec<String>), String> {
+    let rows = record.results.iter().filter(|r| r.verdict != Verdict::Faster);
+    let shown = rows.map(|r| {
+        let [low, high] = ends(r);
+        let (ratio, word) = (times(r.ratio), verdict(r));
+        format!("`{}` | {} | {} | {ratio} | {low} … {high} | {word}", r.subject, r.variant, r.baseline)
+    });
+    Ok((record.results.len(), shown.collect()))
+}
+
 /// A row for tests: `variant` takes `ns` where `portable` takes 100 ns.
 #[cfg(test)]
 fn planted(variant: &str, ns: f64) -> ResultRow {
@@ -220,6 +342,8 @@ fn planted(variant: &str, ns: f64) -> ResultRow {
 
 #[cfg(test)]
 mod tests {
+    use lanework_race::machine::Fact;
+
     use super::*;
 
     #[test]
@@ -262,9 +386,10 @@ mod tests {
         let saved = record.save(folder.path()).expect("saved");
         let name = saved.strip_prefix(folder.path()).expect("inside").display().to_string();
         let file = folder.path().join("README.md");
+        let renewed = |_: &Path, check| renewed(folder.path(), "README.md", check);
         fs::write(&file, format!("# x\n<!-- figures {name} s -->\n×99 by hand\n<!-- /figures -->\n"))
             .expect("written");
-        assert!(renewed(&file, true).is_err_and(|e| e.contains("not as their records")));
+        assert!(renewed(&file, true).is_err_and(|e| e.contains("differs from its records")));
         assert!(renewed(&file, false).is_ok());
         let text = fs::read_to_string(&file).expect("read");
         assert!(text.contains("avx512 25.0 ns") && text.contains("×4.00") && !text.contains("×99"), "{text}");
@@ -286,7 +411,7 @@ mod tests {
             text.contains("×8.00") && !text.contains("×4.00") && text.contains("Remark: planted."),
             "{text}"
         );
-        assert!(text.contains("(records/") && text.contains("No record of `t` is kept here yet."), "{text}");
+        assert!(text.contains("(records/") && text.contains("not yet a record of `t`."), "{text}");
         // A record that cannot be read is named, and holds nothing else up.
         assert_eq!(unreadable(folder.path()), Vec::<String>::new());
         let bad = folder.path().join("records").join(record.machine.slug()).join("bad.json");
@@ -295,5 +420,79 @@ mod tests {
         assert!(matches!(&unreadable(folder.path())[..], [why] if why.contains("bad.json: not a record")));
         fs::write(&file, "no marks").expect("written");
         assert!(renewed(&file, true).is_err_and(|e| e.contains("no mark")));
+    }
+
+    #[test]
+    fn the_headline_its_picture_and_what_is_behind_follow_their_records() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        let peers = ["slow", "quick"].map(|name| lanework_race::machine::PeerBuild {
+            name: name.into(),
+            version: "1".into(),
+            compiler: "cc".into(),
+            flags: "-O2".into(),
+        });
+        let clock = lanework_race::clock::Monotonic::new();
+        let machine = lanework_race::machine::Machine::inspect(&clock, peers.into());
+        let mut record = Record::new("bench-s-peers", "lanework bench s --peers", machine);
+        record.results = vec![planted("slow", 900.0), planted("quick", 400.0)];
+        for row in &mut record.results {
+            row.verdict = Verdict::Slower;
+        }
+        record.save(&root.join("records")).expect("saved");
+        fs::create_dir(root.join("docs")).expect("created");
+        let marks = "<!-- figures headline\nbench-s-peers s/op A job\n-->\n<!-- /figures -->\n\
+                     <!-- figures picture docs/p.svg -->\n<!-- /figures -->\n\
+                     <!-- figures behind peers -->\n<!-- /figures -->\n";
+        fs::write(root.join("docs/x.md"), marks).expect("written");
+        let read = |file: &str| fs::read_to_string(root.join(file)).expect("read");
+        assert!(renewed(root, "docs/x.md", true).is_err());
+        renewed(root, "docs/x.md", false).expect("renewed");
+        renewed(root, "docs/x.md", true).expect("as in the records");
+        let text = read("docs/x.md");
+        for part in
+            ["| A job | portable 100 ns | quick 400 ns | **×4.00** |", "(../records/", "(../docs/p.svg)"]
+        {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert!(text.contains("slow ×9.00") && text.contains("None of 2 rows in 1 records."), "{text}");
+        let svg = read("docs/p.svg");
+        assert!(svg.contains(">quick<") && svg.contains(">×9.00<"), "{svg}");
+        // A picture that was changed by hand fails the check by its own name.
+        fs::write(root.join("docs/p.svg"), svg.replace("×9.00", "×90.0")).expect("written");
+        assert!(renewed(root, "docs/x.md", true).is_err_and(|e| e.starts_with("docs/p.svg: ")));
+        // A newer record in which a peer wins is shown as such.
+        record.date = "2999-01-01T00:00:00Z".into();
+        record.results[1] = planted("quick", 50.0);
+        record.save(&root.join("records")).expect("saved");
+        assert!(renewed(root, "docs/x.md", true).is_err());
+        renewed(root, "docs/x.md", false).expect("renewed");
+        let text = read("docs/x.md");
+        assert!(text.contains("| **×0.500** |") && text.contains("1 of 2 rows in 1 records:"), "{text}");
+        assert!(
+            text.contains("| `s/op` | portable | quick | ×0.500 | ×0.500 … ×0.500 | ours slower |"),
+            "{text}"
+        );
+        // A newer machine stays behind until it has every job; the other is then named.
+        record.date = "2999-02-01T00:00:00Z".into();
+        record.machine.cpu = Fact::Known("Newer".into());
+        (record.results[0].subject, record.results[1].subject) = ("s/x".into(), "s/x".into());
+        record.save(&root.join("records")).expect("saved");
+        renewed(root, "docs/x.md", false).expect("renewed");
+        assert!(read("docs/x.md").contains("Other machines: [Newer](../docs/figures.md)."));
+        record.date = "2999-03-01T00:00:00Z".into();
+        record.results[0].subject = "s/op".into();
+        record.save(&root.join("records")).expect("saved");
+        renewed(root, "docs/x.md", false).expect("renewed");
+        let text = read("docs/x.md");
+        assert!(text.contains("Measured on Newer: ") && text.contains("| slow 900 ns |"), "{text}");
+        fs::write(root.join("docs/y.md"), "<!-- figures picture docs/p.svg -->\n<!-- /figures -->\n")
+            .expect("written");
+        assert!(renewed(root, "docs/y.md", false).is_err_and(|e| e.contains("before its headline")));
+        // A job that no record has.
+        fs::write(root.join("docs/x.md"), marks.replace("s/op", "s/other")).expect("written");
+        assert!(renewed(root, "docs/x.md", false).is_err_and(|e| e.contains("no machine has a record")));
+        fs::write(root.join("docs/x.md"), marks.replace(" A job", "")).expect("written");
+        assert!(renewed(root, "docs/x.md", false).is_err_and(|e| e.contains("not RECORD SUBJECT LABEL")));
     }
 }

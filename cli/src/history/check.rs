@@ -26,8 +26,8 @@ pub(crate) struct CheckArgs {
     /// Only this study (`bench-mayo`), as `history list` names it.
     #[arg(long, value_name = "NAME")]
     study: Option<String>,
-    /// The `lanework` of before: what looks worse is raced as this executable against that one, process by process in pairs.
-    /// Without it a race against the baseline is all that can be repeated.
+    /// The older `lanework` executable. Suspicions are raced as this one against that one, process by process. Without it,
+    /// only the race against the baseline is repeated.
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
     #[command(flatten)]

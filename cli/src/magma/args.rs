@@ -18,21 +18,22 @@ pub(crate) struct MagmaArgs {
 /// The jobs of `magma`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MagmaJob {
-    /// Encrypt a file or a pipe of any size: into an authenticated container, or with --mode into a mode's bare bytes.
+    /// Encrypt a file or a pipe of any size into an authenticated container, or with --mode into the bare bytes of a mode.
     Encrypt(EncryptArgs),
-    /// Decrypt what encrypt made. A pipe gets verified chunks only; exits 1 if any is missing, moved or damaged, or the header is
-    /// cut short.
+    /// Decrypt the output of encrypt. A pipe gets verified chunks only. Exits 1 if one is missing, moved or damaged, or the
+    /// header is cut short.
     Decrypt(DecryptArgs),
     /// Seal one message with MGM (RFC 9058): the ciphertext, then the tag. Less than 512 MiB; more than 256 MiB needs
-    /// --key-limit. A file that is longer is refused before anything is written; of a pipe that is, what was written by then stays.
+    /// --key-limit. A longer file is refused before anything is written. A longer pipe leaves the output written by then.
     Seal(SealArgs),
-    /// Open one sealed message; nothing is given out before its tag is found right. Exits 1 if it is not, or cut short.
+    /// Open one sealed message. Nothing is written before its tag is verified. Exits 1 if the tag is wrong or the message is
+    /// cut short.
     Open(OpenArgs),
     /// Print the MAC of files, or verify one.
     Mac(MacArgs),
     /// Wrap a key for transport with KExp15.
     Wrap(WrapArgs),
-    /// Unwrap a key with KImp15; exits 1 if it is not authentic, or of another length.
+    /// Unwrap a key with KImp15; exits 1 if it is not authentic or has another length.
     Unwrap(WrapArgs),
 }
 
@@ -82,7 +83,7 @@ pub(crate) fn digit(character: u8) -> u8 {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct SecretArgs {
-    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input. One that others may read is warned of.
+    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input. Warns if others may read it.
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
     /// Ask for a passphrase at the terminal.
@@ -96,19 +97,19 @@ pub(crate) struct SecretArgs {
 /// What goes in and where it goes.
 #[derive(Debug, Args)]
 pub(crate) struct StreamArgs {
-    /// Where the result goes; a file appears only when it is whole. Standard output if left out, or for `-`.
+    /// Where the result goes; a file appears only when it is whole. Default, and `-`: standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Replace a file that exists.
     #[arg(long)]
     pub(crate) force: bool,
-    /// Wait until the disk has the result before it appears.
+    /// Wait until the result is on the disk before it appears.
     #[arg(long)]
     pub(crate) sync: bool,
-    /// Threads; 0 for one on each core. As `lanework tune` found best if left out, else one on each core.
+    /// Threads; 0 for one on each core. Default: as `lanework tune` found fastest, else one on each core.
     #[arg(long, value_name = "N", value_parser = crate::args::threads())]
     pub(crate) threads: Option<usize>,
-    /// The input; standard input if left out, or for `-`.
+    /// The input; `-` for standard input.
     #[arg(default_value = "-", value_name = "FILE")]
     pub(crate) input: PathBuf,
 }
@@ -116,22 +117,22 @@ pub(crate) struct StreamArgs {
 /// A mode's bare bytes instead of a container.
 #[derive(Debug, Args)]
 pub(crate) struct RawArgs {
-    /// Write or read exactly the bytes of this mode: no header, and nothing that tells whether they are authentic. A file that the
-    /// mode or --key-limit does not allow is refused before anything is written. A pipe is refused where it goes too far: what was
-    /// written to another pipe by then stays written.
+    /// Write or read the bare bytes of this mode, without header or authentication. A file beyond the bounds of the mode or
+    /// of --key-limit is refused before anything is written. A pipe is refused at the bound, and output written by then
+    /// stays.
     #[arg(long, value_enum, requires = "key_file")]
     pub(crate) mode: Option<Mode>,
-    /// The initialisation vector: 4 bytes for CTR and CTR-ACPKM, 8 for CNT, any multiple of 8 for CBC, CFB and OFB. Never twice
-    /// under one key.
+    /// The initialisation vector: 4 bytes for CTR and CTR-ACPKM, 8 for CNT, any multiple of 8 for CBC, CFB and OFB. Never
+    /// reuse one under the same key.
     #[arg(long, value_name = "HEX", requires = "mode")]
     pub(crate) iv: Option<Hex>,
-    /// Allow ECB, which shows where blocks are equal.
+    /// Allow ECB, which shows equal blocks.
     #[arg(long, requires = "mode")]
     pub(crate) hazmat: bool,
-    /// For ECB and CBC: what fills the last block (GOST R 34.13-2015, 4.1); with none, it must be full.
+    /// For ECB and CBC: how the last block is filled (GOST R 34.13-2015, 4.1). With none, it must be full.
     #[arg(long, value_enum, default_value_t = PaddingName::None, requires = "mode")]
     pub(crate) padding: PaddingName,
-    /// For CTR-ACPKM: bytes after which the key changes, a multiple of 8 up to 2^28. 1024 if left out.
+    /// For CTR-ACPKM: bytes after which the key changes, a multiple of 8 up to 2^28. Default: 1024.
     #[arg(long, value_name = "BYTES", requires = "mode")]
     pub(crate) section: Option<usize>,
     /// The cipher.
@@ -162,7 +163,7 @@ fn sbox(text: &str) -> Result<Sbox, UnknownSbox> {
 /// How much a key may process.
 #[derive(Debug, Args)]
 pub(crate) struct LimitArgs {
-    /// Refuse to put more than so many bytes through the key, or `none`. 2^28 if left out (RFC 9227, 5).
+    /// The most bytes that the key may process, or `none`. Default: 2^28 (RFC 9227, 5).
     #[arg(long, value_name = "BYTES", value_parser = key_limit)]
     pub(crate) key_limit: Option<u64>,
 }
@@ -199,7 +200,7 @@ pub(crate) enum Mode {
 pub(crate) enum PaddingName {
     /// None: the data must be whole blocks.
     None,
-    /// Procedure 1: zeros; cannot be taken off again.
+    /// Procedure 1: zeros; cannot be removed.
     #[value(name = "1")]
     One,
     /// Procedure 2: a one bit and zeros.
@@ -247,10 +248,10 @@ pub(crate) struct DecryptArgs {
 /// What one MGM message needs beside its data.
 #[derive(Debug, Args)]
 pub(crate) struct MessageArgs {
-    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input. One that others may read is warned of.
+    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input. Warns if others may read it.
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
-    /// The nonce, 8 bytes whose top bit is 0. Never twice under one key.
+    /// The nonce, 8 bytes whose top bit is 0. Never reuse one under the same key.
     #[arg(long, value_name = "HEX")]
     pub(crate) nonce: Hex,
     /// Associated data, which is authenticated but not sent along.
@@ -296,13 +297,13 @@ pub(crate) enum MacName {
 /// `magma mac`.
 #[derive(Debug, Args)]
 pub(crate) struct MacArgs {
-    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input. One that others may read is warned of.
+    /// The key: a file of 32 raw bytes or of 64 hexadecimal digits; `-` for standard input. Warns if others may read it.
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
     /// Which MAC.
     #[arg(long, value_enum, default_value_t = MacName::Omac)]
     pub(crate) algorithm: MacName,
-    /// Bytes of the tag: 4 to 8, and for IMIT always 4. As many as there are if left out.
+    /// Bytes of the tag: 4 to 8, and for IMIT always 4. Default: all.
     #[arg(long, value_name = "N")]
     pub(crate) tag_length: Option<usize>,
     /// For OMAC-ACPKM: bytes of a section, a multiple of 8 up to 2^28.
@@ -315,10 +316,10 @@ pub(crate) struct MacArgs {
     pub(crate) legacy: LegacyArgs,
     #[command(flatten)]
     pub(crate) limit: LimitArgs,
-    /// Compare the MAC of the only file with this one; exits 1 if it is another.
+    /// Compare the MAC of the only file with this one; exits 1 if they differ.
     #[arg(long, value_name = "HEX")]
     pub(crate) verify: Option<Hex>,
-    /// Threads for several files; 0 for one on each core, as if left out.
+    /// Threads for several files; 0 for one on each core.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::args::threads())]
     pub(crate) threads: usize,
     /// The files; `-` for standard input.
@@ -332,19 +333,19 @@ pub(crate) struct WrapArgs {
     /// The key that authenticates: a file of 32 raw bytes or of 64 hexadecimal digits.
     #[arg(long, value_name = "FILE")]
     pub(crate) mac_key_file: PathBuf,
-    /// The key that encrypts, another one than the first.
+    /// The key that encrypts, different from the first.
     #[arg(long, value_name = "FILE")]
     pub(crate) enc_key_file: PathBuf,
-    /// The initialisation vector, 4 bytes. Never twice under one pair of keys.
+    /// The initialisation vector, 4 bytes. Never reuse one under the same pair of keys.
     #[arg(long, value_name = "HEX")]
     pub(crate) iv: Hex,
-    /// Where the result goes; standard output if left out, or for `-`.
+    /// Where the result goes. Default, and `-`: standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Replace a file that exists.
     #[arg(long)]
     pub(crate) force: bool,
-    /// wrap: the key to wrap, a file of 32 raw bytes or of 64 hexadecimal digits. unwrap: what wrap made.
+    /// wrap: the key to wrap, a file of 32 raw bytes or of 64 hexadecimal digits. unwrap: the output of wrap.
     #[arg(default_value = "-", value_name = "FILE")]
     pub(crate) input: PathBuf,
 }

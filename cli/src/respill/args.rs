@@ -19,23 +19,24 @@ pub(crate) struct RespillArgs {
 /// The jobs of `respill`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RespillJob {
-    /// Show functions, frames and stack slots: what each slot is for, who may touch it, and which homes could take it.
+    /// Show functions, frames and stack slots: the purpose of each slot, who may touch it, and possible homes.
     Analyse(AnalyseArgs),
-    /// Move slots into registers that are free: assembly in, assembly out. Only what validate accepts, by the text or with a case to run.
+    /// Move slots into free registers: assembly in, assembly out. Only slots that validate accepts are moved, by the text or
+    /// by running a case.
     #[command(after_help = limits())]
     Rewrite(RewriteArgs),
-    /// Check a rewrite: by the text where that suffices, else by following every access of runs and comparing both versions
-    /// instruction by instruction; exits 1 if anything speaks against it, and says what.
+    /// Check a rewrite by its text, or else by following every access of runs and comparing both versions instruction by
+    /// instruction. Exits 1 with the reason if it is refused.
     #[command(after_help = limits())]
     Validate(super::run_args::ValidateArgs),
-    /// Find code that leaves MMX in use where floating point must be free to begin; exits 1 if there is any.
+    /// Find code that leaves MMX in use where floating point may begin; exits 1 if there is any.
     Lint(super::run_args::LintArgs),
 
-    /// Time a function with its values on the stack and in each home, with controls for layout; a verdict for each.
+    /// Race a function with its values on the stack against each home, with controls for layout.
     Measure(super::timing_args::MeasureArgs),
-    /// Search the fastest accepted home of each slot on this processor. That all stay on the stack is a normal answer.
+    /// Search the fastest accepted home of each slot on this processor, often the stack.
     Auto(super::timing_args::AutoArgs),
-    /// Show what a spill and a reload cost on this processor, for each home.
+    /// Show the cost of a spill and a reload on this processor, for each home.
     Cpu(super::timing_args::CpuArgs),
     /// The inner half of a race, started by measure.
     #[command(name = "__race", hide = true)]
@@ -59,7 +60,7 @@ pub(crate) struct SourceArgs {
     /// GNU assembly, AT&T or Intel syntax, preprocessed, without macros; `-` for standard input.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Only this function and what it calls. May be given several times.
+    /// Only this function and its callees. May be given several times.
     #[arg(long = "function", value_name = "NAME")]
     pub(crate) functions: Vec<String>,
 }
@@ -69,7 +70,7 @@ pub(crate) struct SourceArgs {
 pub(crate) struct AnalyseArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// Show callee-saves, narrow cells and everything else that is no spilled value, too.
+    /// Also show callee-saves, narrow cells and other slots without spilled values.
     #[arg(long)]
     pub(crate) all: bool,
     #[command(flatten)]
@@ -110,14 +111,14 @@ impl FromStr for Homes {
 pub(crate) enum PolicyName {
     /// Slots that hold pointers, the hottest first.
     Pointers,
-    /// Every slot that can move, the hottest first where homes do not suffice.
+    /// Every slot that can move, the hottest first.
     #[default]
     Hottest,
-    /// Every slot that can move, the coldest first where homes do not suffice.
+    /// Every slot that can move, the coldest first.
     Coldest,
     /// The same as hottest.
     All,
-    /// What `respill auto --keep` found fastest here for the function of this name and these instructions, which may be that all stay.
+    /// The fastest choice that `respill auto --keep` stored for this function, which may leave all on the stack.
     Auto,
 }
 
@@ -162,20 +163,19 @@ impl FromStr for SlotName {
 /// Which slots go where.
 #[derive(Debug, Args)]
 pub(crate) struct WishArgs {
-    /// Homes: mm, xmm, xmm32, k, zmm-lane, or several, each perhaps with the most registers of it, the first filled first.
+    /// Homes: mm, xmm, xmm32, k, zmm-lane. Several are filled in the order given; a number limits the registers of one.
     #[arg(long, value_name = "HOME[:N],...", default_value = "xmm")]
     pub(crate) home: Homes,
     /// Only these slots, as analyse names them: `FUNCTION:-24`, or `-24` with one --function.
     #[arg(long, value_name = "SLOT,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) slots: Vec<SlotName>,
-    /// Which slots, and who comes first.
+    /// Which slots, and in which order.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) policy: PolicyName,
-    /// Leave slots alone that arithmetic names as operands; else they are taken through a free register.
+    /// Skip slots that arithmetic names as operands; otherwise they pass through a free register.
     #[arg(long)]
     pub(crate) moves_only: bool,
-    /// Also move slots that something else may touch as far as the text tells. Wrong code can come of it: this is for
-    /// showing that validate refuses it.
+    /// Also move slots that something else may touch. The result may be wrong code, which validate must refuse.
     #[arg(long)]
     pub(crate) naive: bool,
 }
@@ -189,10 +189,10 @@ pub(crate) struct RewriteArgs {
     pub(crate) wish: WishArgs,
     #[command(flatten)]
     pub(crate) runs: super::run_args::RunsArgs,
-    /// Leave spilled values in their homes when a function ends. Faster by little, and secrets stay in registers.
+    /// Leave spilled values in their homes when a function ends. Slightly faster, and secrets stay in registers.
     #[arg(long)]
     pub(crate) no_wipe: bool,
-    /// Where the text goes; a file appears only when it is whole. Standard output if left out, or for `-`.
+    /// Where the text goes; a file appears only when it is whole. Default, and `-`: standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Replace a file that exists.

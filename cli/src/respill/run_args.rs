@@ -10,11 +10,11 @@ use super::args::{SourceArgs, WishArgs};
 /// What is called with what; each case calls one function, and all together should reach all that was changed.
 #[derive(Debug, Default, Args)]
 pub(crate) struct CasesArgs {
-    /// A file with one step a line: `seed = random 64`, `call keypair(pk: out 1184, sk: out 2400, seed)`, and last
+    /// A file with one step per line: `seed = random 64`, `call keypair(pk: out 1184, sk: out 2400, seed)`, and last
     /// `measure dec(ss: out 32, ct, sk)`. May be given several times.
     #[arg(long = "case", value_name = "FILE")]
     pub(crate) cases: Vec<PathBuf>,
-    /// The same on the command line, its steps parted by `;`. May be given several times.
+    /// The same on the command line, with steps separated by `;`. May be given several times.
     #[arg(long = "call", value_name = "TEXT")]
     pub(crate) calls: Vec<String>,
 }
@@ -24,13 +24,13 @@ pub(crate) struct CasesArgs {
 pub(crate) struct RunsArgs {
     #[command(flatten)]
     pub(crate) cases: CasesArgs,
-    /// Inputs of each case whose results are compared, on stacks that are filled differently.
+    /// Inputs per case whose results are compared, on stacks with different contents.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) inputs: u64,
-    /// Inputs of each case that are followed access by access and compared instruction by instruction.
+    /// Inputs per case that are followed access by access and compared instruction by instruction.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) traced: u64,
-    /// Let pass what may touch a slot in instructions that no case reaches.
+    /// Accept instructions that no case reaches, even if they may touch a slot.
     #[arg(long)]
     pub(crate) unreached: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) struct RunsArgs {
 pub(crate) struct ValidateArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// The rewritten text. If left out, FILE is rewritten as the options say, and that is judged.
+    /// The rewritten text. Default: FILE as rewritten by these options.
     #[arg(value_name = "REWRITTEN")]
     pub(crate) rewritten: Option<PathBuf>,
     #[command(flatten)]

@@ -25,11 +25,11 @@ pub(crate) struct CpuArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct CaseArgs {
-    /// A file with one step a line: `seed = random 64`, `call keypair(pk: out 1184, sk: out 2400, seed)`, and last
+    /// A file with one step per line: `seed = random 64`, `call keypair(pk: out 1184, sk: out 2400, seed)`, and last
     /// `measure dec(ss: out 32, ct, sk)`.
     #[arg(long, value_name = "FILE")]
     pub(crate) case: Option<PathBuf>,
-    /// The same on the command line, its steps parted by `;`.
+    /// The same on the command line, with steps separated by `;`.
     #[arg(long, value_name = "TEXT")]
     pub(crate) call: Option<String>,
 }
@@ -40,10 +40,10 @@ pub(crate) struct SlotsArgs {
     /// Only these slots, as analyse names them: `FUNCTION:-24`, or `-24` with one --function.
     #[arg(long, value_name = "SLOT,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) slots: Vec<SlotName>,
-    /// Which slots, and who comes first.
+    /// Which slots, and in which order.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) policy: PolicyName,
-    /// Leave slots alone that arithmetic names as operands; else they are taken through a free register.
+    /// Skip slots that arithmetic names as operands; otherwise they pass through a free register.
     #[arg(long)]
     pub(crate) moves_only: bool,
 }
@@ -55,15 +55,15 @@ pub(crate) struct MeasureArgs {
     pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) case: CaseArgs,
-    /// A home, or several filled one after the other. May be given several times; every one that this processor has if left out.
+    /// A home, or several in the order of filling. May be given several times. Default: every home of this processor.
     #[arg(long = "home", value_name = "HOME[:N],...")]
     pub(crate) homes: Vec<Homes>,
     #[command(flatten)]
     pub(crate) slots: SlotsArgs,
-    /// Race the rewritten texts alone, without a copy, placebos, levelled texts and texts that leave homes uncleared.
+    /// Race the rewritten texts alone, without copies, placebos, levelled texts and texts that leave homes uncleared.
     #[arg(long)]
     pub(crate) no_controls: bool,
-    /// Inputs on which every variant must do what the function as it is does, before anything is timed.
+    /// Inputs on which every variant must match the original function before anything is timed.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) inputs: u64,
     #[command(flatten)]
@@ -79,21 +79,21 @@ pub(crate) struct AutoArgs {
     pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) case: CaseArgs,
-    /// Kinds of homes that are tried; every one that this processor has if left out.
+    /// Homes to try. Default: every home of this processor.
     #[arg(long = "home", value_name = "HOME,...", value_delimiter = ',')]
     pub(crate) homes: Vec<Bank>,
     #[command(flatten)]
     pub(crate) slots: SlotsArgs,
-    /// How many of the hottest slots are tried one by one, after each kind of home as a whole.
+    /// How many of the hottest slots are tried one by one, after whole homes.
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) one_by_one: usize,
-    /// Inputs on which every rewrite that is kept has given the same results.
+    /// Inputs on which every kept rewrite must match the original.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) inputs: u64,
-    /// Keep what was found in this machine's profile.
+    /// Store the result in this machine's profile.
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Where the text goes; a file appears only when it is whole. `-` is standard output.
+    /// Where the text goes; a file appears only when it is whole. `-` for standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Replace a file that exists.

@@ -20,13 +20,13 @@ pub(crate) struct VdfArgs {
 /// The jobs of `vdf`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VdfJob {
-    /// Print the discriminant that a challenge stands for.
+    /// Print the discriminant of a challenge.
     Discriminant(DiscriminantArgs),
-    /// Square a form so many times, and print what comes out.
+    /// Square a form N times and print the result.
     Evaluate(EvaluateArgs),
-    /// Square a form so many times, and print a proof of it, which has been verified.
+    /// Square a form N times and print a proof, after verifying it.
     Prove(ProveArgs),
-    /// Verify a proof and print its result; exits 1 if it is refused, 2 if it is none.
+    /// Verify a proof and print its result; exits 1 if it is refused, 2 if it is malformed.
     Verify(VerifyArgs),
     /// Work for a timelord: square what it sends, and answer its requests with proofs (chiavdf's vdf_client).
     Client(ClientArgs),
@@ -51,7 +51,7 @@ pub(crate) struct GroupArgs {
     /// The challenge that the discriminant comes from.
     #[arg(long, value_name = "HEX")]
     pub(crate) challenge: Option<Hex>,
-    /// The discriminant itself: the negative of a prime, in decimal digits, or hexadecimal ones behind 0x.
+    /// The discriminant itself: the negative of a prime, in decimal digits, or in hexadecimal ones after 0x.
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     pub(crate) discriminant: Option<Number>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct GroupArgs {
 /// The discriminant's length.
 #[derive(Debug, Args)]
 pub(crate) struct BitsArgs {
-    /// With --challenge, the discriminant's length: a multiple of 8 up to 2048. 1024 if left out.
+    /// With --challenge, the discriminant's length: a multiple of 8 up to 2048. Default: 1024.
     #[arg(long, value_name = "N", conflicts_with = "discriminant")]
     pub(crate) bits: Option<usize>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct BitsArgs {
 /// What is asked of the discriminant.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// Take a discriminant that comes from no challenge without testing that it is prime. Whoever chose a composite one can prove false
+    /// Skip the primality test of a discriminant given without a challenge. The author of a composite one can prove false
     /// results in its group.
     #[arg(long)]
     pub(crate) trust_discriminant: bool,
@@ -103,7 +103,7 @@ pub(crate) struct OutputArgs {
     /// How the result is written.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
-    /// Where it goes; a file appears only when it is whole. Standard output if left out, or for `-`.
+    /// Where it goes; a file appears only when it is whole. Default, and `-`: standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Replace a file that exists.
@@ -133,7 +133,7 @@ pub(crate) struct ChainArgs {
     pub(crate) bits: BitsArgs,
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
-    /// The form to start from. The generator (2, 1) if left out.
+    /// The form to start from. Default: the generator (2, 1).
     #[arg(long, value_name = "HEX")]
     pub(crate) input: Option<Hex>,
     #[command(flatten)]
@@ -141,10 +141,10 @@ pub(crate) struct ChainArgs {
     /// Squarings.
     #[arg(long, value_name = "N")]
     pub(crate) iterations: u64,
-    /// Keep what has been done in this file, and go on from there if it exists already.
+    /// Store progress in this file, and continue from it if it exists.
     #[arg(long, value_name = "FILE")]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// Seconds between two records of the checkpoint: so much work a kill costs at most.
+    /// Seconds between two records of the checkpoint: the most work that a kill can lose.
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = seconds, requires = "checkpoint")]
     pub(crate) every: f64,
 }
@@ -179,7 +179,7 @@ pub(crate) struct ProveArgs {
     /// while the later ones are squared.
     #[arg(long, value_name = "D", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=63))]
     pub(crate) witness: u64,
-    /// Threads; 0 for one on each core. As `lanework tune` found best if left out, else one on each core.
+    /// Threads; 0 for one on each core. Default: as `lanework tune` found fastest, else one on each core.
     #[arg(long, value_name = "N", value_parser = crate::args::threads())]
     pub(crate) threads: Option<usize>,
     #[command(flatten)]
@@ -195,7 +195,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) bits: BitsArgs,
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
-    /// The form that the chain starts from. The generator (2, 1) if left out.
+    /// The form that the chain starts from. Default: the generator (2, 1).
     #[arg(long, value_name = "HEX")]
     pub(crate) input: Option<Hex>,
     /// Squarings.
@@ -204,7 +204,7 @@ pub(crate) struct VerifyArgs {
     /// The result and the proof, or with --b the proof without its result.
     #[arg(long, value_name = "HEX")]
     pub(crate) proof: Option<Hex>,
-    /// Segments before the last: Chia's witness type. 0 if left out.
+    /// Segments before the last: Chia's witness type. Default: 0.
     #[arg(long, value_name = "D")]
     pub(crate) witness: Option<u64>,
     /// The last segment's B (33 bytes): verify a compact proof, and print the result that it leads to.
@@ -212,8 +212,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) b: Option<Hex>,
     #[command(flatten)]
     pub(crate) mode: ModeArgs,
-    /// What prove wrote as JSON; `-` for standard input. What an option names is not taken from there; everything else that it says
-    /// must be right.
+    /// The JSON output of prove; `-` for standard input. Options replace its fields; all other fields must be right.
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }
@@ -225,20 +224,20 @@ pub(crate) struct ClientArgs {
     pub(crate) host: String,
     /// Its port.
     pub(crate) port: u16,
-    /// What messages call this worker.
+    /// The worker's name in messages.
     #[arg(default_value = "0", value_name = "ID")]
     pub(crate) id: String,
     /// Threads: one squares, the others prove. 0 for one on each core.
     #[arg(long, value_name = "N", value_parser = crate::args::threads())]
     pub(crate) threads: Option<usize>,
-    /// Take one encoding for each form, and not what Chia's nodes accept beside it.
+    /// Accept one encoding for each form, not the others that Chia's nodes accept.
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Seconds that the timelord may take for its task, from the first byte on, and for its last word. Before the task it may be silent
-    /// for ever.
+    /// Seconds that the timelord may take to send its task, from the first byte on, and its last message. Before the task
+    /// there is no limit.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
-    /// Connect again, however a conversation ended, until a signal ends the command.
+    /// Connect again after each conversation, until a signal ends the command.
     #[arg(long)]
     pub(crate) repeat: bool,
 }

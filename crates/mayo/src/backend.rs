@@ -211,7 +211,7 @@ pub(crate) use stamp_sets;
 
 /// Every backend, from the plainest to the fastest.
 pub static BACKENDS: &[Backend<Kernels>] =
-    // SAFETY: a row's list has every feature that its kernels enable; `suite/tests/features.rs` holds the sources against it.
+    // SAFETY: a row's list has every feature that its kernels enable; `lab/suite/tests/features.rs` compares it with the sources.
     unsafe {
         &[
             Backend::new(

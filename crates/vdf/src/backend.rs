@@ -67,7 +67,7 @@ pub struct Kernels {
 
 /// Every backend, from the plainest, which needs nothing, to the fastest.
 pub static BACKENDS: &[Backend<Kernels>] =
-    // SAFETY: a row's list has every feature that its kernels enable; `suite/tests/features.rs` holds the sources against it.
+    // SAFETY: a row's list has every feature that its kernels enable; `lab/suite/tests/features.rs` compares it with the sources.
     unsafe {
         &[
             Backend::new("portable", "plain Rust on 64-bit limbs", Features::NONE, &portable::KERNELS),

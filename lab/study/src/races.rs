@@ -27,10 +27,10 @@ pub struct Race {
 /// How long and how often races run.
 #[derive(Clone, Debug, Args)]
 pub struct Effort {
-    /// Seconds for the whole run, shared out over its races.
+    /// Seconds for the whole run, divided among its races.
     #[arg(long, value_name = "N", default_value_t = 45.0, value_parser = seconds)]
     pub seconds: f64,
-    /// Processes that each race is spread over: 5 or more, or 1; between them intervals are very wide.
+    /// Processes per race. With 2 to 4, intervals are very wide.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub launches: u32,
     /// Pin single-core work to this core (default: the highest allowed).

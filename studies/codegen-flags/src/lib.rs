@@ -27,13 +27,13 @@ pub const ENTRY: Entry = Entry {
 #[command(next_help_heading = "The study codegen-flags")]
 #[group(skip)]
 struct Own {
-    /// The folder that its builds are made in and kept in.
+    /// The folder of its builds.
     #[arg(long, value_name = "DIR")]
     builds: Option<PathBuf>,
-    /// The builds that are kept are raced as they lie there, and none is made.
+    /// Race the builds in that folder, and make none.
     #[arg(long)]
     as_built: bool,
-    /// Builds are made and kept, and nothing is timed.
+    /// Make the builds, and time nothing.
     #[arg(long, conflicts_with = "as_built")]
     build_only: bool,
 }

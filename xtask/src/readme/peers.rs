@@ -1,7 +1,7 @@
 //! A record of `lanework bench --peers` as a table: ours beside the fastest of other people's.
 #![forbid(unsafe_code)]
 
-use lanework_race::record::Record;
+use lanework_race::record::{Record, ResultRow};
 use lanework_race::table::{amount, times};
 use lanework_race::verdict::Verdict;
 
@@ -12,16 +12,47 @@ fn is_of(peer: &str, variant: &str) -> bool {
     variant.strip_prefix(peer).is_some_and(|form| form.is_empty() || form.starts_with('-'))
 }
 
-/// Of each subject that one of the patterns selects, the baseline, which is ours, beside the fastest peer. Peers are the variants
-/// that the record's machine card names as other people's builds. Ratios stand as a reader asks for them: how many times
-/// as long the peer takes.
-pub(super) fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String> {
+/// The rows of a record in which ours is the baseline and a peer the challenger. Peers are the variants that the record's
+/// machine card names as other people's builds.
+pub(super) fn rows(record: &Record) -> Result<Vec<&ResultRow>, String> {
     let is_peer = |variant: &str| record.machine.peers.iter().any(|p| is_of(&p.name, variant));
-    let best =
-        fastest(record.results.iter().filter(|r| selected(patterns, &r.subject) && is_peer(&r.variant)));
-    if let Some(row) = best.iter().find(|row| is_peer(&row.baseline)) {
-        return Err(format!("{name}: the baseline of {} is a peer itself, {}", row.subject, row.baseline));
+    let rows: Vec<&ResultRow> = record.results.iter().filter(|r| is_peer(&r.variant)).collect();
+    match rows.iter().find(|row| is_peer(&row.baseline)) {
+        Some(row) => Err(format!("the baseline of {} is a peer itself, {}", row.subject, row.baseline)),
+        None => Ok(rows),
     }
+}
+
+/// The verdict as the reader asks for it.
+pub(super) fn word(row: &ResultRow) -> &'static str {
+    match row.verdict {
+        Verdict::Faster => "ours slower",
+        Verdict::Slower => "ours faster",
+        Verdict::Same => "same",
+        Verdict::CannotTell => "cannot tell",
+        Verdict::Void => "void",
+    }
+}
+
+/// How many times as long the peer takes, with the interval.
+pub(super) fn factor(row: &ResultRow) -> [f64; 3] {
+    [1.0 / row.ratio, 1.0 / row.high, 1.0 / row.low]
+}
+
+/// How many rows against peers a record has, and those in which ours is not faster.
+pub(super) fn not_faster(record: &Record) -> Result<(usize, Vec<String>), String> {
+    let all = rows(record)?;
+    let shown = all.iter().filter(|r| r.verdict != Verdict::Slower).map(|r| {
+        let [ratio, low, high] = factor(r).map(times);
+        format!("`{}` | {} | {} | {ratio} | {low} … {high} | {}", r.subject, r.baseline, r.variant, word(r))
+    });
+    Ok((all.len(), shown.collect()))
+}
+
+/// Of each subject that one of the patterns selects, ours beside the fastest peer.
+pub(super) fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<String, String> {
+    let rows = rows(record).map_err(|why| format!("{name}: {why}"))?;
+    let best = fastest(rows.into_iter().filter(|r| selected(patterns, &r.subject)));
     if best.is_empty() {
         return Err(format!("{name} has no peer in a subject '{}'", patterns.join(" ")));
     }
@@ -29,23 +60,15 @@ pub(super) fn table(name: &str, record: &Record, patterns: &[&str]) -> Result<St
         "| job | ours | fastest peer | peer over ours | interval | verdict | noise floor |\n|---|---:|---:|---:|---|---|---:|\n",
     );
     for r in best {
-        let verdict = match r.verdict {
-            Verdict::Faster => "ours slower",
-            Verdict::Slower => "ours faster",
-            Verdict::Same => "same",
-            Verdict::CannotTell => "cannot tell",
-            Verdict::Void => "void",
-        };
+        let [ratio, low, high] = factor(r).map(times);
         out += &format!(
-            "| `{}` | {} {} | {} {} | {} | {} … {} | {verdict} | {:.2} % |\n",
+            "| `{}` | {} {} | {} {} | {ratio} | {low} … {high} | {} | {:.2} % |\n",
             r.subject,
             r.baseline,
             amount(r, r.baseline_median),
             r.variant,
             amount(r, r.median),
-            times(1.0 / r.ratio),
-            times(1.0 / r.high),
-            times(1.0 / r.low),
+            word(r),
             r.noise * 100.0
         );
     }

@@ -1,0 +1,117 @@
+//! The README's headline: a few jobs, ours beside the fastest peer, from one machine.
+#![forbid(unsafe_code)]
+
+use lanework_race::history::Entry;
+use lanework_race::record::ResultRow;
+use lanework_race::table::{amount, times};
+
+use super::{Document, fastest, newest_first, peers, remarks};
+
+/// The jobs, all from records of one machine.
+pub(super) struct Headline {
+    pub(super) jobs: Vec<Job>,
+    /// The records behind them, each once.
+    records: Vec<Entry>,
+    /// The CPUs of other machines that have records of these jobs.
+    others: Vec<String>,
+}
+
+/// One job against its peers.
+pub(super) struct Job {
+    pub(super) label: String,
+    /// One row for each peer, the fastest first.
+    pub(super) peers: Vec<ResultRow>,
+}
+
+/// A line of the mark: the study, the subject, and the words for it.
+fn line(text: &str) -> Result<[&str; 3], String> {
+    let mut parts = text.trim().splitn(3, ' ');
+    match [parts.next(), parts.next(), parts.next()] {
+        [Some(study), Some(subject), Some(label)] => Ok([study, subject, label]),
+        _ => Err(format!("'{text}' is not RECORD SUBJECT LABEL")),
+    }
+}
+
+/// The rows of one job in one record, the fastest peer first.
+fn peers_of(entry: &Entry, subject: &str) -> Result<Vec<ResultRow>, String> {
+    let rows = peers::rows(&entry.record)?;
+    let mut rows: Vec<ResultRow> = rows.into_iter().filter(|r| r.subject == subject).cloned().collect();
+    rows.sort_by(|a, b| a.median.total_cmp(&b.median));
+    Ok(rows)
+}
+
+/// The headline from the machine whose records are the newest among those that have every job.
+pub(super) fn read(document: &Document<'_>, lines: &[&str]) -> Result<Headline, String> {
+    let asked = lines.iter().map(|text| line(text)).collect::<Result<Vec<_>, _>>()?;
+    let entries = newest_first(document.root, |study| asked.iter().any(|[wanted, ..]| *wanted == study))?;
+    let mut machines: Vec<String> = Vec::new();
+    for entry in &entries {
+        let machine = entry.record.machine.slug();
+        if !machines.contains(&machine) {
+            machines.push(machine);
+        }
+    }
+    for machine in &machines {
+        let here: Vec<&Entry> = entries.iter().filter(|e| e.record.machine.slug() == *machine).collect();
+        let mut jobs = Vec::new();
+        for [study, subject, label] in &asked {
+            let Some(entry) = here.iter().find(|e| e.record.study == *study) else { continue };
+            let peers = peers_of(entry, subject)?;
+            if !peers.is_empty() {
+                jobs.push(Job { label: (*label).to_owned(), peers });
+            }
+        }
+        if jobs.len() == asked.len() {
+            let elsewhere = entries.iter().filter(|e| e.record.machine.slug() != *machine);
+            let mut others: Vec<String> = Vec::new();
+            for cpu in elsewhere.map(|e| e.record.machine.cpu.to_string()) {
+                if !others.contains(&cpu) {
+                    others.push(cpu);
+                }
+            }
+            return Ok(Headline { jobs, records: here.into_iter().cloned().collect(), others });
+        }
+    }
+    Err("no machine has a record of every job of the headline".to_owned())
+}
+
+/// The table, and where it comes from.
+pub(super) fn table(document: &Document<'_>, headline: &Headline) -> String {
+    let mut out = String::from(
+        "| job | ours | fastest peer | peer / ours | interval | verdict |\n|---|---:|---:|---:|---|---|\n",
+    );
+    for job in &headline.jobs {
+        for r in fastest(job.peers.iter()) {
+            let [ratio, low, high] = peers::factor(r).map(times);
+            let (ours, theirs) = (amount(r, r.baseline_median), amount(r, r.median));
+            out += &format!(
+                "| {} | {} {ours} | {} {theirs} | **{ratio}** | {low} … {high} | {} |\n",
+                job.label,
+                r.baseline,
+                r.variant,
+                peers::word(r)
+            );
+        }
+    }
+    let cpu = headline.records[0].record.machine.cpu.to_string();
+    let links = headline.records.iter().map(|entry| {
+        let day = entry.record.date.get(..10).unwrap_or("undated");
+        format!("[{}]({}) of {day}{}", entry.record.study, document.link_to(entry), remarks(&entry.record))
+    });
+    out += &format!("\nMeasured on {cpu}: {}.\n", links.collect::<Vec<_>>().join(", "));
+    if !headline.others.is_empty() {
+        let all = document.link("docs/figures.md");
+        out += &format!("Other machines: [{}]({all}).\n", headline.others.join(", "));
+    }
+    out
+}
+
+/// The picture as the document shows it, with its figures as text for those who do not see it.
+pub(super) fn shown(document: &Document<'_>, headline: &Headline, file: &str) -> String {
+    let jobs = headline.jobs.iter().map(|job| {
+        let peers = job.peers.iter().map(|r| format!("{} {}", r.variant, times(peers::factor(r)[0])));
+        format!("{}: {}", job.label, peers.collect::<Vec<_>>().join(", "))
+    });
+    let alt = jobs.collect::<Vec<_>>().join("; ");
+    format!("![Time of each peer as a multiple of ours. {alt}.]({})\n", document.link(file))
+}
