@@ -1,7 +1,7 @@
 //! The products of keygen and signing, on lane pairs of nibble-sliced m-vectors.
 //!
-//! U = P1 V^T takes rows r, r + 1 of P1 as the two lanes (their entries in column c share the table of v_i\[c\]); W = U
-//! + P1^T V^T takes columns c, c + 1 as the lanes (their entries in row r share the table of v_i\[r\]). L = (P1 + P1^T)
+//! U = P1 V^T takes rows r, r + 1 of P1 as the two lanes (their entries in column c share the table of v_i\[c\]);
+//! W = U + P1^T V^T takes columns c, c + 1 as the lanes (their entries in row r share the table of v_i\[r\]). L = (P1 + P1^T)
 //! O + P2 is never formed in signing: M = V L = W^T O + V P2, which takes fewer products than forming L, since L would
 //! still have to be multiplied by V.
 //!
