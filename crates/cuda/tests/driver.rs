@@ -1,6 +1,6 @@
-//! The way through the driver's library, with none, and with one made up for the purpose: `fake_driver.cpp`.
+//! Calls through the driver's library, without one, and with a fake one: `fake_driver.cpp`.
 //!
-//! A process has one driver, so that each case runs this test's own binary again.
+//! A process has one driver, so each case runs this test's own binary again.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use lanework_cuda::{Device, Error, devices, selftest};
 /// In the child: where the words below come from.
 const CASE: &str = "LANEWORK_CUDA_TEST_CASE";
 
-/// In the child: does what there is to do and prints what came of it.
+/// In the child: does the work and prints the result.
 fn child() {
     let cards = match devices() {
         Ok(cards) => cards,
@@ -64,10 +64,10 @@ fn run(folder: &Path, words: &str) -> (String, String) {
     )
 }
 
-/// Set to 1 where a machine without a C++ compiler is to count as a failure.
+/// Set to 1 to make a missing C++ compiler a failure.
 const REQUIRE: &str = "LANEWORK_REQUIRE_CXX";
 
-/// Builds the driver into this folder. False where there is no compiler, which is said.
+/// Builds the driver into this folder. False, with a message, without a compiler.
 fn build(to: &Path, more: &[&str]) -> bool {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     std::fs::create_dir_all(to).unwrap();
@@ -118,7 +118,7 @@ fn drivers() {
     std::fs::create_dir_all(&broken).unwrap();
     std::fs::write(broken.join("libcuda.so"), "no library").unwrap();
 
-    // What keeps a driver from being one.
+    // Faults that make a driver unusable.
     if !std::path::Path::new("/dev/nvidiactl").exists() {
         for folder in [dir.path(), &broken] {
             assert!(run(folder, "").0.contains("CUDA is not available here: there is no driver"));
@@ -140,7 +140,7 @@ fn drivers() {
         assert!(said.contains(why), "{words}: {said}");
     }
 
-    // One that works: every row of the self-test, and all that was a secret is clear when it is freed.
+    // One that works: every row of the self-test, and all secrets are clear when they are freed.
     let (said, notes) = run(&whole, "");
     assert!(
         said.contains("1 of fake card, sm_90, 4 multiprocessors, 1.0 GiB, driver for CUDA 13.0"),
@@ -163,7 +163,7 @@ fn drivers() {
     let said = run(&whole, "wrong=1").0;
     assert_eq!(said.matches(": Err(\"word").count(), 3, "{said}");
 
-    // Want of memory leaves the device alive; a fault that sticks does not.
+    // Lack of memory leaves the device alive; a sticky fault does not.
     let said = run(&whole, "memory=50000").0;
     assert!(said.contains("out of device memory: 40028 bytes"), "{said}");
     assert!(said.contains("memory true fatal false dead false"), "{said}");

@@ -9,7 +9,7 @@ unsafe extern "C" {
     static lanework_faults: Kernels;
 }
 
-/// Kernels that do what a device does not allow: `faults.cu`.
+/// Kernels with faults: `faults.cu`.
 fn faults() -> Image {
     // SAFETY: the build script compiles `faults.cu`, which defines it.
     let kernels = unsafe { &lanework_faults };
@@ -24,14 +24,14 @@ fn kernel(device: &Device, name: &str) -> Kernel {
     device.module(&faults()).unwrap().kernel(name).unwrap()
 }
 
-/// The fault that a kernel of `faults.cu` ends with when it is given 64 words and two warps.
+/// The fault of a kernel of `faults.cu` on 64 words and two warps.
 fn fault_of(name: &str, shared: u32) -> String {
     let (device, _) = device();
     let words = device.buffer::<u32>(64).unwrap();
     let stream = device.stream().unwrap();
     stream.put(&[0; 64], &words, 0).unwrap();
     let kernel = kernel(&device, name);
-    // SAFETY: that is its argument, and the emulation survives what it does.
+    // SAFETY: that is its argument, and the emulation survives its faults.
     unsafe { stream.launch(&kernel, Grid { blocks: 1, threads: 64, shared }, args![&words]).unwrap() };
     let Err(Error::Fault(failure)) = stream.finish() else { panic!("{name} went through") };
     assert!(device.is_dead() && device.cause_of_death().is_some_and(|cause| cause.contains(&failure.text)));
@@ -186,14 +186,14 @@ fn secrets_are_cleared_before_they_are_freed() {
     let mut pinned = device.pinned::<u32>(100).unwrap();
     assert!(pinned.read().unwrap().iter().all(|word| *word == 0));
     pinned.write().unwrap().fill(0x5ec2_e700);
-    // Work that is still to be done when they are dropped does not come behind the clearing.
+    // Work that is queued when they are dropped finishes before the clearing.
     stream.upload(&pinned, 0..100, &secret, 0).unwrap();
     stream.upload(&pinned, 0..100, &public, 0).unwrap();
     drop((secret, public));
     let freed = control.freed();
     assert_eq!(freed.len(), 2);
     assert!(freed[0].secret && freed[0].zero && !freed[1].secret);
-    // A lost device is out of reach: what was in it is not cleared, and that is seen here.
+    // A lost device cannot be cleared: its content stays, as checked here.
     let secret = device.secret::<u32>(100).unwrap();
     stream.put(&[1; 100], &secret, 0).unwrap();
     control.lose_device_after(0);
@@ -217,7 +217,7 @@ fn work_happens_in_order_and_when_it_is_waited_for() {
     let mut staged = device.pinned::<u32>(4).unwrap();
     staged.write().unwrap().fill(2);
     one.upload(&staged, 0..4, &words, 0).unwrap();
-    // Nobody has said that the second stream is to wait for the first.
+    // The second stream was not ordered behind the first.
     two.copy(&words, 0..4, &copy, 0).unwrap();
     assert_eq!(two.get(&copy, 0..4).unwrap(), [1; 4]);
     let mark = one.mark().unwrap();
@@ -225,11 +225,11 @@ fn work_happens_in_order_and_when_it_is_waited_for() {
     two.copy(&words, 0..4, &copy, 0).unwrap();
     assert_eq!(two.get(&copy, 0..4).unwrap(), [2; 4]);
     assert!(mark.is_done().unwrap());
-    // Writing staged memory waits for what reads it.
+    // Writing staged memory waits for its readers.
     one.upload(&staged, 0..4, &words, 0).unwrap();
     staged.write().unwrap().fill(3);
     assert_eq!(one.get(&words, 0..4).unwrap(), [2; 4]);
-    // One who only asks comes to an end.
+    // Polling ends.
     one.zero(&words, 0..4).unwrap();
     let mark = one.mark().unwrap();
     assert!((0..100).any(|_| mark.is_done().unwrap()));
@@ -276,7 +276,8 @@ fn what_is_not_overwritten_is_found_again_and_what_is_is_not() {
         stream.put(&public, &open, 69_000).unwrap();
         stream.finish().unwrap();
         drop((hidden, open, pinned, stream, used));
-        // Public memory is never overwritten: it shows that the search sees what was left, in the same context and in a fresh one.
+        // Public memory is never overwritten: it shows that the search finds remains, in the same context and in a
+        // fresh one.
         let expected = if leave { vec![0, 1] } else { vec![1] };
         let found = device.search(&needles).unwrap();
         assert_eq!(found.on_device, expected);

@@ -1,4 +1,5 @@
-//! The traits of other crates: their generic modes over our cipher against our modes and the specification, on every backend.
+//! The traits of other crates: their generic modes over this cipher against this crate's modes and the specification,
+//! on every backend.
 
 use cipher::common::{InnerIvInit, KeyIvInit};
 use cipher::consts::{U4, U5, U8};
@@ -216,7 +217,7 @@ fn a_stream_cipher_seeks_and_stops_where_ctr_does() {
         StreamCipherSeek::seek(&mut ctr, 17u32);
         ctr.write_keystream(&mut keystream);
         assert!(keystream.iter().zip(&sealed[17..]).zip(&message[17..]).all(|((k, c), m)| k ^ c == *m));
-        // The last byte there is, and no more.
+        // The last byte, and no further one.
         let end = 1u64 << 35;
         ctr.try_seek(end - 3).expect("before the end");
         let mut rest = [7; 4];

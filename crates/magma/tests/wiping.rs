@@ -1,8 +1,9 @@
-//! After keys, modes, MGM, batches and wrapped keys are dropped, nothing of the key is left: neither its bytes nor its words in
-//! the order of the rounds, on the stack, in thread-local memory, on the heap (freed or kept) or in the vector registers.
+//! After keys, modes, MGM, batches and wrapped keys are dropped, the key is gone: neither its bytes nor its words in
+//! the order of the rounds remain on the stack, in thread-local memory, on the heap (freed or kept) or in the vector
+//! registers.
 //!
-//! Not looked for: a backend's own layouts of a key (bit and byte planes), keystream, and messages.
-//! `cargo test -p lanework-magma --test wiping -- --nocapture` prints what was done on every backend.
+//! Not looked for: a backend's own layouts of a key (bit and byte planes), keystream, and messages. `cargo test -p
+//! lanework-magma --test wiping -- --nocapture` prints the operations of every backend.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 use std::arch::asm;
@@ -143,7 +144,7 @@ fn plant_each(plant: impl Fn(&[u8]) + Send + Sync, place: impl Fn(&Found) -> Opt
         });
         assert_eq!(place(&found), Some(kind), "{found:?}");
     }
-    // Other bytes are no finding.
+    // Other bytes are not found.
     let found = probe(&needles, || plant(&[0x11; 16]));
     assert!(found.nothing(), "{found:?}");
 }

@@ -5,8 +5,8 @@ use lanework_cpu::Settings;
 use lanework_mayo::check::{self, Depth, Row};
 use lanework_mayo::{Engine, Params};
 
-/// The engines to test, less those that cannot run here. Names that are no backend of MAYO are another primitive's; the command
-/// refuses those that no primitive has.
+/// The engines to test, less those that cannot run here. Other names belong to other primitives; the command refuses
+/// names that no primitive has.
 fn engines() -> Vec<Engine> {
     let settings = Settings::from_env().unwrap();
     Engine::all(&settings.cpu())

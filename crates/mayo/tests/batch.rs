@@ -1,4 +1,4 @@
-//! Batches give what the single calls give, in order, on any number of threads.
+//! Batches agree with the single calls, in order, on any number of threads.
 
 use lanework_cpu::Threads;
 use lanework_mayo::batch::{self, Signers, Verifiers};
@@ -76,7 +76,7 @@ fn every_kind_of_batch_on_every_kind_of_threads() {
             ] {
                 let verdicts = batch::verify(verifiers, &messages, signatures, threads).unwrap();
                 assert!(verdicts.iter().all(Result::is_ok), "{threads:?}");
-                // One wrong signature in the middle is that item's result and nobody else's.
+                // One wrong signature in the middle changes that item's result alone.
                 let mut spoilt = signatures.clone();
                 spoilt.swap(7, 8);
                 let verdicts = batch::verify(verifiers, &messages, &spoilt, threads).unwrap();
@@ -84,7 +84,7 @@ fn every_kind_of_batch_on_every_kind_of_threads() {
                     (0..verdicts.len()).filter(|&i| verdicts[i] == Err(Error::Refused)).collect();
                 assert_eq!(refused, [7, 8]);
             }
-            // The same randomness gives the same signatures, whatever the threads.
+            // The same randomness gives the same signatures on all threads.
             assert_eq!(*expected.get_or_insert(each.clone()), each, "{threads:?}");
         }
     }

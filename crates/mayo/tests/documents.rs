@@ -1,4 +1,4 @@
-//! Key files: oqs-provider's in both directions, documents written out by hand, and everything that must be refused.
+//! Key files: oqs-provider's in both directions, documents written by hand, and refusals.
 
 use lanework_mayo::{Engine, Error, Params, PublicKey, Round, SecretKey, Set, Signature};
 
@@ -40,7 +40,7 @@ fn files_of_oqs_provider_open_and_come_out_the_same() {
         assert_eq!(secret.public_key(engine), public);
         let signature = Signature::from_bytes(params, f.signature).unwrap();
         assert_eq!(public.verify(engine, MESSAGE, &signature), Ok(()), "{}", f.set);
-        // What we write is, byte for byte, what oqs-provider wrote: it reads ours as it reads its own.
+        // Written files equal oqs-provider's byte for byte, so it reads them like its own.
         assert_eq!(*secret.to_pem(engine).unwrap(), f.secret, "{}", f.set);
         assert_eq!(public.to_pem().unwrap(), f.public, "{}", f.set);
     }
@@ -131,7 +131,7 @@ fn documents_written_out_by_hand() {
     assert_eq!(public.to_spki_der().unwrap(), spki);
     assert_eq!(PublicKey::from_spki_der(&spki).unwrap(), public);
 
-    // Without the inner OCTET STRING oqs-provider does not read it, and neither do we.
+    // Without the inner OCTET STRING neither oqs-provider nor this library reads it.
     let flat = by_hand(0, &MAYO3_ALGORITHM, &joined);
     assert!(matches!(SecretKey::from_pkcs8_der(engine, &flat), Err(Error::Unreadable { .. })));
     // A NULL parameter.

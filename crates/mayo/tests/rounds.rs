@@ -105,7 +105,7 @@ fn oil_space(p: &Params, seed: &[u8]) -> Vec<u8> {
 /// Recovers O from the differences and compares it with the seed's own.
 fn assert_leaks(p: &'static Params, seed: &[u8], public_key: &[u8], differences: Vec<Vec<u8>>) {
     let map = Map::new(p, public_key);
-    // A random vector is no zero of P: the map is not trivially zero.
+    // A random vector is not a zero of P: the map is not trivially zero.
     let mut other = differences[0].clone();
     other[0] ^= 1;
     assert!(map.at(&other).iter().any(|&x| x != 0));
@@ -149,7 +149,7 @@ fn the_known_answers_of_two_rounds_give_the_key_away() {
     }
 }
 
-/// The same by deterministic signing, through the typed keys that hold the rounds apart everywhere else.
+/// The same by deterministic signing, through the typed keys that otherwise separate the rounds.
 #[test]
 fn deterministic_signatures_of_two_rounds_give_the_key_away() {
     let engine = Engine::best();

@@ -1,4 +1,4 @@
-//! The `signature` traits on typed keys, and that typed keys hold sets and rounds apart at run time too.
+//! The `signature` traits on typed keys, which separate sets and rounds at run time too.
 
 use lanework_mayo::hazmat::Deterministic;
 use lanework_mayo::typed::{ParameterSet, Signature, SigningKey, VerifyingKey, round2, round3};

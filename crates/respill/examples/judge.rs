@@ -1,4 +1,4 @@
-//! Rewrites a file with one kind of home, judges it, and leaves out what was refused until nothing is.
+//! Rewrites a file with one kind of home, checks it, and drops refused slots until the rest is accepted.
 //!
 //! `cargo run --release -p lanework-respill --example judge -- FILE HOME CASE ...`
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The MMX auditor finds what a caller would notice, and shows it happening.
+//! The MMX lint finds faults that a caller would notice, and shows them in a run.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,8 @@ fn found(text: &str) -> Vec<(&'static str, String, usize)> {
     findings.iter().map(|f| (f.fault.name(), f.function.clone(), f.at.line)).collect()
 }
 
-/// As an old compiler of cryptographic code makes it: a pointer is put aside into mm2 across a helper that is called by a register.
+/// As an old compiler of cryptographic code writes it: a pointer is saved in mm2 across a helper that is called by a
+/// register.
 const PUT_ASIDE: &str = "
         .globl hash
         .globl _hash

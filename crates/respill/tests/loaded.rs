@@ -1,4 +1,5 @@
-//! Programs in this process: references of all kinds, arguments, what a call leaves behind, and crashes that stay in a child.
+//! Programs in this process: references of all kinds, arguments, the state after a call, and crashes that stay in a
+//! child.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![forbid(unsafe_code)]
 
@@ -101,7 +102,7 @@ mmx:    movq %rdi, %mm3
     assert!(!sys::call(loaded.symbol("bad").unwrap(), &[], &[]).kept);
     let got = sys::call(loaded.symbol("mmx").unwrap(), &[7], &[]);
     assert!(!got.x87_empty && got.float[0] == 4.5 && got.float[1].is_nan(), "{got:?}");
-    // And what comes after is well again.
+    // The next call is correct again.
     assert_eq!(sys::call(f, &[1], &[]).float, [4.5, 4.5]);
 }
 

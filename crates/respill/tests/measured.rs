@@ -1,5 +1,5 @@
-//! What measuring rests on: exact counts of executed instructions, calls that are repeated and nothing else, and controls that do the
-//! same as what they control.
+//! The basis of measuring: exact counts of executed instructions, repeated calls without other work, and controls equal
+//! to the measured code.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ fn every_instruction_is_counted_as_often_as_it_ran() {
     let unit = &analysis.units[0];
     assert_eq!(weight(unit, &unit.slots[0], Some(&found.by_op)), 8);
     assert_eq!(weight(unit, &unit.slots[0], Some(&HashMap::new())), 0);
-    // The stack pointer is put into the buffer, and nobody knows who reads it there.
+    // The stack pointer is stored in the buffer, whose readers are unknown.
     let shares = shares(&analysis, &found);
     assert_eq!(shares[&Some(Class::Spill)], shares[&None]);
     assert_eq!((shares[&None].slots, shares[&None].executed, shares[&None].alone), (1, 8, 0));
@@ -182,7 +182,7 @@ fn every_variant_does_the_same() {
         assert_eq!((row.same, row.different), (50, 0), "{}: {}", row.name, row.why);
     }
     for (n, variant) in job.job.variants.iter().enumerate() {
-        // What a race would do: many calls, and then the same bytes.
+        // As in a race: many calls, and then the same bytes.
         let mut timed = job.timed(n, &case, 640).unwrap_or_else(|e| panic!("{}: {e}", variant.name));
         let mut plain = job.timed(0, &case, 0).expect("loaded");
         assert_eq!(words(&mut timed, 20), words(&mut plain, 20), "{}", variant.name);

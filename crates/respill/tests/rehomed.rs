@@ -1,4 +1,4 @@
-//! Slots that are found in small functions, and whole programs that do the same before and after their slots have moved.
+//! Slots of small functions, and whole programs that compute the same before and after their slots have moved.
 #![forbid(unsafe_code)]
 
 mod common;
@@ -353,7 +353,7 @@ L_g:    movq -8(%rsp), %rax
         analysis.fingerprint(unit(&analysis, "f"))
     };
     let was = of(text);
-    // Labels and what else is in the file do not count; its own instructions and its callees' do.
+    // Only its own instructions and its callees' count, not labels and other code.
     assert_eq!(was, of(&text.replace("1:", ".L7:").replace("1b", ".L7")));
     assert_eq!(was, of(&format!("        .globl e\ne:      xorl %eax, %eax\n        ret\n{text}")));
     for (from, to) in
@@ -390,7 +390,7 @@ L_h:    xorl %edi, %edi
     assert_eq!(opaque(text), None);
     let analysis = analysed(text);
     assert_eq!(plan::plan(&analysis, &wish(Bank::Xmm)).homes.len(), 1);
-    // A callee that does not put it back, and one that puts it back whatever its own callee did.
+    // A callee that does not restore it, and one that restores it after its own callee.
     let lost = opaque(&text.replace("        popq %rbp\n", "        addq $8, %rsp\n"));
     assert!(matches!(lost, Some(Opaque::StackPointer(_))), "{lost:?}");
     assert_eq!(opaque(&text.replace("xorl %edi, %edi", "xorl %ebp, %ebp")), None);
@@ -398,7 +398,7 @@ L_h:    xorl %edi, %edi
 
 #[test]
 fn what_the_unwinder_goes_on_with_is_no_dead_code() {
-    // The value's last use on the ways that jumps take is before the call; the handler has another.
+    // The value's last use on paths of jumps is before the call; the handler has another.
     let text = "
         .globl f
 f:      .cfi_startproc
@@ -436,7 +436,7 @@ handles: .quad 0
     let analysis = analysed(text);
     let why = analysis.units[unit(&analysis, "f")].opaque.map(|why| analysis.told(why));
     assert!(why.as_ref().is_some_and(|why| why.contains("line 9 throws")), "{why:?}");
-    // Without a table, or where nothing is called, there is no such way.
+    // Without a table, or without calls, that path does not exist.
     assert_eq!(found(&text.replace("0x1b,.Ltable", "0xff")).0, [None; 2]);
     assert_eq!(found(&text.replace("        call elsewhere\n", "")).0, [None; 2]);
 }

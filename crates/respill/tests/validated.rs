@@ -1,4 +1,4 @@
-//! Rewrites that are right get a report, planted faults are refused by name.
+//! Right rewrites get a report, planted faults are refused by name.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![forbid(unsafe_code)]
 
@@ -37,7 +37,7 @@ fn few() -> Options {
     Options { inputs: 100, ..Options::default() }
 }
 
-/// Nothing where this machine cannot trace, which is said.
+/// `None`, with a message, where this machine cannot trace.
 fn judged(original: &Analysis, text: &str, case: &str, options: &Options) -> Option<Result<Report, Refused>> {
     let cases = [Case::parse(case).unwrap_or_else(|e| panic!("{e}"))];
     match validate(original, &program(text), &cases, options) {
@@ -88,7 +88,7 @@ fn what_is_right_in_every_home_is_accepted() {
     }
 }
 
-/// Compilers align loops, and what fills the gap runs and is of another length in each version.
+/// Compilers align loops, and the padding runs and has another length in each version.
 #[test]
 fn what_fills_up_to_an_alignment_is_no_difference() {
     let text = edited(PROGRAM, ".Lnext:", "        .p2align 5\n.Lnext:");
@@ -164,14 +164,14 @@ f:      movq %rdi, -8(%rsp)
     let all =
         judged(&analysed(original), &wrong, case, &Options { go_on: true, ..few() }).unwrap().unwrap_err();
     assert!(all.has("diverged") && all.to_string().contains("the flags are"), "{all}");
-    // And an edit that touches none is refused as what it is.
+    // And an edit that touches no slot is refused by its own reason.
     let wrong = edited(&text, "leaq 1(%rdi), %rdi", "leaq 2(%rdi), %rdi");
     let _ = self::refused(original, &wrong, case, "unexplained");
 }
 
 #[test]
 fn a_load_before_any_store_is_refused() {
-    // By the text: the second way to the load has no store.
+    // By the text: the second path to the load has no store.
     let original = "
         .globl f
 f:      testq %rdi, %rdi
@@ -223,14 +223,14 @@ fn a_slot_whose_address_escapes_is_refused() {
         "{refused}"
     );
     assert!(refused.to_string().contains("reads the bytes"), "{refused}");
-    // What it says leads to a rewrite that is right, and the other slot's evidence is the run.
+    // Its refusal leads to a right rewrite, and the other slot's evidence is the run.
     let stay = refused.stay();
     assert_eq!(stay.len(), 1);
     let plan = plan::plan(&original, &Wish { stay, ..wish(Bank::Xmm) });
     let text = rewrite::rewrite(&original, &plan, Rewriting::default()).unwrap().text;
     let report = judged(&original, &text, case, &few()).unwrap().unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(report.alone(), (0, 1));
-    // Without a run nothing can be said.
+    // Without a run it stays undecided.
     let Err(Failure::Refused(refused)) = validate(&original, &program(&text), &[], &few()) else {
         panic!("refused")
     };
@@ -281,8 +281,8 @@ f:      movq %rdi, -8(%rsp)
     assert!(all.to_string().contains("borrowed on the way"), "{all}");
 }
 
-/// A decapsulation in small: what was hashed into an array on the stack is compared by a helper with what is expected; the array's
-/// words were written one by one, like spilled values. Where it does not fit, an answer comes from the secret alone.
+/// A small decapsulation: a helper compares a hash in an array on the stack with the expected one; the array's words
+/// were written one by one, like spilled values. On a mismatch the answer comes from the secret alone.
 const DECAPSULATES: &str = "
         .globl dec
 dec:    subq $88, %rsp
@@ -341,17 +341,17 @@ fn what_plain_random_testing_lets_pass_is_refused() {
         let case = Case::parse(case).unwrap();
         differential(&case, &versions, 1000, stack, limit).unwrap()
     };
-    // Random inputs never fit the key, and with those that do the call before has left the right bytes where nothing is put now.
+    // Random inputs never match the key; with matching ones the previous call has left the right bytes on the stack.
     let random = "measure dec(ss: out 8, ct: random 16, key: random 24)";
     let valid = "key = random 24; call enc(ct: out 16, key, 77); measure dec(ss: out 8, ct, key)";
     for case in [random, valid] {
         let found = plain(case, Stack::AsLeft);
         assert_eq!((found.inputs, found.reason), (1000, None), "{case}");
     }
-    // Even noise on the stack shows nothing with random inputs: the answer is the one for a ciphertext that does not fit.
+    // Even noise on the stack shows nothing with random inputs: the answer is that of a mismatch.
     assert_eq!(plain(random, Stack::Poisoned).reason, None);
     assert!(plain(valid, Stack::Poisoned).reason.is_some());
-    // Every one of these is refused, whatever the input, with the instruction at fault.
+    // Every one of these is refused for all inputs, with the instruction at fault.
     for case in [random, valid] {
         let Some(refused) = refused(DECAPSULATES, &text, case, "aliased") else { return };
         assert!(refused.has("diverged"), "{refused}");
@@ -515,7 +515,7 @@ L_g:    movq %rdi, -8(%rsp)
         "{refused}"
     );
     let _ = self::refused(text, &moved("xmm0"), case, "home-taken");
-    // The report says what was checked, what was tested and what is not decided.
+    // The report lists the checks, the tests and the undecided properties.
     let Some(Ok(report)) = judged(&analysed(text), &moved("xmm4"), case, &few()) else { return };
     let said = report.to_string();
     for part in [

@@ -1,4 +1,4 @@
-//! How many instructions a second each way of tracing takes: `cargo run --release -p lanework-trace --example speed`.
+//! Instructions a second of each way of tracing: `cargo run --release -p lanework-trace --example speed`.
 #![cfg_attr(not(all(target_os = "linux", target_arch = "x86_64")), no_main)]
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 

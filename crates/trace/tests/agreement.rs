@@ -5,10 +5,10 @@ use std::hint::black_box;
 
 use lanework_trace::{Engine, Operation, Options, Snapshot, Step, Unavailable};
 
-/// Set to 1 where a machine on which nothing can be traced is to count as a failure.
+/// Set to 1 to make a machine without tracing a failure.
 const REQUIRE: &str = "LANEWORK_REQUIRE_TRACE";
 
-/// What was taken, or nothing and a word about it.
+/// The snapshot, or `None` with a message.
 fn snapshot(operation: &impl Operation, engine: Engine) -> Option<Snapshot> {
     let options = Options { engine, ..Options::default() };
     match Snapshot::take(operation, options) {
@@ -21,7 +21,7 @@ fn snapshot(operation: &impl Operation, engine: Engine) -> Option<Snapshot> {
     }
 }
 
-/// A bit of everything that compiled code does, without the heap, whose addresses depend on what the tracer keeps there.
+/// A sample of compiled code, without the heap, whose addresses depend on the tracer's own use.
 struct Mixture;
 
 trait Shape {

@@ -81,7 +81,7 @@ fn every_ending_has_its_reason() {
     assert_eq!(ending(EXITS).ending, Ending::Exited);
     assert!(matches!(ending(SPAWNS).ending, Ending::Unsupported { why, .. } if why.contains("thread")));
     assert_eq!(ending(GOES_ON).ending, Ending::TooLong);
-    // The snapshot is as good as before.
+    // The snapshot still works.
     assert_eq!(ending(RETURNS).ending, Ending::Returned);
     let place = snapshot.symbols().place(address);
     assert!(place.is_in("bottomless"), "{place}");
@@ -92,7 +92,7 @@ fn a_run_that_waits_is_ended() {
     let options = Options { time: Duration::from_millis(300), ..Options::default() };
     let Some(mut snapshot) = take(options) else { return };
     assert_eq!(snapshot.run(SLEEPS, |_, _| true).unwrap().ending, Ending::TimedOut);
-    // By force, so that this snapshot is of no use any more, and says so.
+    // Killed, so this snapshot is unusable, and says so.
     assert!(snapshot.run(RETURNS, |_, _| true).is_err());
 }
 

@@ -85,7 +85,7 @@ fn a_rewrite_that_is_right_passes() {
     assert_eq!(lockstep.answers[0], lockstep.answers[1]);
     assert_eq!(lockstep.extra, [0, 1]);
     assert!(lockstep.compared > 9000, "{}", lockstep.compared);
-    // Without leave to give up the slot, the missing store is a difference.
+    // Unless the slot is declared as given up, the missing store is a difference.
     how.given_up.clear();
     let divergence = snapshot.lockstep([0, 1], &how).unwrap().divergence.unwrap();
     assert!(matches!(divergence.mismatch, Mismatch::Written { .. }), "{divergence}");
@@ -110,7 +110,7 @@ fn a_wrong_register_and_a_wrong_store_are_found() {
     let mut how = correspondence(versions, &[]);
     let divergence = snapshot.lockstep([0, 1], &how).unwrap().divergence.unwrap();
     assert!(matches!(divergence.mismatch, Mismatch::Written { .. }), "{divergence}");
-    // It reads its home before anything has been put there: what was on the stack differs.
+    // It reads its home before any store: the old stack contents differ.
     how.given_up.push(-16..0);
     let divergence = snapshot.lockstep([0, 1], &how).unwrap().divergence.unwrap();
     assert!(

@@ -1,11 +1,12 @@
-//! What a proof costs beside its squarings: `prover BACKEND ITERATIONS [SEGMENTS [ROUNDS [THREADS]]]`, from the generator of a
-//! 1,024-bit group; SEGMENTS is the most that there may be before the last, of Chia's lengths. Squaring alone and proving take turns.
+//! The cost of a proof beside its squarings: `prover BACKEND ITERATIONS [SEGMENTS [ROUNDS [THREADS]]]`, from the
+//! generator of a 1,024-bit group; SEGMENTS is the most before the last, of Chia's lengths. Squaring alone and proving
+//! take turns.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Cpu, Select};
 use lanework_vdf::{Discriminant, Engine, Form, Options, Task, evaluate, prove};
 
-/// Seconds of processor time that this process has used, all threads together; where the system does not say, nothing.
+/// Seconds of processor time that this process has used, all threads together; `None` if the system does not report it.
 fn processor() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
     // After the name, which may hold anything but ends in the last bracket: user and system time are the 12th and 13th.
@@ -36,7 +37,7 @@ fn main() {
             add(&mut alone_time, begin);
             seconds
         };
-        // The first of a pair is now one, now the other.
+        // The order within a pair alternates.
         let before = (round % 2 == 0).then(|| squaring(&task));
         let begin = processor();
         let proved = prove(&task, &options, &mut |_| true).expect("no fault");

@@ -1,4 +1,4 @@
-//! Prints what the group's operations and verification cost here.
+//! Prints the cost of the group's operations and of verification here.
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;

@@ -203,7 +203,7 @@ fn a_form_of_another_discriminant_is_refused() {
     }
 }
 
-/// Near the generator a is short and c long; between the sizes that a kernel is made for there is room for such a c.
+/// Near the generator a is short and c long; between the kernels' sizes such a c fits.
 #[test]
 fn the_first_forms_are_right_at_every_size() {
     for bits in (64..=1024).step_by(64).chain([1088, 1152, 1280]) {

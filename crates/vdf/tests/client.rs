@@ -1,4 +1,4 @@
-//! A timelord that listens, and the worker that calls it: as chiavdf's emulator does, and as nothing should.
+//! A listening timelord and the worker that calls it: like chiavdf's emulator, and misbehaving.
 #![forbid(unsafe_code)]
 
 mod timelord;
@@ -88,7 +88,7 @@ fn a_timelord_that_stops_at_once() {
     }
 }
 
-/// What a timelord says and then hears, the connection left open.
+/// A timelord's frames and the answers, with the connection left open.
 fn saying(mut peer: TcpStream, bytes: &[u8]) -> Vec<u8> {
     // A worker that is gone already needs no more.
     let _ = peer.write_all(bytes);

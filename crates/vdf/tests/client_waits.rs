@@ -1,4 +1,5 @@
-//! The worker against a timelord that behaves as Chia's does: it parks workers, speaks when it likes, and asks in any order.
+//! The worker against a timelord that behaves as Chia's does: it parks workers, pauses at any time, and sends requests
+//! in any order.
 #![forbid(unsafe_code)]
 
 mod timelord;
@@ -67,7 +68,7 @@ fn stop(peer: &mut TcpStream) {
 fn a_parked_worker_waits_for_its_task_and_for_requests() {
     let (d, x) = group(b"parked");
     let (proofs, result, _) = meet(SHORT, &never(), |mut peer| {
-        // Nothing is said for longer than a frame may take.
+        // Silence for longer than a frame may take.
         std::thread::sleep(4 * SHORT);
         send_task(&mut peer, &d, &x);
         std::thread::sleep(4 * SHORT);

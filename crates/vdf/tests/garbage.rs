@@ -1,9 +1,9 @@
-//! Decoders on bytes that nobody meant: an answer, never a panic, and what is accepted is a form of the group.
+//! Decoders on random bytes: an answer, never a panic, and an accepted form is one of the group.
 #![forbid(unsafe_code)]
 
 use lanework_vdf::{Discriminant, Form, Lenient, Limits, Question, Strict, known, serial, verify};
 
-/// A generator that repeats (SplitMix64, Steele, Lea and Flood).
+/// A reproducible generator (SplitMix64, Steele, Lea and Flood).
 struct Random(u64);
 
 impl Random {

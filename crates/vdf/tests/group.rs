@@ -1,10 +1,10 @@
-//! The group's operation against the books' and against the group's laws.
+//! The group's operation against the textbook's and against the group's laws.
 #![forbid(unsafe_code)]
 
 use lanework_integer::Int;
 use lanework_vdf::{Discriminant, Form, spec};
 
-/// Every reduced form of a small discriminant, counted the way class numbers are.
+/// Every reduced form of a small discriminant, as for class numbers.
 fn all(d: &Discriminant, number: i64) -> Vec<Form> {
     let mut out = Vec::new();
     for a in 1..=number.abs() {

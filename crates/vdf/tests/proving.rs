@@ -1,4 +1,4 @@
-//! Proofs are those of the books, on every backend.
+//! Proofs equal the textbook's, on every backend.
 
 use lanework_cpu::{Cpu, Settings};
 use lanework_vdf::{Discriminant, Engine, Form, Options, Task, prove, spec};

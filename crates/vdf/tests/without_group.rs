@@ -1,4 +1,4 @@
-//! What is refused before there is a group: nothing that is good in it, and all that needs none.
+//! Refusals before a group is known: every fault that needs no group, and no valid input.
 #![forbid(unsafe_code)]
 
 use lanework_vdf::known::{self, Record};

@@ -45,7 +45,7 @@ impl rand_core::TryRng for Constant {
 
 impl rand_core::TryCryptoRng for Constant {}
 
-/// A key, what must not be found, and what operations need.
+/// A key, its needles, and the operations' inputs.
 struct Subject {
     engine: Engine,
     secret: SecretKey,
@@ -211,7 +211,7 @@ fn plant_each(plant: impl Fn(&[u8]) + Send + Sync, place: impl Fn(&Found) -> Opt
         });
         assert_eq!(place(&found), Some(name), "{found:?}");
     }
-    // The same copy wiped, or another's secret, is no finding.
+    // The same copy wiped, or another key's secret, is not found.
     let found = probe(&s.needles, || {
         s.sign(SignOptions::default());
         plant(&[0x11; 16]);
@@ -249,7 +249,8 @@ fn a_copy_in_freed_heap_is_found() {
     plant_each(|secret| drop(black_box(secret.to_vec())), |f| f.freed_heap);
 }
 
-/// Tests run side by side and free their own copies of secrets, which the system's allocator may hand to the watched thread.
+/// Tests run side by side and free their own copies of secrets, which the system's allocator may give to the watched
+/// thread.
 #[test]
 fn a_copy_that_came_with_fresh_memory_is_no_finding() {
     let s = subject();

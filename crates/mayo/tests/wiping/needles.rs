@@ -1,4 +1,4 @@
-//! What must not be found of a signature's secrets.
+//! The needles of a signature's secrets.
 
 use lanework_leakage::residue::Needles;
 use lanework_mayo::field::unpack;
@@ -24,7 +24,7 @@ pub(crate) fn needles(engine: Engine, p: &Params, seed: &[u8], message: &[u8], s
         ("O packed", o, 16),
     ];
     let digest = shake(&[message], p.digest_bytes());
-    // A restart draws the vinegar anew; nobody needs a fifth.
+    // A restart draws the vinegar anew; no case needs a fifth.
     for attempt in 0..4 {
         let drawn = shake(&[&digest, salt, seed, &[attempt]], p.k() * p.v_bytes() + p.r_bytes());
         for vinegar in drawn[..p.k() * p.v_bytes()].chunks(p.v_bytes()) {

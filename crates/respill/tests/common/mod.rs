@@ -1,4 +1,4 @@
-//! What several tests rewrite.
+//! Texts that several tests rewrite.
 
 /// A function with a loop, a helper that is called while values live, an operand, a constant and 4-byte values.
 pub(crate) const PROGRAM: &str = "

@@ -1,4 +1,4 @@
-//! A small function that spills, as assembly, and versions of it. This is the one file of these tests that touches raw code.
+//! A small function that spills, as assembly, and versions of it. The only raw code of these tests.
 
 use core::arch::global_asm;
 
@@ -90,6 +90,6 @@ unsafe extern "C" {
 
 /// The code from a version's begin on.
 pub(crate) fn bytes(version: Version) -> &'static [u8] {
-    // SAFETY: a version is longer than 40 bytes with what the linker puts behind it, and nobody writes to code.
+    // SAFETY: with the linker's padding a version is longer than 40 bytes, and code is never written to.
     unsafe { core::slice::from_raw_parts(version as *const u8, 40) }
 }

@@ -1,4 +1,4 @@
-//! What tests of the worker share: a timelord's side of a connection.
+//! The common part of the worker's tests: a timelord's side of a connection.
 #![forbid(unsafe_code)]
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -14,14 +14,14 @@ use lanework_vdf::prover::Options;
 use lanework_vdf::{Discriminant, Lenient, Limits, Question, known, number, verify};
 use rustix::net::sockopt;
 
-/// Longer than any loaded machine takes to send what it will send.
+/// Longer than any loaded machine takes to send.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 fn options() -> Options<'static> {
     Options::new(Engine::best()).threads(2)
 }
 
-/// A worker against this timelord; what each of them found.
+/// A worker against this timelord; the results of both.
 pub(crate) fn meet<T: Send>(
     patience: Duration,
     over: &AtomicBool,
@@ -32,7 +32,7 @@ pub(crate) fn meet<T: Send>(
     std::thread::scope(|scope| {
         let timelord = scope.spawn(move || {
             let (peer, _) = listener.accept().expect("a worker");
-            // A test that waits for ever says nothing.
+            // A test that waits for ever has no result.
             peer.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
             timelord(peer)
         });
@@ -43,7 +43,7 @@ pub(crate) fn meet<T: Send>(
                 sent.push(iterations);
             }
         });
-        // A timelord that is gone without a word is noticed.
+        // A timelord that vanished is noticed.
         assert_eq!(sockopt::socket_keepalive(&connection), Ok(true));
         assert_eq!(sockopt::tcp_keepidle(&connection), Ok(Duration::from_secs(60)));
         assert_eq!(sockopt::tcp_keepintvl(&connection), Ok(Duration::from_secs(15)));

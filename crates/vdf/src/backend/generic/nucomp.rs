@@ -247,7 +247,8 @@ pub(crate) fn compose<
         return None;
     }
     let Columns { cofactor: y, signed: [m_columns, n] } = along.now();
-    // |M| <= (v2 r + |m| y) / v1 and |N| <= (|s| r + c2 y) / v1, in bits; they must fit, and so must the sums of four products.
+    // |M| <= (v2 r + |m| y) / v1 and |N| <= (|s| r + c2 y) / v1, in bits; they must fit, and so must the sums of four
+    // products.
     let room = 64 * C - 4;
     let (r_bits, y_bits, v1_bits) = (limbs::bits(&r0), limbs::bits(&y[1]), limbs::bits(v1));
     let signed = |x: &[u64; C]| limbs::bits(&negated(*x, x[C - 1] >> 63 != 0));

@@ -171,9 +171,9 @@ pub fn rows<L: Lane, const N: usize, const C: usize, const H: usize>(
     multiples: impl FnOnce(&FormLimbs<N, C>) -> Option<([u64; N], [u64; N])>,
 ) -> Option<Rows<H>> {
     let FormLimbs { a, b, c, .. } = form;
-    // |e| <= x + c v / a, where v is not above a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In groups of
-    // 512, 1,024 and 2,048 bits every c that fits its limbs is short enough; in groups a little above half of these
-    // sizes it may not be.
+    // |e| <= x + c v / a, where v is not above a / 2^stop, or 1 if there is nothing to reduce: it must fit H limbs. In
+    // groups of 512, 1,024 and 2,048 bits every c that fits its limbs is short enough; in groups a little above half
+    // of these sizes it may not be.
     if limbs::bits(c) + 3 > stop.min(limbs::bits(a)) + 64 * H {
         return None;
     }
