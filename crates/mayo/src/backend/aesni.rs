@@ -5,10 +5,10 @@
 //! them. A *step* is eight registers, enough to hide a latency of four cycles at two instructions a cycle.
 //!
 //! **Counter caching.** The four counting bytes (12 to 15) go to four different columns in round 1, and round 2 takes
-//! one byte from each column into every column of its result. So two rounds are additive in those bytes: `round2(block
-//! + j) = round2(block) xor table[j]` for the 256 blocks from a multiple of 256, where the table depends on key and
-//! nonce alone. Streams long enough to repay the table spend eight AES instructions on a block, not ten. (Good for
-//! fewer than 2^32 blocks.)
+//! one byte from each column into every column of its result. So two rounds are additive in those bytes:
+//! `round2(block + j) = round2(block) xor table[j]` for the 256 blocks from a multiple of 256, where the table depends
+//! on key and nonce alone. Streams long enough to repay the table spend eight AES instructions on a block, not ten.
+//! (Good for fewer than 2^32 blocks.)
 //!
 //! **Cost model.** `aesenc` issues twice a cycle at 128 and 256 bits; at 512 bits twice on Zen 5, once on Zen 4, which
 //! splits it. Eight of them per register (figures below: nine, one round cached) give these floors, and Zen 4 (EPYC

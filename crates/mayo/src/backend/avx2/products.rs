@@ -1,9 +1,9 @@
 //! The products of keygen and signing, on lane pairs of nibble-sliced m-vectors.
 //!
-//! U = P1 V^T takes rows r, r + 1 of P1 as the two lanes (their entries in column c share the table of v_i\[c\]); W = U
-//! + P1^T V^T takes columns c, c + 1 as the lanes (their entries in row r share the table of v_i\[r\]). L = (P1 + P1^T)
-//! O + P2 is never formed in signing: M = V L = W^T O + V P2, which takes fewer products than forming L, since L would
-//! still have to be multiplied by V.
+//! U = P1 V^T takes rows r, r + 1 of P1 as the two lanes (their entries in column c share the table of v_i\[c\]).
+//! W = U + P1^T V^T takes columns c, c + 1 as the lanes (their entries in row r share the table of v_i\[r\]).
+//! L = (P1 + P1^T) O + P2 is never formed in signing: M = V L = W^T O + V P2, which takes fewer products than forming
+//! L, since L would still have to be multiplied by V.
 //!
 //! Cost in shuffles (R registers a chunk, halves rounded up): keygen v(v+1)/4 o/2 R + v/2 o o/2 R; signing 2 v(v+1)/4
 //! k/2 R + v/2 (k k/2 + k o/2 + o k/2) R; half a cycle each on Zen 4 and Zen 5. **Measured** on Zen 4 (MAYO-1, 2, 3, 5
