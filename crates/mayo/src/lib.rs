@@ -1,6 +1,7 @@
 //! MAYO signatures on every CPU lane.
 //!
 #![doc = include_str!("../README.md")]
+#![cfg_attr(not(any(test, feature = "std")), no_std)]
 
 extern crate alloc;
 

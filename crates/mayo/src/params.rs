@@ -4,6 +4,8 @@
 //! Another change is likely (ePrint 2026/2247), so nothing outside this file knows a set by name.
 #![forbid(unsafe_code)]
 
+use alloc::format;
+use alloc::string::String;
 use core::fmt;
 
 /// The edition of the MAYO specification that a key or a signature belongs to. Rounds never share a key.
