@@ -1,6 +1,7 @@
 //! Magma's portable kernels as functions that a C caller can reach: the crate's own modules beside this file.
 #![allow(dead_code, missing_docs)]
 
+extern crate alloc;
 extern crate self as lanework_cpu;
 extern crate self as zeroize;
 
