@@ -79,26 +79,25 @@ fn crates(files: &[String]) -> Vec<String> {
     files.iter().filter_map(name).filter(|name| !name.contains('/')).collect()
 }
 
-/// Whether a line names the study's crate.
-fn names(line: &str, study: &str) -> bool {
-    let rest = |prefix: &str, name: &str| {
-        let wanted = format!("{prefix}{name}");
-        let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_');
-        line.match_indices(&wanted).any(|(at, _)| ends(&line[at + wanted.len()..]))
+/// Whether a text of this file names the study's crate: as Rust does, or as a manifest does.
+fn names(file: &str, text: &str, study: &str) -> bool {
+    let wanted = match file {
+        _ if file.ends_with(".rs") => format!("study_{}", study.replace('-', "_")),
+        _ if file.ends_with("Cargo.toml") => format!("study-{study}"),
+        _ => return false,
     };
-    rest("study-", study) || rest("study_", &study.replace('-', "_"))
+    let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_');
+    text.match_indices(&wanted).any(|(at, _)| ends(&text[at + wanted.len()..]))
 }
 
 /// The text without the lines that name the study.
-fn cut(text: &str, study: &str) -> String {
-    text.split_inclusive('\n').filter(|line| !names(line, study)).collect()
+fn cut(file: &str, text: &str, study: &str) -> String {
+    text.split_inclusive('\n').filter(|line| !names(file, line, study)).collect()
 }
 
 /// Files of the tree that name the study's crate, outside its folder and the table.
 fn strangers(files: &[(&str, String)], study: &str) -> Vec<String> {
-    let named = |(file, text): &&(&str, String)| {
-        !TABLE.contains(file) && (file.ends_with(".rs") || file.ends_with(".toml")) && names(text, study)
-    };
+    let named = |(file, text): &&(&str, String)| !TABLE.contains(file) && names(file, text, study);
     files.iter().filter(named).map(|(file, _)| (*file).to_owned()).collect()
 }
 
@@ -114,7 +113,9 @@ fn without(files: &[String], study: &str) -> Result<(), String> {
         fs::create_dir_all(to.parent().unwrap_or(&scratch)).map_err(wrong)?;
         let bytes = fs::read(file).map_err(|e| format!("{file}: {e}"))?;
         match String::from_utf8(bytes) {
-            Ok(text) if TABLE.contains(&file.as_str()) => fs::write(&to, cut(&text, study)).map_err(wrong)?,
+            Ok(text) if TABLE.contains(&file.as_str()) => {
+                fs::write(&to, cut(file, &text, study)).map_err(wrong)?
+            }
             Ok(text) => {
                 fs::write(&to, &text).map_err(wrong)?;
                 texts.push((file.as_str(), text));
@@ -127,7 +128,7 @@ fn without(files: &[String], study: &str) -> Result<(), String> {
         return Err(format!("named in {}", left.join(", ")));
     }
     // Its own lock file may lose the study's line, so it is not locked; what other crates need is the same.
-    let target = std::path::absolute("target/removal/target").map_err(|e| e.to_string())?;
+    let target = std::path::absolute("target").map_err(|e| e.to_string())?;
     let status = Command::new("cargo")
         .args(["check", "--quiet", "--package", "lanework"])
         .current_dir(&scratch)
@@ -143,21 +144,22 @@ mod tests {
 
     #[test]
     fn its_lines_are_those_that_name_its_crate() {
-        let table = "    study_magma_lanes::ENTRY,\n    study_mayo::ENTRY,\n    study_mayo_gpu::ENTRY,\n";
-        assert_eq!(cut(table, "mayo"), "    study_magma_lanes::ENTRY,\n    study_mayo_gpu::ENTRY,\n");
-        assert_eq!(cut("study-mayo-gpu = 1\nstudy-mayo = 2\n", "mayo"), "study-mayo-gpu = 1\n");
+        let table = "    study_a_lane::ENTRY,\n    study_a::ENTRY,\n    study_b_a::ENTRY,\n";
+        assert_eq!(cut("t.rs", table, "a"), "    study_a_lane::ENTRY,\n    study_b_a::ENTRY,\n");
+        assert_eq!(cut("Cargo.toml", "study-a-lane = 1\nstudy-a = 2\n", "a"), "study-a-lane = 1\n");
     }
 
     #[test]
     fn a_crate_that_names_it_is_found() {
         let files = [
-            ("studies/table.rs", "study_magma_lanes::ENTRY"),
-            ("cli/src/study.rs", "use study_magma_lanes::ENTRY;"),
-            ("cli/README.md", "study-magma-lanes"),
-            ("cli/Cargo.toml", "study-magma-lanes-two = 1"),
+            ("studies/table.rs", "study_a_lane::ENTRY"),
+            ("cli/src/study.rs", "use study_a_lane::ENTRY;"),
+            ("cli/README.md", "study-a-lane"),
+            ("cli/Cargo.toml", "study-a-lane-two = 1"),
+            ("lab/Cargo.toml", "study-a-lane = 1"),
         ];
         let files = files.map(|(file, text)| (file, text.to_owned()));
-        assert_eq!(strangers(&files, "magma-lanes"), ["cli/src/study.rs"]);
+        assert_eq!(strangers(&files, "a-lane"), ["cli/src/study.rs", "lab/Cargo.toml"]);
     }
 
     #[test]
