@@ -4,7 +4,7 @@
 //! or more: `subject` is a path or a pattern as `bench` takes it, `baseline` the variants of which the first that is here is taken,
 //! `variants` those that are raced against it (`"*"`: every one; `"backends"`: ours). Anything else in the file is the template's, as `asked`.
 //!
-//! `study.md` is a template; [`Page`] is what it may name.
+//! `study.md` is a template; `Page` lists the names that it may use.
 #![forbid(unsafe_code)]
 
 use lanework_race::record::ResultRow;
