@@ -141,7 +141,7 @@ fn what_the_profile_keeps_is_taken_and_nothing_for_another_function_of_the_name(
     );
     let text = String::from_utf8(place.get("out.s")).expect("a text");
     assert!(text.contains("%xmm15") && text.contains("movq %rdi, 8(%rsp)"), "{text}");
-    // Whoever asks what this machine's profile holds is shown it, and tuning leaves it in.
+    // The command shows the homes that the profile holds, and tuning keeps them.
     let shown = |want: &str| {
         let output = place.run(&["doctor"]);
         let text = String::from_utf8(output.stdout).expect("text");

@@ -226,7 +226,7 @@ fn bad_input_is_told_in_a_line() {
         let args = verify(more);
         no(&place, &args.iter().map(String::as_str).collect::<Vec<_>>(), 2, says);
     }
-    // Whoever asks for JSON gets it of errors too.
+    // With --json, errors are objects too.
     let output = place.run(&with(&["--challenge", "0000", "--format", "hex", "--json"]));
     assert_eq!(code(&output), 2);
     assert!(json(&output.stdout)["error"].as_str().is_some_and(|told| told.contains("--format")));

@@ -28,7 +28,7 @@ pub(super) struct Devices {
     tuned: BTreeMap<Job, DeviceUse>,
 }
 
-/// Whoever names a device gets it, however small the batch, as long as nothing is known of its pace.
+/// A named device is used for every batch size until its pace is known.
 const UNTUNED: Options = Options { spot_check: SPOT_CHECK, ..check::ALONE };
 
 impl Devices {

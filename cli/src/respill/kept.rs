@@ -62,7 +62,7 @@ fn plan(session: &Session, source: &Source, args: &WishArgs) -> Result<Plan, Fai
     let kept = |unit: usize| spills.and_then(|spills| spills.get(&key(analysis, unit)));
     let mut out = Plan::default();
     let mut known = BTreeSet::new();
-    // Whoever calls another was searched with all that it calls: its word comes first.
+    // A caller was searched together with its callees, so its homes come first.
     for unit in analysis.callees_first().into_iter().rev().filter(|unit| source.units.contains(unit)) {
         let Some(spill) = kept(unit).filter(|_| !known.contains(&unit)) else { continue };
         known.insert(unit);

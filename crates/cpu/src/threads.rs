@@ -42,7 +42,7 @@ impl core::error::Error for PoolError {}
 
 impl Threads<'_> {
     /// The most threads that [`Threads::Own`] and [`Threads::pool`] start, whatever they are asked for: more than any machine has
-    /// cores for, and few enough for every limit on processes. Whoever takes the number from a user refuses what is above.
+    /// cores for, and few enough for every limit on processes. A program refuses larger numbers from its users.
     ///
     /// Without the feature `rayon` it is 1: the calling thread does everything.
     pub const MOST: usize = if cfg!(feature = "rayon") { 1024 } else { 1 };

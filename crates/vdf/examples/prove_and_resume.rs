@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
     println!("resumed after {} squarings", proved.resumed);
 
-    // Whoever verifies has the challenge and these bytes alone.
+    // A verifier has only the challenge and these bytes.
     let d = &task.discriminant;
     let (x, proof) = (task.x.to_bytes(d), proved.proof.to_bytes(d));
     let depth = proved.proof.depth();

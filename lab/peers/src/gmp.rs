@@ -126,6 +126,36 @@ impl Gmp {
     }
 }
 
+/// A small number.
+#[must_use]
+pub fn small(x: i64) -> Gmp {
+    Gmp(Integer::from(x))
+}
+
+/// x + y.
+#[must_use]
+pub fn plus(x: &Gmp, y: &Gmp) -> Gmp {
+    Gmp(Integer::from(&x.0 + &y.0))
+}
+
+/// x - y.
+#[must_use]
+pub fn minus(x: &Gmp, y: &Gmp) -> Gmp {
+    Gmp(Integer::from(&x.0 - &y.0))
+}
+
+/// x y.
+#[must_use]
+pub fn times(x: &Gmp, y: &Gmp) -> Gmp {
+    Gmp(Integer::from(&x.0 * &y.0))
+}
+
+/// x 2^k.
+#[must_use]
+pub fn shifted(x: &Gmp, k: usize) -> Gmp {
+    Gmp(Integer::from(&x.0 << k))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,35 +5,7 @@ use lanework_cpu::Settings;
 use lanework_integer::Uint;
 use lanework_integer::backend::{BACKENDS, Gcd, Gcds};
 use lanework_integer::check::Numbers;
-use lanework_peers::gmp::Gmp;
-
-fn small(x: i64) -> Gmp {
-    Gmp::new(&[x.unsigned_abs()], x < 0)
-}
-
-fn plus(x: &Gmp, y: &Gmp) -> Gmp {
-    let mut out = Gmp::default();
-    out.set_sum(x, y);
-    out
-}
-
-fn minus(x: &Gmp, y: &Gmp) -> Gmp {
-    let mut out = Gmp::default();
-    out.set_difference(x, y);
-    out
-}
-
-fn times(x: &Gmp, y: &Gmp) -> Gmp {
-    let mut out = Gmp::default();
-    out.set_product(x, y);
-    out
-}
-
-fn shifted(x: &Gmp, k: usize) -> Gmp {
-    let mut out = Gmp::default();
-    out.set_shifted(x, k as u32);
-    out
-}
+use lanework_peers::gmp::{Gmp, minus, plus, shifted, small, times};
 
 fn gcds<const N: usize, const M: usize>(name: &str, gcd: &Gcd<N, M>, count: usize) {
     let mut numbers = Numbers::new(7 + N as u64);

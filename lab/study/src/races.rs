@@ -38,7 +38,8 @@ pub struct Effort {
     pub core: Option<usize>,
 }
 
-/// A time that a race can be given.
+/// Seconds that a race may take, from an argument.
+///
 /// # Errors
 /// A sentence saying what is wrong.
 pub fn seconds(text: &str) -> Result<f64, String> {

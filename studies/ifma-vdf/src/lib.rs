@@ -4,14 +4,14 @@ pub mod arithmetic;
 mod operations;
 mod page;
 #[cfg(target_arch = "x86_64")]
-pub mod phases;
+mod phases;
 #[cfg(target_arch = "x86_64")]
 pub mod probes;
 mod question;
 mod races;
 mod sentences;
 #[cfg(target_arch = "x86_64")]
-pub mod synthetic;
+mod synthetic;
 
 use std::time::Instant;
 

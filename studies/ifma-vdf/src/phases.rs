@@ -17,7 +17,7 @@ use lanework_vdf::known;
 use lanework_vdf::{Discriminant, Form};
 
 use super::synthetic::Fault;
-pub use account::{Account, Phase};
+pub(crate) use account::{Account, Phase};
 
 /// Forms of a sample.
 const FORMS: usize = 128;
@@ -28,7 +28,7 @@ const CHAIN: u64 = 2000;
 
 /// What a phase is called in tables.
 #[must_use]
-pub const fn title(phase: Phase) -> &'static str {
+pub(crate) const fn title(phase: Phase) -> &'static str {
     match phase {
         Phase::Inverse => "inverse of a modulo b",
         Phase::Multiples => "m and k: two exact quotients",
@@ -39,7 +39,7 @@ pub const fn title(phase: Phase) -> &'static str {
 
 /// One backend's cycles.
 #[derive(Clone, Debug)]
-pub struct Spent {
+pub(crate) struct Spent {
     /// Its name.
     pub backend: String,
     /// Cycles of the core for each phase alone, in the phases' order: medians.
@@ -49,7 +49,7 @@ pub struct Spent {
 impl Spent {
     /// All phases.
     #[must_use]
-    pub fn together(&self) -> f64 {
+    pub(crate) fn together(&self) -> f64 {
         self.cycles.iter().sum()
     }
 }
@@ -59,7 +59,7 @@ impl Spent {
 ///
 /// # Errors
 /// [`Fault::Unavailable`] without a time-stamp counter or what counts cycles; [`Fault::Wrong`] where a phase is wrong.
-pub fn measure(cpu: &Cpu, rounds: usize) -> Result<Vec<Spent>, Fault> {
+pub(crate) fn measure(cpu: &Cpu, rounds: usize) -> Result<Vec<Spent>, Fault> {
     let probes = PROBES.get(cpu)?;
     let clock = Monotonic::new();
     if clock.ticks().is_none() {
@@ -117,7 +117,7 @@ pub fn measure(cpu: &Cpu, rounds: usize) -> Result<Vec<Spent>, Fault> {
 
 /// What IFMA saves and in which phase, in words: `on` beside `off`.
 #[must_use]
-pub fn told(off: &Spent, on: &Spent) -> String {
+pub(crate) fn told(off: &Spent, on: &Spent) -> String {
     let saved = off.together() - on.together();
     let parts: Vec<String> = Phase::ALL
         .into_iter()

@@ -23,14 +23,14 @@ use lanework_race::histogram::Histogram;
 
 mod findings;
 mod report;
-pub use report::{Laptop, Original, REPORT};
+pub(crate) use report::{Laptop, REPORT};
 
 /// Iterations of a sample.
-pub const ITERATIONS: u64 = 1000;
+pub(crate) const ITERATIONS: u64 = 1000;
 
 /// A line that was measured.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub(crate) struct Line {
     /// Its name: bits and what it does, as in the report, or a question's.
     pub name: String,
     /// Ticks for a thousand iterations, round by round.
@@ -45,7 +45,7 @@ pub struct Line {
 
 /// Why nothing was measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// This machine, or what is left of it by a mask, lacks something.
     Unavailable(String),
     /// A check failed: nothing that is wrong is timed.
@@ -69,7 +69,7 @@ impl From<lanework_cpu::Unavailable> for Fault {
 
 /// All lines, and what a tick is.
 #[derive(Clone, Debug)]
-pub struct Synthetic {
+pub(crate) struct Synthetic {
     /// Ticks of the counter in a cycle of the core.
     pub ticks_per_cycle: f64,
     /// The lines.
@@ -335,7 +335,7 @@ fn sums_and_ports(lines: &mut Lines, kernels: &'static Kernels, probes: &'static
 /// # Errors
 /// [`Fault::Unavailable`] without the features of the backend `avx512` or a time-stamp counter; [`Fault::Wrong`] where a
 /// check fails.
-pub fn measure(cpu: &Cpu, rounds: usize) -> Result<Synthetic, Fault> {
+pub(crate) fn measure(cpu: &Cpu, rounds: usize) -> Result<Synthetic, Fault> {
     let kernels = |name: &str| -> Result<&'static Kernels, Fault> {
         let row: Option<&'static Backend<Kernels>> = BACKENDS.iter().find(|b| b.name() == name);
         Ok(row.ok_or_else(|| Fault::Unavailable(format!("no backend {name}")))?.get(cpu)?.kernels())
@@ -439,7 +439,7 @@ fn gate(cpu: &Cpu, kernels: &'static Kernels) -> Result<(), Fault> {
 impl Synthetic {
     /// Cycles of the core for an iteration of a line, from its main cluster.
     #[must_use]
-    pub fn cycles(&self, name: &str) -> Option<f64> {
+    pub(crate) fn cycles(&self, name: &str) -> Option<f64> {
         let line = self.lines.iter().find(|l| l.name == name)?;
         let main = line.histogram.main()?;
         Some(main.middle as f64 / ITERATIONS as f64 / self.ticks_per_cycle)
@@ -447,7 +447,7 @@ impl Synthetic {
 
     /// Cycles that a line takes beyond another, from the differences of samples of one round: their median.
     #[must_use]
-    pub fn beyond(&self, name: &str, other: &str) -> Option<f64> {
+    pub(crate) fn beyond(&self, name: &str, other: &str) -> Option<f64> {
         let line = |name: &str| self.lines.iter().find(|l| l.name == name);
         let (line, other) = (line(name)?, line(other)?);
         let mut differences: Vec<f64> =
@@ -459,7 +459,7 @@ impl Synthetic {
 
     /// The report's lines in its order and form: clusters of ours, clusters of the laptop, cycles of the core.
     #[must_use]
-    pub fn report(&self) -> String {
+    pub(crate) fn report(&self) -> String {
         let mut out = String::new();
         let clusters = |figures: Laptop| -> String {
             figures.iter().map(|(share, ticks)| format!("{share}%: {ticks}")).collect::<Vec<_>>().join(", ")
@@ -485,7 +485,7 @@ impl Synthetic {
 
     /// Every other line: cycles of the core, and bytes of code where they are known.
     #[must_use]
-    pub fn probes(&self) -> String {
+    pub(crate) fn probes(&self) -> String {
         let mut out = String::from("| | cycles each | bytes of code |\n|---|---:|---:|\n");
         for line in self.lines.iter().filter(|l| l.laptop.is_none()) {
             let cycles = self.cycles(&line.name).map_or("-".to_owned(), |c| format!("{c:.1}"));

@@ -5,39 +5,11 @@ use lanework_cpu::Settings;
 use lanework_integer::Int;
 use lanework_integer::Uint;
 use lanework_integer::check::Numbers;
-use lanework_peers::gmp::Gmp;
+use lanework_peers::gmp::{Gmp, minus, plus, shifted, small, times};
 use study_ifma_vdf::arithmetic::{Arithmetic, BACKENDS, Engine, Kernels, Number};
 
 fn gmp<const R: usize>(x: &Int<R>) -> Gmp {
     Gmp::new(x.magnitude().limbs(), x.is_negative())
-}
-
-fn small(x: i64) -> Gmp {
-    Gmp::new(&[x.unsigned_abs()], x < 0)
-}
-
-fn plus(x: &Gmp, y: &Gmp) -> Gmp {
-    let mut out = Gmp::default();
-    out.set_sum(x, y);
-    out
-}
-
-fn minus(x: &Gmp, y: &Gmp) -> Gmp {
-    let mut out = Gmp::default();
-    out.set_difference(x, y);
-    out
-}
-
-fn times(x: &Gmp, y: &Gmp) -> Gmp {
-    let mut out = Gmp::default();
-    out.set_product(x, y);
-    out
-}
-
-fn shifted(x: &Gmp, k: usize) -> Gmp {
-    let mut out = Gmp::default();
-    out.set_shifted(x, k as u32);
-    out
 }
 
 fn read<const V: usize, const D: usize>(ops: &Arithmetic<V, D>, x: &Number<V>) -> Gmp {

@@ -55,7 +55,6 @@ static EIGHT: [Variant; 4] =
     [eight::<false, false>(), eight::<true, false>(), eight::<false, true>(), eight::<true, true>()];
 
 /// All variants.
-#[cfg(target_arch = "x86_64")]
 pub(crate) static VARIANTS: &[Backend<Variant>] =
     // SAFETY: a row's list has every feature that its kernels enable.
     unsafe {
@@ -72,50 +71,33 @@ pub(crate) static VARIANTS: &[Backend<Variant>] =
                 Features::NONE,
                 &SCALAR[1],
             ),
+            #[cfg(target_arch = "x86_64")]
             Backend::new(
                 "report-avx2",
                 "eight blocks, inlined, unaligned loads",
                 Features::AVX2_AES_BMI_PCLMULQDQ,
                 &EIGHT[0],
             ),
+            #[cfg(target_arch = "x86_64")]
             Backend::new(
                 "report-avx2-calls",
                 "eight blocks, f and round called, unaligned loads",
                 Features::AVX2_AES_BMI_PCLMULQDQ,
                 &EIGHT[1],
             ),
+            #[cfg(target_arch = "x86_64")]
             Backend::new(
                 "report-avx2-aligned",
                 "eight blocks, inlined, aligned loads",
                 Features::AVX2_AES_BMI_PCLMULQDQ,
                 &EIGHT[2],
             ),
+            #[cfg(target_arch = "x86_64")]
             Backend::new(
                 "report-avx2-calls-aligned",
                 "eight blocks, f and round called, aligned loads",
                 Features::AVX2_AES_BMI_PCLMULQDQ,
                 &EIGHT[3],
-            ),
-        ]
-    };
-
-/// All variants.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) static VARIANTS: &[Backend<Variant>] =
-    // SAFETY: a row's list has every feature that its kernels enable.
-    unsafe {
-        &[
-            Backend::new(
-                "table-scalar (leaks)",
-                "one block, four tables, inlined",
-                Features::NONE,
-                &SCALAR[0],
-            ),
-            Backend::new(
-                "table-scalar-calls (leaks)",
-                "one block, four tables, f and round called",
-                Features::NONE,
-                &SCALAR[1],
             ),
         ]
     };

@@ -237,7 +237,7 @@ impl Talk<'_> {
                 }
                 Happening::Said(Message::Acknowledged) => break,
                 Happening::Said(Message::Assignment(_)) => {}
-                // Proofs that are no longer requested are skipped.
+                // Skip proofs that the timelord no longer wants.
                 Happening::Proved { iterations, proof } if !stopped && self.waiting.remove(&iterations) => {
                     self.say(&frames::proof(&self.assignment.discriminant, iterations, &proof))?;
                     summary.proofs += 1;

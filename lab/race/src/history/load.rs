@@ -88,7 +88,7 @@ pub fn load(path: &Path) -> Result<Entry, HistoryError> {
 pub struct History {
     /// Its records, the oldest first.
     pub entries: Vec<Entry>,
-    /// The files and folders in it that cannot be used, each with the reason. Whoever judges by the rest must name them.
+    /// The files and folders in it that cannot be used, each with the reason. A judgement of the rest must name them.
     pub skipped: Vec<HistoryError>,
 }
 

@@ -10,7 +10,7 @@ use lanework_vdf::{Discriminant, Engine, Form};
 
 /// A phase of a squaring, and all before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// The inverse of a modulo b.
     Inverse,
     /// m = c / a modulo b and k = (a m - c) / b.
@@ -23,7 +23,7 @@ pub enum Phase {
 
 impl Phase {
     /// In the order in which they come.
-    pub const ALL: [Phase; 4] = [Phase::Inverse, Phase::Multiples, Phase::Partial, Phase::Forms];
+    pub(crate) const ALL: [Phase; 4] = [Phase::Inverse, Phase::Multiples, Phase::Partial, Phase::Forms];
 }
 
 /// The results of many forms.
@@ -136,7 +136,7 @@ fn kernel(engine: Engine) -> Option<Kernel> {
 
 /// Forms along one chain of 513 to 1,024 bits, for each of which a backend's code can run up to a phase.
 #[derive(Debug)]
-pub struct Account {
+pub(crate) struct Account {
     kernel: Kernel,
     forms: Vec<Form1024>,
     stop: usize,
@@ -150,7 +150,7 @@ impl Account {
     ///
     /// # Errors
     /// [`ChainError`], as for [`Chain::new`] and [`Chain::square`].
-    pub fn new(
+    pub(crate) fn new(
         engine: Engine,
         d: &Discriminant,
         x: &Form,
@@ -180,19 +180,19 @@ impl Account {
 
     /// How many forms there are.
     #[must_use]
-    pub const fn forms(&self) -> usize {
+    pub(crate) const fn forms(&self) -> usize {
         self.forms.len()
     }
 
     /// Runs the code up to the phase's end on every form, each after the one before has ended. A number in which all results
     /// are.
-    pub fn run(&self, upto: Phase) -> u64 {
+    pub(crate) fn run(&self, upto: Phase) -> u64 {
         (self.kernel)(&self.forms, self.stop, upto).mixed
     }
 
     /// Whether every phase has a result for every form, and the last the chain's.
     #[must_use]
-    pub fn agrees(&self) -> bool {
+    pub(crate) fn agrees(&self) -> bool {
         let tally = |phase| (self.kernel)(&self.forms, self.stop, phase);
         Phase::ALL.iter().all(|&phase| tally(phase).done == self.forms.len())
             && tally(Phase::Forms) == self.squares

@@ -12,7 +12,7 @@ const CACHE: &str = "Whether the instruction cache is the cause is not settled: 
 impl Synthetic {
     /// What the lines say about the report's questions, as sentences with their figures.
     #[must_use]
-    pub fn findings(&self) -> Vec<String> {
+    pub(crate) fn findings(&self) -> Vec<String> {
         let c = |name: &str| self.cycles(name);
         let (mut out, mut cooled) = (Vec::new(), false);
         for bits in [512, 1024] {

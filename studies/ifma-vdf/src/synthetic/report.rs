@@ -2,11 +2,11 @@
 #![forbid(unsafe_code)]
 
 /// The report's figures for a line: shares in percent and ticks for a thousand iterations.
-pub type Laptop = &'static [(u32, u64)];
+pub(crate) type Laptop = &'static [(u32, u64)];
 
 /// A line of the report.
 #[derive(Clone, Copy, Debug)]
-pub struct Original {
+pub(crate) struct Original {
     /// Bits of an operand.
     pub bits: usize,
     /// What a line does, as in the report's names.
@@ -20,7 +20,7 @@ const fn original(bits: usize, what: &'static str, laptop: Laptop) -> Original {
 }
 
 /// The report's lines: an HP notebook 14-dq1045cl, whose core has one 512-bit port, turbo off.
-pub const REPORT: [Original; 16] = [
+pub(crate) const REPORT: [Original; 16] = [
     original(512, "to_avx512", &[(99, 11_719), (0, 22_699), (0, 40_319)]),
     original(512, "add_avx512", &[(99, 28_838), (0, 36_706)]),
     original(512, "add_to_gmp", &[(100, 19_118)]),

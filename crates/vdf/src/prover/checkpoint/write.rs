@@ -24,7 +24,7 @@ pub(crate) struct Writer {
     anew: Arc<AtomicU32>,
 }
 
-/// The file is no longer under its name.
+/// Instead of a count: another process renamed or removed the file.
 const LOST: u32 = u32::MAX;
 
 impl Writer {
