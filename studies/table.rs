@@ -12,4 +12,5 @@ pub static STUDIES: &[Entry] = &[
     study_magma_lanes::ENTRY,
     study_mayo_gpu::ENTRY,
     study_mayo_simd_threads::ENTRY,
+    study_spill_homes::ENTRY,
 ];

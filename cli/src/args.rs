@@ -11,8 +11,8 @@ use lanework_suite::device::DeviceChoice;
 
 /// Cryptography that uses every lane of your machine: checked, raced, and the fastest kept.
 ///
-/// Without a command: the tour (45 seconds at most). It prints the machine, checks every backend that can run, races them,
-/// and ends in one line for each lane.
+/// Without a command: the tour (45 seconds at most). It checks every backend that can run, races them, and prints a bar for each
+/// primitive and lane, then whether the lane pays.
 #[derive(Debug, Parser)]
 #[command(name = "lanework", version, propagate_version = true, max_term_width = 110)]
 #[command(after_help = "Exit codes: 0 yes; 1 refused (signature, tag, key, failed check, regression); \
@@ -20,6 +20,9 @@ use lanework_suite::device::DeviceChoice;
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
+    /// The tour alone: print the whole machine, every race with its interval, and every remark.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }

@@ -20,7 +20,7 @@ use crate::ui::Session;
 /// One form at a time. The parser sees no conflict where `--json` stands before the verb.
 pub(crate) fn one_form(session: &Session, output: &Output) -> Result<(), Failure> {
     if session.json && output.csv {
-        return Err(Failure::input("--json and --csv are two forms of one output; choose one"));
+        return Err(Failure::input("--json and --csv are two forms of one output").help("choose one"));
     }
     Ok(())
 }
@@ -31,10 +31,12 @@ pub(crate) fn may_save(output: &Output) -> Result<(), Failure> {
     let name = |p: &Path| if p.as_os_str().is_empty() { Path::new(".").to_owned() } else { p.to_owned() };
     // Folders that are not there yet are made below the first that is.
     let Some(there) = root.ancestors().map(name).find(|p| p.exists()) else {
-        return Err(Failure::file(root, "no folder above it exists"));
+        return Err(Failure::file(root, "no directory above it exists").help("make one first"));
     };
     if !there.is_dir() {
-        return Err(Failure::file(&there, "is no folder; records cannot be stored in it"));
+        return Err(
+            Failure::file(&there, "not a directory").help("name a directory for records with --save=DIR")
+        );
     }
     tempfile::tempfile_in(&there)
         .map(|_| ())
@@ -47,18 +49,22 @@ fn all_raced(session: &Session, record: &Record, asked: &[String], csv: bool) ->
     let raced = |name: &str| record.results.iter().any(|r| r.variant == name);
     if let Some(n) = record.not_here.iter().find(|n| session.context.settings.requires(&n.variant)) {
         let why = format!("{} {}: required, but {}", n.subject, n.variant, n.why);
-        return Err(Failure::refused(why).beside_data());
+        return Err(Failure::refused(why)
+            .help("provide what it lacks, or take it out of LANEWORK_REQUIRE")
+            .beside_data());
     }
     let absent = record.not_here.iter().find(|n| asked.contains(&n.variant) && !raced(&n.variant));
     if let Some(n) = absent {
         let why = format!("{} was asked for and did not race: {}", n.variant, n.why);
-        return Err(Failure::unavailable(why).beside_data());
+        return Err(Failure::unavailable(why)
+            .help("`lanework doctor` shows what can run here")
+            .beside_data());
     }
     match record.not_here.first() {
         // There are no lines for reasons among the values.
         Some(n) if record.results.is_empty() && csv => {
-            let why = format!("nothing raced; {} {}: {}", n.subject, n.variant, n.why);
-            Err(Failure::unavailable(why).beside_data())
+            let why = format!("nothing raced: {} {}: {}", n.subject, n.variant, n.why);
+            Err(Failure::unavailable(why).help("`lanework doctor` shows what can run here").beside_data())
         }
         Some(_) if record.results.is_empty() => Ok(Outcome::Unavailable),
         _ => Ok(Outcome::Yes),
@@ -70,11 +76,11 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
     may_save(&args.output)?;
     // The parser waives this where a subject is named, with which --process cannot stand.
     if args.same_output && args.process.is_empty() {
-        return Err(Failure::input("--same-output is about two commands: --process 'A' 'B'"));
+        return Err(Failure::input("--same-output compares two commands").help("add --process 'A' 'B'"));
     }
     // The parser sees no conflict where `--json` stands before the verb.
     if session.json && args.style != StyleName::Table {
-        return Err(Failure::input("--json and --style are two forms of one output; choose one"));
+        return Err(Failure::input("--json and --style are two forms of one output").help("choose one"));
     }
     if !args.process.is_empty() {
         return process::run(session, args);
@@ -113,7 +119,8 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<Outcome, 
     one_form(session, &args.output)?;
     may_save(&args.output)?;
     if args.a == args.b {
-        return Err(Failure::input("a variant always ties with itself; every race runs that control anyway"));
+        return Err(Failure::input(format!("two times the same variant: {}", args.a))
+            .help("name two: every race has the control of a variant against itself"));
     }
     let only = [args.b.clone()];
     let races = narrowed(chosen(session, &args.what)?, Some(&args.a), &only)?;
@@ -129,9 +136,8 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<Outcome, 
 fn chosen(session: &Session, what: &str) -> Result<Vec<Subject>, Failure> {
     let subjects = lanework_suite::matching(&session.context, what);
     if subjects.is_empty() {
-        return Err(Failure::input(format!(
-            "no subject matches '{what}'; `lanework bench all --list` shows them"
-        )));
+        return Err(Failure::input(format!("no subject matches '{what}'"))
+            .help("`lanework bench all --list` shows them"));
     }
     Ok(subjects)
 }
@@ -145,10 +151,8 @@ fn narrowed(subjects: Vec<Subject>, baseline: Option<&str>, only: &[String]) -> 
     if let Some(stranger) =
         baseline.into_iter().chain(only.iter().map(String::as_str)).find(|n| !known.iter().any(|k| k == n))
     {
-        return Err(Failure::input(format!(
-            "no subject here has a variant '{stranger}'; there are {}",
-            known.join(", ")
-        )));
+        return Err(Failure::input(format!("no subject here has a variant '{stranger}'"))
+            .help(format!("choose among {}", known.join(", "))));
     }
     let mut races = Vec::new();
     for mut subject in subjects {
@@ -166,7 +170,8 @@ fn narrowed(subjects: Vec<Subject>, baseline: Option<&str>, only: &[String]) -> 
         }
     }
     if races.is_empty() {
-        return Err(Failure::input("no subject has both the baseline and a variant asked for"));
+        return Err(Failure::input("no subject has both the baseline and a variant asked for")
+            .help("`lanework bench all --list` shows the variants of each"));
     }
     Ok(races)
 }
@@ -233,14 +238,16 @@ fn show(session: &Session, record: &Record, output: &Output) -> Result<(), Failu
 /// The inner half of a race: builds the same subject and measures it.
 pub(crate) fn worker(session: &Session, args: &RaceArgs) -> Result<Outcome, Failure> {
     if !launch::is_worker() {
-        return Err(Failure::input("__race is started by bench, not by hand"));
+        return Err(Failure::input("__race: started by hand").help("`lanework bench` starts it"));
     }
     #[cfg(feature = "study")]
     use crate::study::find;
     #[cfg(not(feature = "study"))]
     use lanework_suite::find;
-    let mut subject = find(&session.context, &args.subject)
-        .ok_or_else(|| Failure::input(format!("no subject '{}'", args.subject)))?;
+    let mut subject = find(&session.context, &args.subject).ok_or_else(|| {
+        Failure::input(format!("no subject '{}'", args.subject))
+            .help("`lanework bench all --list` shows them")
+    })?;
     subject.set_baseline(&args.baseline).map_err(Failure::input)?;
     let names: Vec<&str> = args.only.iter().map(String::as_str).collect();
     subject.keep(&names).map_err(Failure::input)?;

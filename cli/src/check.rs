@@ -22,9 +22,8 @@ pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failur
     });
     if rows.is_empty() {
         let among = if args.known_answers { "no known answers" } else { "nothing to check" };
-        return Err(Failure::input(format!(
-            "{among} under '{}'; try mayo, mayo/round3, mayo/round2/mayo5, magma{} or vdf",
-            args.what,
+        return Err(Failure::input(format!("{among} under '{}'", args.what)).help(format!(
+            "choose mayo, mayo/round3, mayo/round2/mayo5, magma{} or vdf",
             if args.known_answers { "" } else { ", integer" }
         )));
     }
@@ -39,7 +38,8 @@ pub(crate) fn run(session: &Session, args: &CheckArgs) -> Result<Outcome, Failur
         println!("{passed} passed, {failed} failed, {skipped} skipped");
     }
     if passed == 0 {
-        return Err(Failure::unavailable("no backend could be checked here"));
+        return Err(Failure::unavailable("no backend could be checked here")
+            .help("`lanework doctor` says why each is unavailable"));
     }
     Ok(Outcome::from_bool(failed == 0))
 }

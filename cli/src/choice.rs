@@ -1,7 +1,7 @@
 //! Which backend and how many threads a job uses: as asked for, else as the profile says, else the best and every core.
 #![forbid(unsafe_code)]
 
-use lanework_cpu::{Backends, Engine, Select, Threads};
+use lanework_cpu::{Backends, Engine, Select, ThreadPool, Threads};
 use lanework_study::Failure;
 use lanework_suite::Job;
 
@@ -29,7 +29,8 @@ impl Session {
     /// The backend where no job is named: forced, else the best.
     pub(crate) fn usual_engine<K: Backends>(&self) -> Result<Engine<K>, Failure> {
         let forced = self.context.settings.select(K::PRIMITIVE);
-        Engine::choose(&self.context.cpu, forced).map_err(Failure::unavailable)
+        Engine::choose(&self.context.cpu, forced)
+            .map_err(|why| Failure::unavailable(why).help("`lanework doctor` shows what this machine has"))
     }
 
     /// Threads for a job: as asked for (0: one for each core), else the profile's, else one for each core.
@@ -37,10 +38,17 @@ impl Session {
         Threads::Own(asked.or_else(|| self.choice(job, |choice| choice.threads)).unwrap_or(0))
     }
 
+    /// The threads of a job as one pool for all its pieces; none where one thread does them.
+    pub(crate) fn pool(&self, asked: Option<usize>, job: Job) -> Result<Option<ThreadPool>, Failure> {
+        let threads = self.threads(asked, job).count();
+        (threads > 1).then(|| Threads::pool(threads)).transpose().map_err(Failure::unavailable)
+    }
+
     /// That a device which was asked for is there, for what would go on without.
     pub(crate) fn device_there(&self) -> Result<(), Failure> {
         if self.context.device.is_asked() {
-            self.context.device.open().map_err(Failure::unavailable)?;
+            let device = &self.context.device;
+            device.open().map_err(|why| Failure::unavailable(why).help(device.remedy()))?;
         }
         Ok(())
     }

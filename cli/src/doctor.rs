@@ -112,7 +112,7 @@ pub(crate) fn inspect(session: &Session) -> Findings {
         chosen: session.context.device.is_asked(),
     };
     let (mut backends, mut chosen_error) = (Vec::new(), None);
-    rows::<lanework_mayo::backend::Kernels>(session, &mut backends, &mut chosen_error);
+    rows::<lanework_mayo::Kernels>(session, &mut backends, &mut chosen_error);
     backends.push(on_devices);
     rows::<lanework_magma::backend::Kernels>(session, &mut backends, &mut chosen_error);
     rows::<lanework_integer::backend::Gcds>(session, &mut backends, &mut chosen_error);
@@ -155,7 +155,13 @@ fn peers(_: &Session) -> Vec<(String, Result<String, String>)> {
     Vec::new()
 }
 
-/// The machine and the backends: the head of the tour.
+/// The processor in two lines: the head of the tour.
+pub(crate) fn brief(found: &Findings) -> String {
+    let summary = found.machine.summary();
+    format!("{}\nfeatures    {}\n", summary.lines().next().unwrap_or_default(), or_none(&found.features))
+}
+
+/// The machine and the backends: the head of the tour with `--verbose`.
 pub(crate) fn short(found: &Findings) -> String {
     let mut out = found.machine.summary();
     let _ = writeln!(out, "features    {}", or_none(&found.features));

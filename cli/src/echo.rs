@@ -2,7 +2,26 @@
 #![forbid(unsafe_code)]
 
 use clap::error::{ContextKind, ContextValue};
+use lanework_study::Message;
 use lanework_study::text::echoed;
+
+/// What is wrong with the arguments, in the form of all errors of the command. Nothing where the parser has more than an error to say:
+/// help, the version, or a list of verbs.
+pub(crate) fn message(usage: &clap::Error) -> Option<Message> {
+    let text = usage.render().to_string();
+    let text = text.strip_prefix("error: ")?;
+    let (what, rest) = text.split_once("\n\n").unwrap_or((text, ""));
+    let tip = rest.lines().find_map(|line| line.trim_start().strip_prefix("tip: "));
+    let asked = rest.lines().find_map(|line| line.strip_prefix("Usage: "));
+    let help = match (tip, asked) {
+        (Some(tip), _) => tip.to_owned(),
+        (None, Some(asked)) => format!("write {asked}; --help explains it"),
+        (None, None) => "--help lists what there is".to_owned(),
+    };
+    // Values and missing arguments stand on lines of their own.
+    let what = what.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    Some(Message::new(what).help(help))
+}
 
 /// Cuts what the user wrote in a message about the arguments.
 pub(crate) fn shorten(usage: &mut clap::Error) {

@@ -86,7 +86,7 @@ pub(crate) fn skipped_told(skipped: &[HistoryError]) -> Option<String> {
 /// How a command ends that has done what it could: files that it had to pass over are malformed input.
 pub(crate) fn ended(skipped: &[HistoryError]) -> Result<Outcome, Failure> {
     match skipped_told(skipped) {
-        Some(why) => Err(Failure::input(why).beside_data()),
+        Some(why) => Err(Failure::input(why).help("correct or remove these files").beside_data()),
         None => Ok(Outcome::Yes),
     }
 }
@@ -111,7 +111,7 @@ fn list(session: &Session, root: &Path) -> Result<Outcome, Failure> {
             .collect();
         println!("{}", json!({ "records": rows, "skipped": skipped_json(&skipped) }));
     } else if entries.is_empty() && skipped.is_empty() {
-        println!("{}: no records; `lanework bench --save` makes one", lanework_study::text::shown(root));
+        println!("{}: no records: `lanework bench --save` makes one", lanework_study::text::shown(root));
     } else {
         for e in &entries {
             let r = &e.record;

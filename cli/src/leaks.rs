@@ -49,11 +49,10 @@ mod here {
             some => some.iter().map(means).collect(),
         };
         if args.what != "planted" && !leaks::any(&session.context, &args.what, &means) {
-            return Err(Failure::input(format!(
-                "no operation on secrets under '{}' that is judged by {}; try magma, magma/ctr, mayo, mayo/round2, mayo/*/mayo1/sign or planted",
-                args.what,
-                means.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ")
-            )));
+            let means = means.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ");
+            let what = format!("no operation on secrets under '{}' that is judged by {means}", args.what);
+            return Err(Failure::input(what)
+                .help("choose magma, magma/ctr, mayo, mayo/round2, mayo/*/mayo1/sign or planted"));
         }
         let all = gather(session, &args.what, means.clone(), args.seconds)?;
         let (rows, planted): (Vec<&Row>, Vec<&PlantedRow>) = parts(&all);

@@ -63,17 +63,15 @@ impl MagmaJob {
     }
 }
 
-/// What a container has no use for is refused, not passed over: whoever gave it expects another result.
+/// Refuses options that a container has no use for: ignoring them would give another result than expected.
 fn only_for_modes(raw: &RawArgs) -> Result<(), Failure> {
     if raw.legacy.sbox.is_some() || raw.legacy.meshing {
-        return Err(Failure::input(
-            "--sbox and --meshing are for a bare mode of GOST 28147-89: add --mode and --cipher gost28147, or leave them out",
-        ));
+        return Err(Failure::input("--sbox and --meshing are for a bare mode of GOST 28147-89")
+            .help("add --mode and --cipher gost28147, or leave them out"));
     }
     if raw.limit.key_limit.is_some() {
-        return Err(Failure::input(
-            "--key-limit is for --mode; a container has a key for each chunk, and no limit below its longest",
-        ));
+        return Err(Failure::input("--key-limit is for --mode: a container has a key for each chunk")
+            .help("leave it out, or add --mode"));
     }
     Ok(())
 }
@@ -83,7 +81,7 @@ fn target(output: Option<&Path>) -> &Path {
     output.unwrap_or(Path::new("-"))
 }
 
-/// Ciphertext on a terminal helps nobody, unless it was asked for by `-o -`.
+/// Keeps ciphertext off a terminal, unless `-o -` asks for it.
 fn no_terminal(stream: &StreamArgs) -> Result<(), Failure> {
     crate::ui::no_terminal(stream.output.as_deref())
 }
@@ -115,7 +113,7 @@ fn streamed(
     object
 }
 
-/// A job on the bytes of a source; one whose length nobody knows counts as long.
+/// A job on the bytes of a source; one of unknown length counts as long.
 fn job(operation: Operation, source: &crate::files::Source) -> Job {
     Job::Magma(
         operation,
@@ -131,17 +129,15 @@ fn shown(path: &Path) -> String {
 /// An error of the library about an input: refusals are one thing, what cannot be right another.
 fn refused_or_input(name: &str, e: &lanework_magma::Error) -> Failure {
     use lanework_magma::Error;
-    let text = match e {
-        Error::KeyExhausted { .. } => format!(
-            "{name}: {e}; split the data over several keys, use --mode ctr-acpkm or a container, or raise --key-limit"
-        ),
-        Error::Unaligned(_) => format!("{name}: {e}; --padding 2 fills the last block"),
-        Error::CounterExhausted => format!("{name}: {e}; this mode ends at 32 GiB: use a container"),
-        _ => format!("{name}: {e}"),
-    };
+    let text = format!("{name}: {e}");
     match e {
         Error::Refused | Error::TooManyRefused { .. } => Failure::refused(text),
-        Error::Threads(_) => Failure::unavailable(text),
+        Error::Threads(_) => Failure::unavailable(text).help("ask for fewer with --threads"),
+        Error::KeyExhausted { .. } => Failure::input(text).help(
+            "split the data over several keys, use --mode ctr-acpkm or a container, or raise --key-limit",
+        ),
+        Error::Unaligned(_) => Failure::input(text).help("--padding 2 fills the last block"),
+        Error::CounterExhausted => Failure::input(text).help("this mode ends at 32 GiB: use a container"),
         _ => Failure::input(text),
     }
 }
@@ -149,22 +145,25 @@ fn refused_or_input(name: &str, e: &lanework_magma::Error) -> Failure {
 /// The same for the container.
 fn container_failure(name: &str, e: &container::Error) -> Failure {
     use container::Error;
+    let text = format!("{name}: {e}");
     match e {
         Error::Damaged { .. }
         | Error::Torn { .. }
         | Error::Truncated { .. }
         | Error::Trailing { .. }
-        | Error::TooManyRefused { .. } => Failure::refused(format!(
-            "{name}: {e}; get it again from where it came, what was given out is not the whole"
-        )),
+        | Error::TooManyRefused { .. } => Failure::refused(text)
+            .help("get the file again from its source: the output, if any, is not the whole"),
         // It begins like a container, so it is one that was cut short: refused, not malformed.
-        Error::HeaderEnds(_) | Error::WrongKey => {
-            Failure::refused(format!("{name}: {e}; nothing was given out"))
+        Error::HeaderEnds(_) => {
+            Failure::refused(text).help("get the file again from its source: nothing was written")
         }
-        Error::NeedsPassphrase => Failure::input(format!("{name}: {e}; use --passphrase")),
-        Error::NeedsKey => Failure::input(format!("{name}: {e}; use --key-file")),
-        Error::TooLong { .. } => Failure::input(format!("{name}: {e}; split it")),
-        Error::Magic => Failure::input(format!("{name}: {e}; the bare bytes of a mode need --mode")),
-        _ => Failure::input(format!("{name}: {e}")),
+        Error::WrongKey => {
+            Failure::refused(text).help("name the key or passphrase that sealed it: nothing was written")
+        }
+        Error::NeedsPassphrase => Failure::input(text).help("use --passphrase"),
+        Error::NeedsKey => Failure::input(text).help("use --key-file"),
+        Error::TooLong { .. } => Failure::input(text).help("split it"),
+        Error::Magic => Failure::input(text).help("name the --mode if these are the bare bytes of one"),
+        _ => Failure::input(text),
     }
 }

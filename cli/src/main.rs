@@ -62,14 +62,21 @@ fn misused(mut usage: clap::Error) -> u8 {
     echo::shorten(&mut usage);
     // What cannot be parsed has no flags yet.
     let json = std::env::args_os().skip(1).take_while(|a| a != "--").any(|a| a == "--json");
-    if usage.use_stderr() && json {
-        let text = usage.render().to_string();
-        let text = text.trim().trim_start_matches("error: ");
-        println!("{}", serde_json::json!({ "error": text, "exit": 2 }));
+    if !usage.use_stderr() {
+        // Where the stream is closed, the exit code still says it.
+        let _ = usage.print();
+        return 0;
     }
-    // Where nobody listens, the exit code still says it.
-    let _ = usage.print();
-    if usage.use_stderr() { 2 } else { 0 }
+    match echo::message(&usage) {
+        Some(message) => Failure::input(message).print(json),
+        None => {
+            if json {
+                Failure::input("no verb").help("--help lists them").print(json);
+            }
+            let _ = usage.print();
+        }
+    }
+    2
 }
 
 /// Whether what the command finds is printed. What writes its result where `-o` says looks at that place itself, and a
@@ -91,7 +98,9 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
     }
     let session = Session::new(&cli.global)?;
     match cli.command {
-        None => tour::run(&session),
+        Some(_) if cli.verbose => Err(Failure::input("--verbose: an option of the tour")
+            .help("leave it out, or run `lanework --verbose` alone")),
+        None => tour::run(&session, cli.verbose),
         Some(Command::Doctor) => doctor::run(&session),
         Some(Command::Check(a)) if a.leaks => leaks::run(&session, &a),
         Some(Command::Check(a)) => check::run(&session, &a),

@@ -105,7 +105,8 @@ fn secret_key(session: &Session, path: &Path) -> Result<SecretKey, Failure> {
     secret_file::warn_if_shared(session, path);
     let text = files::read_text(path, KEY_FILE_LIMIT)?;
     // Reading makes the public key anew, to see that the document's two halves belong together.
-    SecretKey::from_pem(session.usual_engine()?, &text).map_err(|e| Failure::file(path, e))
+    SecretKey::from_pem(session.usual_engine()?, &text)
+        .map_err(|e| Failure::file(path, e).help("name a secret key that `lanework mayo keygen` wrote"))
 }
 
 /// A path for JSON, which has no room for names that are not Unicode.
@@ -134,12 +135,15 @@ fn sign(
     let outputs: Vec<PathBuf> = match (inputs, output) {
         ([_], output) => vec![output.map_or_else(|| PathBuf::from("-"), Path::to_owned)],
         (_, Some(_)) => {
-            return Err(Failure::input("--output serves a single file; several get FILE.sig beside each"));
+            return Err(Failure::input(format!(
+                "--output: one name for the signatures of {} files",
+                inputs.len()
+            ))
+            .help("leave it out: each signature goes to FILE.sig"));
         }
         (_, None) if inputs.iter().any(|p| p.as_os_str() == "-") => {
-            return Err(Failure::input(
-                "standard input has no place beside it for a signature; sign it alone",
-            ));
+            return Err(Failure::input("standard input: no place beside it for its signature")
+                .help("sign it alone, or name a file"));
         }
         (_, None) => inputs.iter().map(|p| beside(p)).collect(),
     };
@@ -160,13 +164,7 @@ fn sign(
         lanework_mayo::Error::Fault | lanework_mayo::Error::Exhausted => Failure::refused(e),
         _ => Failure::unavailable(e),
     };
-    let threads = session.threads(threads, job);
-    // One pool for all groups of files.
-    let pool = if inputs.len() > 1 && threads.count() > 1 {
-        Some(Threads::pool(threads.count()).map_err(Failure::unavailable)?)
-    } else {
-        None
-    };
+    let pool = if inputs.len() > 1 { session.pool(threads, job)? } else { None };
     let threads = pool.as_ref().map_or(Threads::One, Threads::Pool);
     let digests = |paths: &[PathBuf]| -> Result<Vec<MessageDigest>, Failure> {
         streams::digests(engine, params, paths, threads)?.into_iter().collect()
@@ -276,25 +274,25 @@ fn verify(
     let signatures: Vec<PathBuf> = match (inputs, signature) {
         ([_], Some(path)) => vec![path.to_owned()],
         (_, Some(_)) => {
-            return Err(Failure::input("--signature serves a single file; several have theirs in FILE.sig"));
+            return Err(Failure::input(format!(
+                "--signature: one name for the signatures of {} files",
+                inputs.len()
+            ))
+            .help("leave it out: each signature is in FILE.sig"));
         }
         (_, None) => inputs.iter().map(|p| beside(p)).collect(),
     };
     let read = inputs.iter().chain(&signatures).map(PathBuf::as_path).chain([key_path]);
     files::check_distinct(read, [])?;
     let text = files::read_text(key_path, KEY_FILE_LIMIT)?;
-    let key = PublicKey::from_pem(&text).map_err(|e| Failure::file(key_path, e))?;
+    let key = PublicKey::from_pem(&text).map_err(|e| {
+        Failure::file(key_path, e).help("name a public key that `lanework mayo keygen` wrote")
+    })?;
     let params = key.params();
     let operation = if inputs.len() == 1 { Operation::Verify } else { Operation::VerifyExpanded };
     let job = Job::Mayo(params, operation);
     let engine = session.engine(job)?;
-    let threads = session.threads(threads, job);
-    // One pool for all groups of files.
-    let pool = if inputs.len() > 1 && threads.count() > 1 {
-        Some(Threads::pool(threads.count()).map_err(Failure::unavailable)?)
-    } else {
-        None
-    };
+    let pool = if inputs.len() > 1 { session.pool(threads, job)? } else { None };
     let threads = pool.as_ref().map_or(Threads::One, Threads::Pool);
     let mut devices = Devices::asked(session, engine)?;
     let group = if devices.is_some() { device::GROUP } else { GROUP };

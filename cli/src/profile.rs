@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use lanework_cpu::Threads;
-use lanework_study::Failure;
+use lanework_study::{Failure, Spill};
 use lanework_suite::{Context, Job};
 use serde::{Deserialize, Serialize};
 
@@ -53,24 +53,6 @@ pub(crate) struct Choice {
     pub(crate) threads: Option<usize>,
 }
 
-/// Where a function's spilled values live best.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Spill {
-    /// By slot, those that leave the stack; none if all stay.
-    pub(crate) homes: BTreeMap<String, String>,
-    /// The time as it was in the time as it will be.
-    pub(crate) ratio: f64,
-}
-
-impl Spill {
-    /// In words: where which slot lives, or that all are best left on the stack.
-    pub(crate) fn told(&self) -> String {
-        let homes: Vec<String> = self.homes.iter().map(|(slot, home)| format!("{slot} in {home}")).collect();
-        let homes = if homes.is_empty() { "all on the stack".to_owned() } else { homes.join(", ") };
-        format!("{homes} (×{:.3})", self.ratio)
-    }
-}
-
 impl Fingerprint {
     fn here(context: &Context) -> Fingerprint {
         Fingerprint {
@@ -107,37 +89,38 @@ impl Profile {
         let Some(path) = path().filter(|p| p.exists()) else { return Ok(None) };
         let text = files::read_text(&path, 1 << 20)?;
         let profile: Profile = serde_json::from_str(&text).map_err(|e| {
-            Failure::file(
-                &path,
-                format!("not a profile ({e}); `lanework tune` writes a new one, or delete it"),
-            )
+            Failure::file(&path, format!("not a profile: {e}"))
+                .help("`lanework tune` writes a new one, or delete it")
         })?;
         if profile.schema != SCHEMA {
-            return Err(Failure::file(
-                &path,
-                format!(
-                    "a profile of layout {}, this version reads {SCHEMA}; `lanework tune` writes a new one",
-                    profile.schema
-                ),
-            ));
+            let what = format!("a profile of layout {}, this version reads {SCHEMA}", profile.schema);
+            return Err(Failure::file(&path, what).help("`lanework tune` writes a new one"));
         }
         for (job, choice) in &profile.choices {
             if let Some(threads) = choice.threads.filter(|&threads| threads > Threads::MOST) {
-                return Err(Failure::file(
-                    &path,
-                    format!(
-                        "{threads} threads for {job}; at most {} are started; `lanework tune` writes a new profile, or delete it",
-                        Threads::MOST
-                    ),
-                ));
+                let what = format!("{threads} threads for {job}, at most {} are started", Threads::MOST);
+                return Err(
+                    Failure::file(&path, what).help("`lanework tune` writes a new profile, or delete it")
+                );
             }
         }
         Ok((profile.machine == Fingerprint::here(context)).then_some(profile))
     }
 
+    /// Puts what was found of functions into the profile, all on the stack included. Returns where it lies.
+    pub(crate) fn keep(context: &Context, found: BTreeMap<String, Spill>) -> Result<PathBuf, Failure> {
+        let date = lanework_race::record::utc(std::time::SystemTime::now());
+        let old = Profile::load(context).ok().flatten();
+        let mut profile = old.unwrap_or_else(|| Profile::new(context, date.clone()));
+        profile.date = date;
+        profile.spills.extend(found);
+        profile.save()
+    }
+
     pub(crate) fn save(&self) -> Result<PathBuf, Failure> {
         let path = path().ok_or_else(|| {
-            Failure::input("no place for a profile: set LANEWORK_PROFILE to a file, or HOME to a directory")
+            Failure::input("no place for a profile")
+                .help("set LANEWORK_PROFILE to a file, or HOME to a directory")
         })?;
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(|e| Failure::file(folder, e))?;

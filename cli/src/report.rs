@@ -24,14 +24,15 @@ pub(crate) fn run(session: &Session, args: &ReportArgs) -> Result<Outcome, Failu
     };
     if entries.is_empty() {
         if let Some(why) = skipped_told(&skipped) {
-            return Err(Failure::file(&args.folder, format!("holds no record that can be read; {why}")));
+            return Err(Failure::file(&args.folder, format!("no record that can be read: {why}"))
+                .help("correct or remove these files; `lanework bench --save` makes records"));
         }
         let why = if args.folder.is_dir() {
-            "holds no records in folders of machines, such as records/MACHINE/DATE-NAME.json; `lanework bench --save` makes one"
+            "no records in directories of machines, such as records/MACHINE/DATE-NAME.json"
         } else {
-            "there is no such folder of records; `lanework bench --save` makes one"
+            "no such directory of records"
         };
-        return Err(Failure::file(&args.folder, why));
+        return Err(Failure::file(&args.folder, why).help("`lanework bench --save` makes one"));
     }
     let paths: Vec<PathBuf> = entries.iter().map(|e| e.path.clone()).collect();
     let records: Vec<_> = entries.into_iter().map(|e| e.record).collect();

@@ -4,9 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use lanework_respill::assembler::AssembleError;
-use lanework_respill::program::Why;
-use lanework_respill::{Analysis, Program, ProgramError};
+use lanework_respill::{Analysis, Program};
+use lanework_spill::{of_program, unit};
 use lanework_study::{Failure, Outcome};
 
 use crate::files;
@@ -17,23 +16,21 @@ pub(crate) mod args;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod auto;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(crate) mod checked;
+mod cases;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod cpu;
-mod dynamic;
-pub(crate) mod kept;
+mod executed;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod lint;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(crate) mod measure;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(crate) mod race;
+mod measure;
 mod rewrite;
 pub(crate) mod run_args;
+mod selection;
+mod stored;
 pub(crate) mod timing_args;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod validate;
-mod wish;
 
 use args::{RespillArgs, RespillJob, SourceArgs};
 
@@ -52,7 +49,7 @@ pub(crate) fn run(session: &Session, args: RespillArgs) -> Result<Outcome, Failu
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         RespillJob::Cpu(a) => cpu::run(session, &a),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-        RespillJob::Race(a) => race::worker(&a),
+        RespillJob::Race(a) => worker(&a),
         #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
         RespillJob::Validate(_)
         | RespillJob::Lint(_)
@@ -61,6 +58,18 @@ pub(crate) fn run(session: &Session, args: RespillArgs) -> Result<Outcome, Failu
         | RespillJob::Cpu(_)
         | RespillJob::Race(_) => Err(Failure::unavailable("assembly is run on x86-64 Linux only")),
     }
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+/// The inner half of a race.
+fn worker(args: &timing_args::JobArgs) -> Result<Outcome, Failure> {
+    if !lanework_race::launch::is_worker() {
+        return Err(
+            Failure::input("respill __race: started by hand").help("`lanework respill measure` starts it")
+        );
+    }
+    lanework_spill::race::serve(&args.job, args.inputs)?;
+    Ok(Outcome::Yes)
 }
 
 /// A text that was read, and the functions of it that are meant.
@@ -79,10 +88,8 @@ impl Source {
 
     fn of(analysis: Analysis, functions: &[String]) -> Result<Source, Failure> {
         if analysis.units.is_empty() {
-            return Err(Failure::input(format!(
-                "{}: there is no function in it: a label is one that is .globl, has .type @function, or is called",
-                analysis.program.file
-            )));
+            return Err(Failure::input(format!("{}: no function in it", analysis.program.file))
+                .help("mark one: a function's label is .globl, has .type @function, or is called"));
         }
         let mut asked = Vec::new();
         for name in functions {
@@ -104,30 +111,8 @@ fn program_of(path: &Path) -> Result<Program, Failure> {
         if path.as_os_str() == "-" { "standard input".to_owned() } else { lanework_study::text::shown(path) };
     let text = String::from_utf8(bytes).map_err(|e| {
         let line = e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|&&b| b == b'\n').count() + 1;
-        Failure::input(format!("{file}:{line}: this is no text: bytes that are not UTF-8"))
+        Failure::input(format!("{file}:{line}: not text: bytes that are not UTF-8"))
+            .help("name assembly, as `cc -S` writes it")
     })?;
     Program::new(&file, text).map_err(|e| of_program(&e))
-}
-
-/// The function of a name.
-pub(crate) fn unit(analysis: &Analysis, name: &str) -> Result<usize, Failure> {
-    let found = analysis.units.iter().position(|u| u.function.names.iter().any(|n| n == name));
-    found.ok_or_else(|| {
-        let known: Vec<&str> =
-            analysis.units.iter().filter(|u| u.function.global).map(|u| u.function.name()).take(12).collect();
-        let known =
-            if known.is_empty() { "no function that others see".to_owned() } else { known.join(", ") };
-        Failure::input(format!(
-            "{}: there is no function '{name}' in it; there is {known}",
-            analysis.program.file
-        ))
-    })
-}
-
-/// A file that is no program is bad input; a machine without an assembler is another matter.
-fn of_program(e: &ProgramError) -> Failure {
-    match e.why {
-        Why::Assemble(AssembleError::Missing { .. }) => Failure::unavailable(e),
-        _ => Failure::input(e),
-    }
 }

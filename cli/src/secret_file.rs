@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use lanework_study::Message;
+
 use crate::ui::Session;
 
 /// Warns where the owner of a key or a passphrase is not the only one who may read it.
@@ -15,7 +17,8 @@ pub(crate) fn warn_if_shared(session: &Session, path: &Path) {
         let mode = file.permissions().mode() & 0o777;
         if path.as_os_str() != "-" && file.is_file() && mode & 0o044 != 0 {
             let path = lanework_study::text::shown(path);
-            session.warn(format!("{path}: others may read this secret (mode {mode:03o}); chmod 600 {path}"));
+            let warning = Message::new(format!("{path}: others may read this secret (mode {mode:03o})"));
+            session.warn(warning.help(format!("chmod 600 {path}")));
         }
     }
     #[cfg(not(unix))]

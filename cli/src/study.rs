@@ -1,9 +1,6 @@
 //! `lanework study`: published questions, asked again on this machine.
 #![forbid(unsafe_code)]
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod spill;
-
 use std::path::Path;
 
 use clap::parser::ValueSource;
@@ -16,17 +13,14 @@ use lanework_suite::Context;
 
 use crate::args::{StudyArgs, WorkloadArgs};
 use crate::bench;
+use crate::profile::Profile;
 use crate::ui::Session;
 
 type Run = fn(&lanework_study::Session, &Study, &Options) -> Result<Found, Failure>;
 
 /// Every study with code of its own. Others are folders: see [`data`].
 fn studies() -> impl Iterator<Item = &'static Entry> {
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    let here = [&spill::ENTRY];
-    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-    let here = [];
-    lanework_studies::STUDIES.iter().chain(here)
+    lanework_studies::STUDIES.iter()
 }
 
 /// The options of all studies, for `lanework study`.
@@ -73,12 +67,12 @@ pub(crate) fn find(context: &Context, path: &str) -> Option<Subject> {
 }
 
 fn unknown(name: &str) -> Failure {
-    Failure::input(format!("there is no study '{name}'; `lanework study list` shows them"))
+    Failure::input(format!("no study '{name}'")).help("`lanework study list` shows them")
 }
 
 /// Why a folder cannot be run.
 fn no_code(study: &Study) -> String {
-    format!("{}: it has no [[race]], and this build has no code for it", study.name)
+    format!("{}: no [[race]], and this build has no code for it", study.name)
 }
 
 /// The question and the template as built in.
@@ -100,7 +94,8 @@ fn named(name: &str, root: &Path) -> Result<(Study, String, Run), Failure> {
     match entry {
         Some(entry) => Ok((study, template, entry.run)),
         None if data::is_one(&study) => Ok((study, template, data::run)),
-        None => Err(Failure::input(no_code(&study))),
+        None => Err(Failure::input(no_code(&study))
+            .help("give study.toml a [[race]], or build the command with the study's crate")),
     }
 }
 
@@ -112,12 +107,10 @@ pub(crate) fn run(session: &Session, args: &StudyArgs) -> Result<Outcome, Failur
     bench::may_save(&args.output)?;
     let (study, template, run) = named(&args.name, &args.studies)?;
     if let Some((option, whose)) = args.own.stranger(&study.name) {
-        return Err(Failure::input(format!(
-            "--{option} is an option of the study {whose}, not of {}",
-            study.name
-        )));
+        let what = format!("--{option}: an option of the study {whose}, not of {}", study.name);
+        return Err(Failure::input(what).help(format!("leave it out, or run `lanework study {whose}`")));
     }
-    let options = Options { full: args.full, own: args.own.0.clone() };
+    let options = Options { full: args.full, own: args.own.0.clone(), keep: Profile::keep };
     let Found { mut record, mut page, findings, holds } = run(session, &study, &options)?;
     if let (Some(remark), Some(list)) = (&args.output.remark, page["remarks"].as_array_mut()) {
         list.push(remark.clone().into());
@@ -164,7 +157,9 @@ fn list(session: &Session, args: &StudyArgs) -> Result<Outcome, Failure> {
         }
     }
     if !skipped.is_empty() {
-        return Err(Failure::input(format!("skipped: {}", skipped.join("; "))).beside_data());
+        return Err(Failure::input(format!("skipped: {}", skipped.join("; ")))
+            .help("correct these studies, or remove their folders")
+            .beside_data());
     }
     Ok(Outcome::Yes)
 }
@@ -174,7 +169,7 @@ pub(crate) fn workload(session: &Session, args: &WorkloadArgs) -> Result<Outcome
     let WorkloadArgs { name, configuration, subject, count } = args;
     let entry = studies().find(|entry| entry.name == name).ok_or_else(|| unknown(name))?;
     let Some(workload) = entry.workload else {
-        return Err(Failure::input(format!("the study {name} has no workload of its own")));
+        return Err(Failure::input(format!("no workload of its own: the study {name}")));
     };
     let asked = Workload { configuration: configuration.clone(), subject: subject.clone(), count: *count };
     workload(session, &asked)

@@ -1,12 +1,15 @@
-//! `lanework` alone: the tour. The machine, every check, every race, and one line for each lane.
+//! `lanework` alone: the tour. Every check, every race, a bar for each primitive and lane, and whether the lane pays.
 #![forbid(unsafe_code)]
 
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 use std::time::Instant;
 
 use lanework_cpu::Threads;
-use lanework_race::record::ResultRow;
+use lanework_race::record::{Record, ResultRow};
 use lanework_race::table;
-use lanework_race::verdict::Lane;
+use lanework_race::verdict::{Lane, Verdict};
+use lanework_study::text::cut;
 use lanework_study::{Failure, Outcome};
 use lanework_suite::Depth;
 use lanework_suite::lanes::{Finding, LANES, LaneQuestion, summarise};
@@ -27,26 +30,33 @@ const WIDE: &str = "avx512";
 /// Starting a process, finding the cores' frequency and preparing inputs, once for each launch, roughly.
 const LAUNCH_SECONDS: f64 = 0.04;
 
-pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
+pub(crate) fn run(session: &Session, verbose: bool) -> Result<Outcome, Failure> {
     let start = Instant::now();
-    session.say("Lanework: every lane of this machine, proved right, then raced.\n");
+    session.say("Lanework: every lane of this machine, checked, then raced.\n");
     let found = doctor::inspect(session);
     let checking = Instant::now();
     if !session.json {
-        print!("{}", doctor::short(&found));
+        print!("{}", if verbose { doctor::short(&found) } else { doctor::brief(&found) });
         println!("\nChecks (known answers, agreement with the specification, invalid inputs):");
     }
+    stage(session, "checking");
+    let bar = session.progress(0, "checking");
     let rows = lanework_suite::check(&session.context, "", Depth::Quick, &mut |row| {
+        bar.inc_length(1);
+        bar.inc(1);
+        bar.set_message(format!("{} {}", row.backend, row.what));
         if row.failed > 0 {
-            session.say(crate::check::line(row));
+            bar.suspend(|| session.say(crate::check::line(row)));
         }
     });
+    bar.finish_and_clear();
     let (passed, failed): (u64, u64) = rows.iter().fold((0, 0), |(p, f), r| (p + r.passed, f + r.failed));
     let checked = checking.elapsed().as_secs_f64();
     session.say(crate::check::ran(&rows));
     session.say(format!("{passed} passed, {failed} failed"));
     if failed > 0 {
-        return Err(Failure::refused("checks failed; nothing that fails is raced"));
+        return Err(Failure::refused(format!("{failed} checks failed, and failing code is not raced"))
+            .help("`lanework check` shows each"));
     }
 
     let subjects = lanework_suite::headline(&session.context);
@@ -57,13 +67,10 @@ pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
     let threaded: Vec<Race> = subjects.iter().filter_map(threads_race).collect();
     races.extend(threaded);
     races.extend(subjects.iter().filter_map(multiplier_race));
-    session.say("\nRaces (paired, one pinned core unless a variant says threads; ratio above 1 is faster):");
+    stage(session, &format!("racing: {} races", races.len()));
     let effort =
         Effort { seconds: racing_seconds(start, checked, races.len()), launches: LAUNCHES, core: None };
     let record = race_all(session, "tour", &races, &effort)?;
-    if !session.json {
-        print!("{}", table::render(&record, session.style));
-    }
     let lanes: Vec<(LaneQuestion, Finding)> =
         LANES.into_iter().map(|q| (q, answer(&q, &record.results))).collect();
     if session.json {
@@ -77,17 +84,115 @@ pub(crate) fn run(session: &Session) -> Result<Outcome, Failure> {
             serde_json::from_str(&record.to_json().map_err(Failure::input)?).map_err(Failure::input)?;
         println!("{}", serde_json::json!({ "record": record, "lanes": lines }));
     } else {
+        if verbose {
+            println!(
+                "\nRaces (paired, one pinned core unless a variant says threads; a ratio above 1 is faster):"
+            );
+            print!("{}", table::render(&record, session.style));
+        }
+        println!("\n{}", bars(&record.results));
+        if let Some(remarks) = remarks(&record).filter(|_| !verbose) {
+            println!("{remarks}");
+        }
         println!("\nDoes the lane pay on this machine?");
         for (q, found) in &lanes {
             println!("  {:16} {}", q.name, line(q, found));
         }
         println!(
-            "\nThe tour took {:.0} s. Next: `lanework bench --seconds 300` for firmer figures, `lanework tune` to keep \
-             what won, `lanework --help` for the rest.",
+            "\nThe tour took {:.0} s. Next: `lanework --verbose` for every race, `lanework bench --seconds 300` for firmer\n\
+             figures, `lanework tune` to keep what won, `lanework --help` for the rest.",
             start.elapsed().as_secs_f64()
         );
     }
     Ok(Outcome::Yes)
+}
+
+/// Names what begins where no progress bar shows it.
+fn stage(session: &Session, what: &str) {
+    if !std::io::stderr().is_terminal() {
+        session.note(format!("{what} ..."));
+    }
+}
+
+/// Columns of the longest bar.
+const BAR: usize = 20;
+
+/// For each primitive and lane the row that stands for it: signing for MAYO, and the first race of the others.
+fn shown(rows: &[ResultRow]) -> Vec<&ResultRow> {
+    let threads = rows.iter().filter(|r| r.variant.contains("+threads="));
+    let multiplier = rows.iter().filter(|r| r.baseline == NARROW && r.variant == WIDE);
+    let lanes: [Vec<&ResultRow>; 3] = [best_vector_rows(rows), threads.collect(), multiplier.collect()];
+    let primitive = |r: &ResultRow| r.subject.split('/').next().unwrap_or_default().to_owned();
+    let mut shown: Vec<&ResultRow> = Vec::new();
+    for lane in lanes {
+        let mut of_lane: Vec<&ResultRow> = Vec::new();
+        for row in lane {
+            match of_lane.iter_mut().find(|r| primitive(r) == primitive(row)) {
+                Some(r) if !r.subject.ends_with("/sign") && row.subject.ends_with("/sign") => *r = row,
+                Some(_) => {}
+                None => of_lane.push(row),
+            }
+        }
+        shown.extend(of_lane);
+    }
+    shown
+}
+
+/// A line for each of these rows: what, by which variant, in what time, and how many times as fast as its baseline.
+fn bars(rows: &[ResultRow]) -> String {
+    let shown = shown(rows);
+    let most = shown.iter().map(|r| r.ratio).fold(1.0, f64::max);
+    let mut out = String::new();
+    for row in shown {
+        let verdict = match row.verdict {
+            Verdict::Faster => String::new(),
+            _ => format!(", {}", table::verdict(row)),
+        };
+        let over = if row.variant.contains("+threads=") { "one core" } else { &row.baseline };
+        let _ = writeln!(
+            out,
+            "{:17} {:17} {:>8} {:BAR$} {:>6} over {over}{verdict}",
+            title(&row.subject),
+            row.variant,
+            table::amount(row, row.median),
+            bar(row.ratio, most),
+            table::times(row.ratio),
+        );
+    }
+    let _ = write!(out, "A full bar is {}, and the scale is logarithmic.", table::times(most));
+    out
+}
+
+/// A bar for a ratio from 1 to `most`, in eighths of a column.
+fn bar(ratio: f64, most: f64) -> String {
+    let share = if most > 1.0 { (ratio.max(1.0).ln() / most.ln()).min(1.0) } else { 0.0 };
+    let eighths = (share * (BAR * 8) as f64).round() as usize;
+    let end = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    "█".repeat(eighths / 8) + end
+}
+
+/// A subject's path as people name it: `mayo/round3/mayo2/sign` is MAYO-2 sign.
+fn title(path: &str) -> String {
+    match path.split('/').collect::<Vec<_>>().as_slice() {
+        ["mayo", _, set, operation] => format!("MAYO-{} {operation}", set.trim_start_matches("mayo")),
+        ["magma", operation, ..] => format!("Magma {operation}"),
+        ["vdf", _, operation] => format!("VDF {operation}"),
+        _ => path.to_owned(),
+    }
+}
+
+/// What must be said of the races, in one line.
+fn remarks(record: &Record) -> Option<String> {
+    let mut all: Vec<&str> = Vec::new();
+    let notes = record.results.iter().flat_map(|r| &r.notes);
+    for text in record.not_here.iter().map(|n| &n.why).chain(&record.remarks).chain(notes) {
+        if !all.contains(&text.as_str()) {
+            all.push(text);
+        }
+    }
+    let (first, rest) = all.split_first()?;
+    let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
+    Some(format!("Remarks: {}{more} (--verbose prints all).", cut(first, 60)))
 }
 
 /// The race of all cores against one over the same batch, where a subject has both.
@@ -167,4 +272,46 @@ fn best_vector_rows(rows: &[ResultRow]) -> Vec<&ResultRow> {
         }
     }
     best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A result with nothing else in it that a bar looks at.
+    fn row(subject: &str, baseline: &str, variant: &str, ratio: f64, verdict: &str) -> ResultRow {
+        serde_json::from_value(serde_json::json!({
+            "subject": subject, "variant": variant, "baseline": baseline, "ratio": ratio, "low": ratio, "high": ratio,
+            "noise": 0.001, "verdict": verdict, "unit": "ns", "median": 8_600.0, "mean": 1.0, "min": 1.0, "q1": 1.0,
+            "q3": 1.0, "ticks": null, "baseline_median": 1.0, "baseline_mean": 1.0, "baseline_min": 1.0,
+            "margin": 0.005, "detectable": 0.01, "backend": variant, "baseline_backend": baseline, "cores": 1,
+            "iterations": [1, 1], "launch_pairs": [0], "samples": [], "baseline_samples": [],
+        }))
+        .expect("a row")
+    }
+
+    #[test]
+    fn each_primitive_and_lane_has_one_line_of_a_hundred_columns_at_most() {
+        let rows = [
+            row("mayo/round3/mayo1/keygen", "portable", "avx512", 40.0, "faster"),
+            row("mayo/round3/mayo1/sign", "portable", "avx2", 9.0, "faster"),
+            row("mayo/round3/mayo1/sign", "portable", "avx512", 31.0, "faster"),
+            row("mayo/round3/mayo1/sign", "avx512+batch", "avx512+threads=16", 1.0, "cannot tell"),
+            row("magma/ctr/16384", "portable", "avx512-bitslice", 961.0, "faster"),
+            row("magma/omac-batch/128x1024", "avx512+threads=1", "avx512+threads=2", 1.9, "faster"),
+            row("vdf/1024/square", "portable", "avx512", 4.0, "faster"),
+            row("vdf/1024/square", "adx", "avx512", 0.5, "slower"),
+        ];
+        let text = bars(&rows);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 7, "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");
+        let bar = |line: &str| line.chars().filter(|c| *c == '█').count();
+        // The largest ratio fills its bar, its square root half of it, and what is not faster has none.
+        assert!(lines[0].starts_with("MAYO-1 sign ") && lines[0].ends_with("×31.0 over portable"), "{text}");
+        assert_eq!((bar(lines[0]), bar(lines[1])), (BAR / 2, BAR), "{text}");
+        assert!(lines[3].contains("over one core, cannot tell") && bar(lines[3]) == 0, "{text}");
+        assert!(lines[5].contains("VDF square") && lines[5].contains("over adx, slower"), "{text}");
+        assert!(lines[6].ends_with("×961, and the scale is logarithmic."), "{text}");
+    }
 }

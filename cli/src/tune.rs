@@ -22,7 +22,8 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
     let pattern = if args.what.is_empty() { "all" } else { &args.what };
     let subjects = lanework_suite::matching(&context, pattern);
     if subjects.is_empty() {
-        return Err(Failure::input(format!("no subject matches '{}'", args.what)));
+        return Err(Failure::input(format!("no subject matches '{}'", args.what))
+            .help("`lanework bench all --list` shows them"));
     }
     // What no command does is raced by `bench` alone.
     let races: Vec<(Job, Race)> = subjects
@@ -30,10 +31,8 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
         .filter_map(|subject| Some((Job::of_path(subject.path())?, race_of(subject))))
         .collect();
     if races.is_empty() {
-        return Err(Failure::input(format!(
-            "no command does '{}', so that there is nothing to tune",
-            args.what
-        )));
+        return Err(Failure::input(format!("nothing to tune: no command does '{}'", args.what))
+            .help("`lanework bench` races it"));
     }
     let (jobs, races): (Vec<Job>, Vec<Race>) = races.into_iter().unzip();
     let devices = devices(session)?;
@@ -95,7 +94,7 @@ pub(crate) fn run(session: &Session, args: &TuneArgs) -> Result<Outcome, Failure
             println!("{job} on {}: {}", context.device, choice.told());
         }
     }
-    // Found by `respill auto --keep` and `study spill-homes --keep`, which check before they race; kept beside the rest.
+    // Found by `respill auto --keep` and by studies, which check before they race; kept beside the rest.
     for (function, spill) in &profile.spills {
         println!("spilled values of {function}: {}", spill.told());
     }
@@ -111,7 +110,8 @@ fn devices(session: &Session) -> Result<Vec<DevicePrint>, Failure> {
     if !session.context.device.is_asked() {
         return Ok(Vec::new());
     }
-    let opened = session.context.device.open().map_err(Failure::unavailable)?;
+    let device = &session.context.device;
+    let opened = device.open().map_err(|why| Failure::unavailable(why).help(device.remedy()))?;
     Ok(DevicePrint::of(opened.iter().map(lanework_cuda::Device::card)))
 }
 

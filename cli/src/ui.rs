@@ -1,14 +1,14 @@
 //! What every command needs: settings, the terminal, progress.
 #![forbid(unsafe_code)]
 
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use lanework_cpu::Settings;
+use lanework_cpu::{Feature, Features, Settings, SettingsError};
 use lanework_race::table::Style;
-use lanework_study::Failure;
+use lanework_study::{Failure, Message};
 use lanework_suite::Context;
 use lanework_suite::device::{CUDA, DeviceChoice};
 
@@ -23,7 +23,7 @@ pub(crate) struct Session {
     pub(crate) profile: Result<Option<Profile>, Failure>,
     pub(crate) style: Style,
     /// What was warned of so far.
-    warnings: Mutex<Vec<String>>,
+    warnings: Mutex<Vec<Message>>,
 }
 
 impl Deref for Session {
@@ -36,11 +36,10 @@ impl Deref for Session {
 
 impl Session {
     pub(crate) fn new(global: &Global) -> Result<Session, Failure> {
-        let mut settings = Settings::from_env().map_err(Failure::input)?;
+        let mut settings = Settings::from_env().map_err(|e| setting("LANEWORK_BACKEND", &e))?;
         let mut inherited = Vec::new();
         if let Some(forced) = &global.backend {
-            let flag =
-                Settings::parse("", forced, "").map_err(|e| Failure::input(format!("--backend: {e}")))?;
+            let flag = Settings::parse("", forced, "").map_err(|e| setting("--backend", &e))?;
             for (primitive, backend) in flag.forced() {
                 settings.force(primitive, backend);
             }
@@ -49,9 +48,8 @@ impl Session {
         let mut context = Context::new(settings);
         if global.peers {
             if !cfg!(feature = "peers") {
-                return Err(Failure::unavailable(
-                    "this build races no peers; build with `cargo build --release --features peers`",
-                ));
+                return Err(Failure::unavailable("--peers: this build has no peers")
+                    .help("build with `cargo build --release --features peers`"));
             }
             context.peers = Some(global.peers_dir.clone());
             // Inherited by child processes as it is.
@@ -63,7 +61,9 @@ impl Session {
                 global.peers_dir.display().to_string(),
             ]);
         }
-        lanework_suite::known(&context.settings).map_err(Failure::input)?;
+        lanework_suite::known(&context.settings).map_err(|unknown| {
+            Failure::input(&unknown).help(format!("choose one of {}", unknown.known.join(", ")))
+        })?;
         // A device is an axis of its own; its name among the backends' asks for it all the same.
         if context.settings.unforce(CUDA) {
             context.device = DeviceChoice::Cuda(Vec::new());
@@ -94,34 +94,47 @@ impl Session {
     }
 
     /// Warns of something that stops nothing, once: on standard error, or in the report's list under `--json`.
-    pub(crate) fn warn(&self, text: String) {
+    pub(crate) fn warn(&self, warning: Message) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        if warnings.contains(&text) {
+        if warnings.contains(&warning) {
             return;
         }
         if !self.json {
-            // Where nobody listens, nothing is lost.
-            let _ = writeln!(std::io::stderr(), "lanework: warning: {text}");
+            warning.print("warning");
         }
-        warnings.push(text);
+        warnings.push(warning);
     }
 
-    /// A report with what was warned of: a list called `warnings`, which is there only if there is something in it.
+    /// A report with what was warned of: a list called `warnings` of objects like those of errors, which is there only if there is
+    /// something in it.
     pub(crate) fn with_warnings(&self, mut report: serde_json::Value) -> serde_json::Value {
         let warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(object), false) = (report.as_object_mut(), warnings.is_empty()) {
-            object.insert("warnings".to_owned(), warnings.as_slice().into());
+            let warnings: Vec<_> = warnings.iter().map(|w| w.json("warning")).collect();
+            object.insert("warnings".to_owned(), warnings.into());
         }
         report
+    }
+}
+
+/// A setting that cannot be read, and how it is written.
+fn setting(place: &str, e: &SettingsError) -> Failure {
+    match e {
+        SettingsError::Backend(entry) => Failure::input(format!("{place}: cannot read '{entry}'"))
+            .help("write NAME, or PRIMITIVE=NAME with commas between several"),
+        SettingsError::Mask(unknown) => {
+            Failure::input(format!("LANEWORK_MASK: not a CPU feature: '{}'", unknown.name))
+                .help(format!("choose among {}", Features::of(Feature::ALL)))
+        }
+        SettingsError::NotText(_) => Failure::input(e).help("write it in UTF-8"),
     }
 }
 
 /// Refuses to print bytes on a terminal, unless `-o -` asks for it.
 pub(crate) fn no_terminal(output: Option<&Path>) -> Result<(), Failure> {
     if output.is_none() && std::io::stdout().is_terminal() {
-        return Err(Failure::input(
-            "the result is not text, and standard output is a terminal; name a file with -o FILE, or ask for it with -o -",
-        ));
+        return Err(Failure::input("the result is not text, and standard output is a terminal")
+            .help("name a file with -o FILE, or ask for it with -o -"));
     }
     Ok(())
 }
@@ -141,8 +154,7 @@ pub(crate) fn end_without_panic_on_closed_streams() {
         if why.contains("(os error 32)") {
             std::process::exit(CLOSED_PIPE);
         }
-        let _ =
-            writeln!(std::io::stderr(), "lanework: standard output: {}", why.trim_start_matches("stdout: "));
+        Message::new(format!("standard output: {}", why.trim_start_matches("stdout: "))).print("error");
         std::process::exit(2);
     }));
 }

@@ -78,9 +78,8 @@ impl<'a> Output<'a> {
         checkpoint: Option<&Path>,
     ) -> Result<Output<'a>, Failure> {
         if session.json && args.format != Format::Json {
-            return Err(Failure::input(
-                "--json asks for an object and --format for something else; leave one out",
-            ));
+            return Err(Failure::input("--json asks for an object and --format for something else")
+                .help("leave one out"));
         }
         if args.format == Format::Raw {
             crate::ui::no_terminal(args.output.as_deref())?;

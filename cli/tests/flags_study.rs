@@ -82,7 +82,7 @@ fn bad_input_is_named() {
             &place,
             &[&["study", "lab-self-check"], option].concat(),
             2,
-            "is an option of the study codegen-flags, not of lab-self-check",
+            ": an option of the study codegen-flags, not of lab-self-check",
         );
     }
     // Nothing is kept, or nothing to race against.

@@ -184,7 +184,7 @@ mod emulated {
         choice["cpu"] = 2.0.into();
         place.put("no-profile.json", profile.to_string().as_bytes());
         assert_eq!((on_device(&names[..2]), on_device(&names)), (Some(0), Some(3)));
-        // Another program on the device, another pace: whoever names a device gets it.
+        // Another program on the device changes its pace: a device that is named is used.
         let measured = profile.clone();
         profile["devices"][subject][0]["devices"][0]["program"] = "another".into();
         place.put("no-profile.json", profile.to_string().as_bytes());

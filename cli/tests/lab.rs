@@ -65,7 +65,7 @@ fn the_integers_are_checked_forced_and_refused() {
     #[cfg(target_arch = "x86_64")]
     assert_eq!(chosen("adx", "adx").status.code(), Some(3));
     assert_eq!(chosen("gfni", "").status.code(), Some(2));
-    // Nobody publishes sums.
+    // No sums are published.
     let none = lanework(&["check", "--known-answers", "integer"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&none.stderr).contains("no known answers under 'integer'"));
@@ -151,7 +151,7 @@ fn a_name_that_no_machine_has_is_a_usage_error_wherever_it_stands() {
         }
         let output = command.output().expect("the command runs");
         assert_eq!(output.status.code(), Some(2), "{value}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains("there are: "), "{value}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("\nhelp: choose one of "), "{value}");
     }
 }
 
@@ -175,7 +175,9 @@ fn json_is_one_object_in_failure_too() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         let object = json(&output);
         assert_eq!(object["exit"], 2, "{args:?}");
-        assert!(object["error"].as_str().is_some_and(|e| !e.is_empty()), "{args:?}");
+        for field in ["error", "help"] {
+            assert!(object[field].as_str().is_some_and(|e| !e.is_empty()), "{args:?}: {field}");
+        }
     }
 }
 
@@ -242,7 +244,10 @@ fn a_record_that_could_not_be_stored_is_not_measured() {
         ] {
             let refused = lanework(args);
             assert_eq!(refused.status.code(), Some(2), "{args:?}");
-            assert!(json(&refused)["error"].as_str().is_some_and(|e| e.contains("is no folder")), "{args:?}");
+            assert!(
+                json(&refused)["error"].as_str().is_some_and(|e| e.contains("not a directory")),
+                "{args:?}"
+            );
         }
     }
 }
@@ -271,7 +276,7 @@ fn workers_end_with_their_race() {
     let status = format!("/proc/{}/stat", worker().expect("a worker"));
     race.kill().expect("killed");
     race.wait().expect("waited for");
-    // One that nobody has waited for yet has ended all the same.
+    // One that was not waited for has ended nevertheless.
     let ended = || std::fs::read_to_string(&status).map_or(true, |s| s.contains(") Z "));
     assert!(waited(&ended), "{status} is still there");
 }

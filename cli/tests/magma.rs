@@ -128,7 +128,7 @@ fn damage_is_refused_and_only_the_verified_beginning_given_out() {
         place.put("bad", &bad);
         let filed = place.run(&["magma", "decrypt", "--key-file", "key", "-o", "out", "bad"]);
         assert_eq!(code(&filed), 1, "{what}");
-        assert!(stderr(&filed).starts_with("lanework: bad: "), "{}", stderr(&filed));
+        assert!(stderr(&filed).starts_with("error: bad: "), "{}", stderr(&filed));
         assert_eq!(place.names(), ["bad", "key", "text"], "{what}: nothing appears, nothing is left behind");
     }
     // A whole last chunk, and bytes after it.
@@ -251,14 +251,14 @@ fn key_files_of_both_kinds_and_no_other() {
     place.put("return", format!("{KEY}\r").as_bytes());
     place.put("odd", format!("{}g{}", &KEY[..20], &KEY[21..]).as_bytes());
     for (name, says) in [
-        ("short", "short: 31 bytes; a key file holds 32 raw bytes or 64 hexadecimal digits"),
-        ("long", "long: longer than 256 bytes"),
+        ("short", "short: not a key: 31 bytes\nhelp: a key file holds 32 raw bytes or 64 hexadecimal digits"),
+        ("long", "long: longer than the 256 bytes"),
         ("odd", "odd: character 21 is not a hexadecimal digit"),
-        ("half", "half: 32 hexadecimal digits, which are 128 bits"),
-        ("HALF", "HALF: 32 hexadecimal digits, which are 128 bits"),
-        ("halfline", "halfline: 33 bytes"),
-        ("lines", "lines: 66 bytes"),
-        ("return", "return: 65 bytes"),
+        ("half", "half: 32 hexadecimal digits: 128 bits"),
+        ("HALF", "HALF: 32 hexadecimal digits: 128 bits"),
+        ("halfline", "halfline: not a key: 33 bytes"),
+        ("lines", "lines: not a key: 66 bytes"),
+        ("return", "return: not a key: 65 bytes"),
         ("absent", "absent: No such file"),
         (".", ".: is a directory"),
     ] {
@@ -288,7 +288,7 @@ fn weak_and_shared_secrets_are_warned_of() {
     };
     let warnings = |output: &std::process::Output| {
         assert_eq!(code(output), 0, "{}", stderr(output));
-        stderr(output).lines().filter(|line| line.starts_with("lanework: warning: ")).count()
+        stderr(output).lines().filter(|line| line.starts_with("warning: ")).count()
     };
     for secret in [["--key-file", "key"], ["--passphrase-file", "word"]] {
         let quiet = encrypt(secret, &[]);
@@ -296,7 +296,8 @@ fn weak_and_shared_secrets_are_warned_of() {
         for mode in [0o644, 0o640, 0o604] {
             place.share(secret[1], mode);
             let shared = encrypt(secret, &[]);
-            let says = format!("{}: others may read this secret (mode {mode:03o}); chmod 600", secret[1]);
+            let says =
+                format!("{}: others may read this secret (mode {mode:03o})\nhelp: chmod 600", secret[1]);
             assert_eq!(warnings(&shared), 1, "{}", stderr(&shared));
             assert!(stderr(&shared).contains(&says), "{}", stderr(&shared));
         }
@@ -322,7 +323,7 @@ fn weak_and_shared_secrets_are_warned_of() {
         let output = place.run(&[&["magma"], args].concat());
         assert_eq!(warnings(&output), count, "{args:?}: {}", stderr(&output));
     }
-    // A pipe is nobody's file.
+    // A pipe has no mode to warn of.
     let piped = place.fed(&["magma", "encrypt", "--key-file", "-", "text"], KEY.as_bytes());
     assert_eq!((code(&piped), stderr(&piped).as_str()), (0, ""));
 }
@@ -359,7 +360,7 @@ fn threads_are_bounded() {
     place.put("no-profile.json", profile.to_string().as_bytes());
     let refused = place.run(&["magma", "mac", "--key-file", "key", "text"]);
     assert_eq!(code(&refused), 2, "{}", stderr(&refused));
-    assert!(stderr(&refused).contains("1025 threads for magma/ctr/16; at most 1024"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("1025 threads for magma/ctr/16, at most 1024"), "{}", stderr(&refused));
     fs::remove_file(place.path("no-profile.json")).expect("a file");
     let most = place.run(&["magma", "mac", "--key-file", "key", "text", "text", "--threads", "1024"]);
     assert_eq!(code(&most), 0, "{}", stderr(&most));
@@ -437,14 +438,20 @@ fn what_does_not_go_together_is_refused_with_a_remedy() {
     let place = place(b"12345678");
     let cases: [(&[&str], &str); 16] = [
         (&["ecb"], "--hazmat"),
-        (&["ecb", "--hazmat", "--iv", "00"], "leave --iv out"),
+        (&["ecb", "--hazmat", "--iv", "00"], "--iv: ECB has no initialisation vector\nhelp: leave it out"),
         (&["ctr"], "--iv HEX"),
         (&["ctr", "--iv", "0011"], "--iv: the IV or nonce has 2 bytes"),
-        (&["ctr", "--iv", "0"], "1 digits; two make a byte"),
+        (&["ctr", "--iv", "0"], "1 digits, two make a byte"),
         (&["ctr", "--iv", "0x000001"], "character 2 is not a hexadecimal digit"),
         (&["cbc", "--iv", "00112233"], "multiple of 8"),
-        (&["ctr", "--iv", "00000001", "--padding", "2"], "leave --padding out"),
-        (&["ctr", "--iv", "00000001", "--section", "64"], "leave --section out"),
+        (
+            &["ctr", "--iv", "00000001", "--padding", "2"],
+            "--padding: this mode takes data of any length\nhelp: leave it out",
+        ),
+        (
+            &["ctr", "--iv", "00000001", "--section", "64"],
+            "--section: only CTR-ACPKM has sections\nhelp: leave it out",
+        ),
         (&["ctr-acpkm", "--iv", "00000001", "--section", "63"], "--section: "),
         (&["ctr-acpkm", "--iv", "00000001", "--section", "268435464"], "multiple of 8 up to 268435456"),
         (&["ctr-acpkm", "--iv", "00000001", "--section", "18446744073709551608"], "up to 268435456"),
@@ -599,12 +606,15 @@ fn outputs_appear_whole_or_not_at_all() {
     };
     let refused = encrypt("there", &[]);
     assert_eq!(code(&refused), 2);
-    assert!(stderr(&refused).contains("there: exists already; --force replaces it"), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("there: exists already\nhelp: --force replaces it"),
+        "{}",
+        stderr(&refused)
+    );
     assert_eq!(place.get("there"), b"old");
     assert_eq!(code(&encrypt("there", &["--force", "--sync"])), 0);
     assert_eq!(place.get("there").len(), HEADER + 1008);
-    for (output, says) in
-        [("absent/out", "there is no directory absent"), (".", "is a directory; name a file")]
+    for (output, says) in [("absent/out", "no directory absent"), (".", "is a directory\nhelp: name a file")]
     {
         let refused = encrypt(output, &[]);
         assert_eq!(code(&refused), 2);

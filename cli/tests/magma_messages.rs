@@ -90,7 +90,7 @@ fn what_is_cut_short_is_refused() {
     }
     for (length, says) in [
         (0, "refused: 0 bytes"),
-        (39, "refused: 39 bytes; a wrapped key has 40"),
+        (39, "refused: 39 bytes, a wrapped key has 40"),
         (40, "refused"),
         (41, "refused: 41"),
     ] {
@@ -142,7 +142,7 @@ fn bad_arguments_of_a_message_say_which() {
     assert_eq!(code(&place.run(&sealing("open", &["out", "--key-limit", "8"]))), 2);
     assert_eq!(place.run(&sealing("open", &["out", "--key-limit", "none"])).stdout, b"some text");
     let folder = place.run(&sealing("seal", &["text", "-o", "."]));
-    assert!(stderr(&folder).contains("is a directory; name a file"), "{}", stderr(&folder));
+    assert!(stderr(&folder).contains("is a directory\nhelp: name a file"), "{}", stderr(&folder));
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn the_other_macs() {
     let verify = [&args[..], &["--verify", &mac[..8]]].concat();
     assert_eq!(code(&place.run(&verify)), 0);
     assert_eq!(code(&place.run(&[&args[..], &["--verify", "00000000"]].concat())), 1);
-    // The MAC of nothing is zeros under every key: nobody is told that it is valid.
+    // The MAC of nothing is zeros under every key: the command does not call it valid.
     place.put("short", b"");
     for more in [&["--verify", "00000000"][..], &[]] {
         let empty = place.run(&[&args[..], more].concat());
@@ -250,7 +250,7 @@ fn keys_are_wrapped_and_unwrapped() {
     assert_eq!(code(&refused), 1);
     assert!(stderr(&refused).contains("bad: refused"), "{}", stderr(&refused));
     place.put("short", &bad[..39]);
-    assert!(stderr(&run("unwrap", &["short"])).contains("short: refused: 39 bytes; a wrapped key has 40"));
+    assert!(stderr(&run("unwrap", &["short"])).contains("short: refused: 39 bytes, a wrapped key has 40"));
     let same = place.run(&[
         "magma",
         "wrap",

@@ -271,7 +271,7 @@ fn a_pair_of_keys_is_written_whole_or_not_at_all() {
         ["mayo", "keygen", "--set", "mayo1", "--secret-key", "sk.pem", "--public-key", "absent/pk.pem"];
     let output = lanework(dir.path(), &args);
     assert_eq!(code(&output), 2);
-    assert!(stderr(&output).contains("there is no directory absent"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no directory absent"), "{}", stderr(&output));
     assert!(!stderr(&output).contains(".tmp"), "{}", stderr(&output));
     assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 0, "something was left behind");
 }
@@ -305,7 +305,7 @@ fn a_shared_secret_key_is_warned_of() {
     let shared = sign(&[]);
     assert_eq!(
         (code(&shared), stderr(&shared).as_str()),
-        (0, "lanework: warning: sk.pem: others may read this secret (mode 640); chmod 600 sk.pem\n")
+        (0, "warning: sk.pem: others may read this secret (mode 640)\nhelp: chmod 600 sk.pem\n")
     );
     let report = sign(&["--json", "-o", "text.sig"]);
     let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("one JSON object");

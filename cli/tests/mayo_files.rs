@@ -197,7 +197,10 @@ fn bytes_go_to_a_terminal_only_when_asked_for() {
         let output = run(args);
         assert_eq!(code(&output), 2, "{args:?}: {}", stderr(&output));
         let why = stderr(&output);
-        assert!(why.contains("standard output is a terminal; name a file with -o FILE"), "{args:?}: {why}");
+        assert!(
+            why.contains("standard output is a terminal\nhelp: name a file with -o FILE"),
+            "{args:?}: {why}"
+        );
     }
     // The terminal's buffer holds a signature's 239 bytes.
     let output = run(&[&sign[..], &["-o", "-"]].concat());

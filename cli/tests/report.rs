@@ -71,7 +71,7 @@ fn a_record_becomes_a_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let none = lanework(folder.path(), &["report"]);
     assert_eq!(none.status.code(), Some(2));
-    assert!(text(&none.stderr).contains("no such folder of records"), "{}", text(&none.stderr));
+    assert!(text(&none.stderr).contains("no such directory of records"), "{}", text(&none.stderr));
     std::fs::create_dir(folder.path().join("empty")).expect("a folder");
     let none = lanework(folder.path(), &["report", "--records", "empty"]);
     assert_eq!(none.status.code(), Some(2));
@@ -223,7 +223,7 @@ fn history_lists_compares_and_plots() {
     assert!(text(&none.stderr).contains("magma/ctr/1024"));
     let none = lanework(folder.path(), &["history", "plot", "magma/ctr/1024", "--variant", "zzz"]);
     assert_eq!(none.status.code(), Some(2));
-    assert!(text(&none.stderr).contains("'zzz'; there are: avx2"), "{}", text(&none.stderr));
+    assert!(text(&none.stderr).contains("'zzz'\nhelp: choose among avx2"), "{}", text(&none.stderr));
 }
 
 #[test]
@@ -283,13 +283,15 @@ fn two_builds_are_raced_process_by_process() {
     // What cannot be looked into is no clean bill: an old executable that is not there or none, a folder, a study, a race.
     for (more, code, named) in [
         (["--old", "/no/such/file"], 2, "/no/such/file"),
-        (["--old", "/bin/true"], 2, "no lanework"),
+        (["--old", "/bin/true"], 2, "not a Lanework binary"),
         (["--records", "nowhere"], 2, "nowhere"),
         (["--study", "nosuch"], 2, "bench-magma/ctr/1024-only-avx2"),
     ] {
         let refused = lanework(folder.path(), &[&["--json", "history", "check"], &more[..]].concat());
         assert_eq!(refused.status.code(), Some(code), "{more:?}");
-        assert!(json(&refused)["error"].as_str().is_some_and(|w| w.contains(named)), "{more:?}");
+        let said =
+            ["error", "help"].map(|field| json(&refused)[field].as_str().unwrap_or_default().to_owned());
+        assert!(said.concat().contains(named), "{more:?}: {said:?}");
     }
     let nowhere = lanework(folder.path(), &["--json", "history", "check", "--core", "4095"]);
     assert_eq!(nowhere.status.code(), Some(3), "{}", text(&nowhere.stdout));
@@ -327,7 +329,7 @@ fn whole_processes_are_raced_behind_a_check() {
     // Nor is it pinned or spread, and what it could not be told is refused.
     assert_eq!(race(&["true", "--core", "0"]).status.code(), Some(2));
     assert_eq!(lanework(folder.path(), &["bench", "magma/ctr/16", "--same-output"]).status.code(), Some(2));
-    // What it prints is nobody's: it stays out of our own output, and out of our memory, which its peak would start at.
+    // Its standard error is not kept: it stays out of our own output, and out of our memory, which its peak would start at.
     let loud = "sh -c 'head -c 60000000 /dev/zero; echo loud >&2'";
     let heard = lanework(folder.path(), &["bench", "--seconds", "0.5", "--process", loud, loud]);
     assert_eq!(heard.status.code(), Some(0), "{}", text(&heard.stderr));

@@ -83,10 +83,10 @@ fn texts_are_rewritten_and_otherwise_kept() {
     let said = yes(&place, &["respill", "rewrite", "f.s", "--home", "mm", "-o", "said.s"]);
     let said = String::from_utf8(said).expect("text");
     for part in [
-        "said.s: 1 slots moved",
+        "said.s: proved: 1 slots moved",
         "checked: uses of the slot, separation of the slot",
         "tested on no input",
-        "not decided: who touches a slot on ways that no case takes",
+        "not decided: who touches a tested slot on ways that no case takes",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -120,19 +120,19 @@ fn bad_input_is_one_error_with_file_line_and_reason() {
         no(&place, &["respill", "rewrite", name, "-o", "out.s"], 2, says);
     }
     place.put("bytes.s", b"f:\tret\n\xff\n");
-    no(&place, &["respill", "analyse", "bytes.s"], 2, "bytes.s:2: this is no text");
+    no(&place, &["respill", "analyse", "bytes.s"], 2, "bytes.s:2: not text");
     no(&place, &["respill", "analyse", "nowhere.s"], 2, "nowhere.s: ");
     no(
         &place,
         &["respill", "analyse", "f.s", "--function", "h"],
         2,
-        "f.s: there is no function 'h' in it; there is f",
+        "f.s: no function 'h' in it\nhelp: choose among f",
     );
     let rewrite = |more: &[&'static str]| [&["respill", "rewrite", "f.s"][..], more].concat();
     no(&place, &rewrite(&["--home", "ymm"]), 2, "no home 'ymm'");
-    no(&place, &rewrite(&["--home", "mm:0"]), 2, "'0' is no number of registers");
+    no(&place, &rewrite(&["--home", "mm:0"]), 2, "'0' is not a number of registers");
     no(&place, &rewrite(&["--slots", "f:-16"]), 1, "f:-16 stays: something else touches it");
-    no(&place, &rewrite(&["--slots", "-24"]), 2, "of which function?");
+    no(&place, &rewrite(&["--slots", "-24"]), 2, "of no named function");
     no(&place, &rewrite(&["--slots", "f:-1000"]), 2, "'f' has no slot -1000");
     no(&place, &rewrite(&["--slots", "f"]), 2, "names no slot");
     let output = place.run(&rewrite(&["--json"]));
@@ -142,7 +142,7 @@ fn bad_input_is_one_error_with_file_line_and_reason() {
     // A text without a function is none that nothing is found in.
     place.put("none.s", b"f:\tmovq %rdi, -8(%rsp)\n\tret\n");
     for job in ["analyse", "rewrite", "lint"] {
-        no(&place, &["respill", job, "none.s"], 2, "none.s: there is no function in it");
+        no(&place, &["respill", job, "none.s"], 2, "none.s: no function in it");
     }
     // A function without a frame, and one that cannot be followed.
     place.put("leaf.s", b"\t.globl f\nf:\tleaq 1(%rdi), %rax\n\tret\n");

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, code, hex, json, no, stderr, yes};
-use lanework_vdf::known;
+use lanework_vdf::internals::known;
 
 #[test]
 fn discriminants_in_every_format() {
@@ -155,7 +155,7 @@ fn the_published_proofs_verify_and_spoilt_ones_do_not() {
                 1 => {
                     assert!(told.starts_with("PROOF REFUSED: ") && told.lines().count() == 1, "{at}: {told}")
                 }
-                2 => assert!(told.is_empty() && stderr(&output).starts_with("lanework: --proof: "), "{at}"),
+                2 => assert!(told.is_empty() && stderr(&output).starts_with("error: --proof: "), "{at}"),
                 other => panic!("byte {at}: exit code {other}"),
             }
         }

@@ -5,9 +5,8 @@ mod common;
 use common::{Place, code, hex, json, no, stderr, yes};
 use lanework_integer::{Int, Uint};
 use lanework_vdf::form::LIMBS;
-use lanework_vdf::{
-    Discriminant, Form, Limits, Options, Question, Strict, Task, known, number, prove, verify,
-};
+use lanework_vdf::internals::known;
+use lanework_vdf::{Discriminant, Form, Limits, Options, Question, Strict, Task, number, prove, verify};
 use serde_json::{Value, json};
 
 /// A proof in a file, with one segment before the last.
@@ -65,16 +64,16 @@ fn every_member_of_a_file_must_agree() {
     for (member, value, exit, says) in [
         ("y", json!(changed(&y, 5)), 1, "t.json: y: byte 3 is"),
         ("y", json!(changed(&y, 199)), 1, "t.json: y: byte 100 is"),
-        ("y", json!(""), 2, "t.json: y: 0 bytes; it must have 100"),
+        ("y", json!(""), 2, "t.json: y: 0 bytes, expected 100"),
         ("y", json!(y[2..]), 2, "t.json: y: 99 bytes"),
-        ("y", json!(y[1..]), 2, "t.json: y: 199 digits; two make a byte"),
+        ("y", json!(y[1..]), 2, "t.json: y: 199 digits, two make a byte"),
         ("y", json!("zz"), 2, "t.json: y: character 1"),
-        ("y", json!(5), 2, "not what prove writes as JSON"),
-        ("y", json!(null), 2, "not what prove writes as JSON"),
+        ("y", json!(5), 2, "not a proof in JSON"),
+        ("y", json!(null), 2, "not a proof in JSON"),
         ("b", json!(changed(&b, 40)), 1, "t.json: b: byte 21 is"),
-        ("b", json!(b[2..]), 2, "t.json: b: 32 bytes; it must have 33"),
+        ("b", json!(b[2..]), 2, "t.json: b: 32 bytes, expected 33"),
         ("compact", json!(changed(&compact, 9)), 1, "t.json: compact: byte 5 is"),
-        ("compact", json!(compact[..200]), 2, "t.json: compact: 100 bytes; it must have 241"),
+        ("compact", json!(compact[..200]), 2, "t.json: compact: 100 bytes, expected 241"),
         (
             "discriminant",
             json!(number::to_hexadecimal(&other)),
@@ -85,7 +84,7 @@ fn every_member_of_a_file_must_agree() {
             "discriminant",
             json!(number::to_hexadecimal(&shorter)),
             1,
-            "t.json: discriminant: a number of 504 bits; t.json: bits: 512",
+            "t.json: discriminant: a number of 504 bits, t.json: bits: 512",
         ),
         ("discriminant", json!("23"), 2, "t.json: discriminant: the discriminant is not negative"),
         ("discriminant", json!("hello"), 2, "t.json: discriminant: character 1"),
@@ -94,11 +93,11 @@ fn every_member_of_a_file_must_agree() {
         ("challenge", json!("0"), 2, "t.json: challenge: 1 digits"),
         ("bits", json!(520), 1, "t.json: bits: 520"),
         ("bits", json!(2056), 2, "t.json: bits: "),
-        ("bits", json!("512"), 2, "not what prove writes as JSON"),
+        ("bits", json!("512"), 2, "not a proof in JSON"),
         ("input", json!(y), 1, "segment 0: the proof is not one for its B"),
         ("input", json!(""), 2, "t.json: input: a form of 0 bytes"),
         ("iterations", json!(70_001), 1, "REFUSED"),
-        ("iterations", json!(-5), 2, "not what prove writes as JSON"),
+        ("iterations", json!(-5), 2, "not a proof in JSON"),
         ("witness", json!(0), 2, "t.json: proof: a proof of 341 bytes"),
         ("witness", json!(64), 2, "t.json: witness: "),
         ("proof", json!(changed(&proof, 5)), 1, "t.json: y: byte 3 is"),
@@ -110,7 +109,7 @@ fn every_member_of_a_file_must_agree() {
             assert!(told.starts_with("PROOF REFUSED: ") && told.lines().count() == 1, "{told}");
         }
     }
-    // A result that is nobody's, in all members that hold it.
+    // A wrong result, in all members that hold it.
     let lie = changed(&y, 5);
     let lie = with(&with(&file, "y", lie.clone()), "proof", lie + &proof[200..]);
     let (code, told) = verified(&place, &lie, &[]);
@@ -122,7 +121,7 @@ fn every_member_of_a_file_must_agree() {
     // Without a challenge, the discriminant's length is known.
     let bare = without(&with(&file, "bits", 520), &["challenge"]);
     let (code, told) = verified(&place, &bare, &[]);
-    assert!(code == 1 && told.contains("t.json: bits: 520; t.json: discriminant has 512"), "{told}");
+    assert!(code == 1 && told.contains("t.json: bits: 520 bits, t.json: discriminant has 512"), "{told}");
     let output = place.run(&["vdf", "verify", "t.json", "--json"]);
     assert_eq!(json(&output.stdout)["valid"], false, "{}", stderr(&output));
 }
@@ -151,7 +150,7 @@ fn an_option_replaces_the_member_of_its_name_and_no_other() {
         (without(&file, &["proof", "compact"]), &["--b", &b, "--proof", &compact], 0, &y),
         // Another challenge than the file's: its discriminant says so.
         (file.clone(), &["--challenge", "00fe"], 1, "t.json: discriminant: not the one of --challenge"),
-        (bare.clone(), &["--bits", "520"], 1, "--bits: 520; t.json: discriminant has 512"),
+        (bare.clone(), &["--bits", "520"], 1, "--bits: 520 bits, t.json: discriminant has 512"),
         (
             with(&bare, "challenge", "00fe"),
             &["--discriminant", &text("discriminant")],
@@ -214,7 +213,7 @@ fn composite_discriminants_are_refused() {
         ["vdf", "verify", "--discriminant", "-15", "--iterations", "2", "--proof", &identity.repeat(2)];
     let output = place.run(&fifteen);
     assert_eq!(code(&output), 1, "{}", stderr(&output));
-    // Nobody shall square in such a group unknowingly.
+    // Squaring in such a group takes an option.
     for job in ["evaluate", "prove"] {
         let ask = ["vdf", job, "--discriminant", &d, "--iterations", "100"];
         no(&place, &ask, 1, "--discriminant: not the negative of a prime");

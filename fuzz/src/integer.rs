@@ -3,7 +3,7 @@
 
 use lanework_cpu::Cpu;
 use lanework_integer::backend::{BACKENDS, Gcd, Gcds};
-use lanework_integer::check::{inverse_fault, partial_fault};
+use lanework_integer::internals::check::{inverse_fault, partial_fault};
 use lanework_integer::{Int, Uint};
 use num_bigint::{BigInt, BigUint, Sign};
 

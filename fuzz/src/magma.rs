@@ -3,12 +3,12 @@
 
 use lanework_cpu::Cpu;
 use lanework_magma::container::{Options, Secret, decrypt, encrypt};
+use lanework_magma::internals::spec::modes as spec;
 use lanework_magma::kexp15::Kexp15;
 use lanework_magma::mgm::Mgm;
 use lanework_magma::modes::{
     CbcDecryptor, CbcEncryptor, CfbDecryptor, CfbEncryptor, Ctr, CtrAcpkm, Ofb, Omac, Stream,
 };
-use lanework_magma::spec::modes as spec;
 use lanework_magma::{Engine, Magma};
 
 use crate::bytes::Bytes;

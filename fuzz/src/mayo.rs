@@ -3,7 +3,8 @@
 
 use lanework_cpu::Cpu;
 use lanework_mayo::hazmat::sign_with_randomizer;
-use lanework_mayo::{Engine, Error, Params, PublicKey, SecretKey, SignOptions, Signature, spec};
+use lanework_mayo::internals::spec;
+use lanework_mayo::{Engine, Error, Params, PublicKey, SecretKey, SignOptions, Signature};
 
 use crate::bytes::Bytes;
 
@@ -141,7 +142,7 @@ pub(crate) fn verify(data: &[u8]) {
     assert!(Signature::from_bytes(params, &signature[1..]).is_err());
     assert!(PublicKey::from_bytes(params, &public[1..]).is_err());
     let key = PublicKey::from_bytes(params, &public).expect("any bytes of this length are a key");
-    let expected = spec::verify(params, best.expand(), &public, &message, &signature);
+    let expected = spec::verify(params.sizes(), best.expand(), &public, &message, &signature);
     assert!(changed || expected, "{}: a good signature is refused by the specification", params.name());
     let parsed = Signature::from_bytes(params, &signature);
     for engine in engines() {

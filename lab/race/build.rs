@@ -39,7 +39,8 @@ fn main() {
         }),
     );
     let branch = output("git", &["symbolic-ref", "-q", "HEAD"]);
-    for name in ["HEAD", "index"].into_iter().chain(branch.as_deref()) {
+    // Not the index, which every other git command renews: all that depends on this crate would be compiled again.
+    for name in std::iter::once("HEAD").chain(branch.as_deref()) {
         if let Some(path) = output("git", &["rev-parse", "--git-path", name])
             && std::path::Path::new(&path).exists()
         {

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Instant;
 
+use crate::Complaint;
 use compile::{NVCC, Toolchain};
 use manifest::{Lock, Locked, Program};
 
@@ -69,11 +70,11 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     match work(options) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(failed) => {
-            eprintln!("{failed} failed");
+            Complaint::from(format!("{failed} failed")).print();
             ExitCode::from(1)
         }
         Err(problem) => {
-            eprintln!("{problem}");
+            Complaint::from(problem.to_string()).print();
             ExitCode::from(if matches!(problem, Problem::Missing(_)) { 3 } else { 1 })
         }
     }

@@ -5,6 +5,8 @@ use std::process::{Command, ExitCode};
 
 use clap::Args;
 
+use crate::Complaint;
+
 /// What to fuzz, and how long.
 #[derive(Args)]
 pub(crate) struct Options {
@@ -47,7 +49,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("cargo does not start: {error}");
+            Complaint::from(format!("cargo does not start: {error}")).print();
             ExitCode::FAILURE
         }
     }

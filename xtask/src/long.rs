@@ -16,6 +16,8 @@ use lanework_race::history::{self, Entry};
 use lanework_race::record::utc;
 use serde::{Deserialize, Serialize};
 
+use crate::Complaint;
+
 const LOG: &str = ".ci/long.toml";
 const HEADER: &str =
     "# The last run of each step of `.ci/long`, which writes this file. `.ci/run` checks it.\n\n";
@@ -59,7 +61,8 @@ struct Run {
 
 type Log = BTreeMap<String, Run>;
 
-/// All steps: the tools of `cargo xtask sound`, ten minutes of fuzzing, the removal of every study, and every study in full.
+/// All steps: the tools of `cargo xtask sound`, ten minutes of fuzzing, the removal of every study, the libraries' features one by
+/// one, their public interfaces, and every study in full.
 fn steps(root: &Path) -> Result<Vec<Step>, String> {
     let step = |name: &str, command: &str| Step { name: name.to_owned(), command: command.to_owned() };
     let mut all: Vec<Step> = ["miri", "address", "thread"]
@@ -72,6 +75,11 @@ fn steps(root: &Path) -> Result<Vec<Step>, String> {
         "cargo run --package lanework-fuzz --bin replay -- --seconds 25 --runs 1000000000",
     ));
     all.push(step("removal", "cargo xtask removal"));
+    all.push(step(
+        "features",
+        "cargo hack check --workspace --lib --each-feature --exclude lanework-fuzz --exclude xtask",
+    ));
+    all.push(step("semver", ".ci/semver"));
     let folder = root.join("studies");
     let listed = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut studies: Vec<String> = listed
@@ -93,16 +101,16 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     match go(Path::new("."), options) {
         Ok(code) => code,
         Err(why) => {
-            eprintln!("{why}");
+            why.print();
             ExitCode::from(2)
         }
     }
 }
 
-fn go(root: &Path, options: &Options) -> Result<ExitCode, String> {
+fn go(root: &Path, options: &Options) -> Result<ExitCode, Complaint> {
     let all = steps(root)?;
     if let Some(unknown) = options.steps.iter().find(|name| all.iter().all(|s| s.name != **name)) {
-        return Err(format!("no step is called {unknown}; --list names them"));
+        return Err(Complaint::from(format!("no step is called {unknown}")).help("--list names them"));
     }
     let wanted = |step: &&Step| options.steps.is_empty() || options.steps.contains(&step.name);
     let chosen: Vec<&Step> = all.iter().filter(wanted).collect();

@@ -40,6 +40,32 @@ enum Verb {
     Fuzz(fuzz::Options),
 }
 
+/// What went wrong, and what to do about it, in the form of the command's messages.
+struct Complaint {
+    what: String,
+    help: Option<String>,
+}
+
+impl From<String> for Complaint {
+    fn from(what: String) -> Complaint {
+        Complaint { what, help: None }
+    }
+}
+
+impl Complaint {
+    fn help(mut self, help: impl Into<String>) -> Complaint {
+        self.help = Some(help.into());
+        self
+    }
+
+    fn print(&self) {
+        eprintln!("error: {}", self.what);
+        if let Some(help) = &self.help {
+            eprintln!("help: {help}");
+        }
+    }
+}
+
 fn main() -> ExitCode {
     match Arguments::parse().verb {
         Verb::Cuda(options) => cuda::run(&options),

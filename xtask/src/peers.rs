@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use lanework_peers::{CIPHER_FLAVOURS, DELAY_FLAVOURS, FLAVOURS, Flavour, Peers};
 
+use crate::Complaint;
 use ciphers::Outcome;
 use tools::{Problem, Tools};
 
@@ -77,14 +78,15 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     let known: Vec<_> =
         FLAVOURS.iter().map(|flavour| flavour.name).chain(ciphers::names()).chain(chiavdf::names()).collect();
     if let Some(name) = options.only.iter().find(|name| !known.contains(&name.as_str())) {
-        eprintln!("no peer is called {name}; known are {}", known.join(", "));
+        let complaint = Complaint::from(format!("no peer is called {name}"));
+        complaint.help(format!("choose among {}", known.join(", "))).print();
         return ExitCode::from(USAGE);
     }
     let wanted = options.out.clone().unwrap_or_else(default_directory);
     let out = match prepare(&wanted) {
         Ok(out) => out,
         Err(why) => {
-            eprintln!("{}: {why}", wanted.display());
+            Complaint::from(format!("{}: {why}", wanted.display())).print();
             return ExitCode::from(USAGE);
         }
     };
@@ -168,6 +170,6 @@ fn leave_note(out: &Path, name: &str, problem: &Problem) {
     }
     let note = out.join(format!("{name}.unavailable"));
     if let Err(why) = std::fs::write(&note, format!("{problem}\n")) {
-        eprintln!("{}: {why}", note.display());
+        Complaint::from(format!("{}: {why}", note.display())).print();
     }
 }

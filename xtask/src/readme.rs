@@ -27,9 +27,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use lanework_race::history::{self, Entry};
-use lanework_race::record::{Record, ResultRow};
+use lanework_race::record::{Record, ResultRow, stem};
 use lanework_race::table::{amount, ends, times, verdict};
 use lanework_race::verdict::Verdict;
+
+use crate::Complaint;
 
 const OPEN: &str = "<!-- figures ";
 const END: &str = "-->";
@@ -59,7 +61,10 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     for line in &all {
         match line {
             Ok(said) => println!("{said}"),
-            Err(why) => eprintln!("{why}"),
+            Err(why) if options.check => {
+                Complaint::from(why.clone()).help("`cargo xtask readme` renews it from the records").print();
+            }
+            Err(why) => Complaint::from(why.clone()).print(),
         }
     }
     if all.iter().all(Result::is_ok) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -136,7 +141,7 @@ impl Document<'_> {
             }
             _ => {}
         }
-        if record.ends_with(".json") {
+        if stem(Path::new(record)).is_some() {
             let entry = history::load(&self.root.join(record)).map_err(|e| e.to_string())?;
             return one(&self.link(record), &entry.record, &patterns);
         }
@@ -164,7 +169,7 @@ fn put(path: &Path, due: &str, check: bool) -> Result<bool, String> {
         return Ok(false);
     }
     if check {
-        return Err("it differs from its records; `cargo xtask readme` renews it".into());
+        return Err("it differs from its records".into());
     }
     fs::write(path, due).map_err(|e| e.to_string())?;
     Ok(true)

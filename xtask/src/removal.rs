@@ -8,6 +8,8 @@ use std::process::{Command, ExitCode};
 
 use clap::Args;
 
+use crate::Complaint;
+
 /// `removal`.
 #[derive(Args)]
 pub(crate) struct Options {
@@ -25,17 +27,18 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     match go(options) {
         Ok(failed) => ExitCode::from(u8::from(failed > 0)),
         Err(why) => {
-            eprintln!("{why}");
+            why.print();
             ExitCode::from(2)
         }
     }
 }
 
-fn go(options: &Options) -> Result<usize, String> {
+fn go(options: &Options) -> Result<usize, Complaint> {
     let files = tracked()?;
     let all = crates(&files);
     if let Some(unknown) = options.studies.iter().find(|name| !all.contains(name)) {
-        return Err(format!("no study with code is called {unknown}; there are {}", all.join(", ")));
+        let complaint = Complaint::from(format!("no study with code is called {unknown}"));
+        return Err(complaint.help(format!("choose among {}", all.join(", "))));
     }
     let chosen: Vec<&String> = if options.rotate {
         let commits = output(&["rev-list", "--count", "HEAD"])?;

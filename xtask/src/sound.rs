@@ -133,7 +133,7 @@ const THREAD: &[Job] = &[
     job("lanework-cpu", &["--lib"], &["threads::"]),
     job("lanework-magma", &["--lib"], &["parallel", "batch::", "threads_change_nothing"]),
     job("lanework-mayo", &["--lib", "--test", "batch"], &["--skip", "leaks::", "batch::", "team", "thread"]),
-    job("lanework-mayo", &["--features", "study", "--lib"], &["inside::team::"]),
+    job("study-*", &["--lib"], &["team::"]),
     job("lanework-vdf", &["--lib"], &["prover::"]),
 ];
 

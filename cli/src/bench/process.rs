@@ -20,11 +20,15 @@ use lanework_study::{Failure, Outcome};
 use crate::args::BenchArgs;
 use crate::ui::Session;
 
-/// A command line, without a shell: whoever wants one writes `sh -c '...'`.
+/// A command line, without a shell; `sh -c '...'` asks for one.
 fn program(line: &str) -> Result<Program, Failure> {
-    let words = shlex::split(line)
-        .ok_or_else(|| Failure::input(format!("'{line}' ends within a quotation or after a backslash")))?;
-    let (first, rest) = words.split_first().ok_or_else(|| Failure::input("a command is empty"))?;
+    let words = shlex::split(line).ok_or_else(|| {
+        Failure::input(format!("--process: '{line}' ends within a quotation or after a backslash"))
+            .help("close the quotation")
+    })?;
+    let (first, rest) = words.split_first().ok_or_else(|| {
+        Failure::input("--process: a command is empty").help("give two commands: --process 'A' 'B'")
+    })?;
     Ok(Program::new(line, first, rest.to_vec()))
 }
 
@@ -119,7 +123,8 @@ fn gate(programs: &[Program; 2], same_output: bool) -> Result<(Gate, [f64; 2]), 
 
 pub(super) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failure> {
     let [a, b] = args.process.as_slice() else {
-        return Err(Failure::input("--process takes two commands"));
+        return Err(Failure::input(format!("--process: {} commands, two are raced", args.process.len()))
+            .help("--process 'A' 'B'"));
     };
     let programs = [program(a)?, program(b)?];
     let (gate, [once_a, once_b]) = gate(&programs, args.same_output)?;

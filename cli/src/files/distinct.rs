@@ -79,9 +79,8 @@ fn kind(metadata: &Metadata) -> Kind {
 /// A standard stream that is named twice.
 fn once(paths: &[&Path], standard: &str) -> Result<(), Failure> {
     if paths.iter().filter(|path| is_stream(path)).count() > 1 {
-        return Err(Failure::input(format!(
-            "{standard} can serve only one of the files; name a file for the other"
-        )));
+        return Err(Failure::input(format!("{standard} can serve only one of the files"))
+            .help("name a file for the other"));
     }
     Ok(())
 }
@@ -105,10 +104,11 @@ pub(crate) fn check_distinct<'a>(
         // A file can be read twice.
         if let (Kind::Stream, Some(other)) = (input.kind, read.get(&input.identity)) {
             return Err(Failure::input(format!(
-                "{} and {} are one stream, which can be read only once; name a file for one of them",
+                "{} and {} are one stream, which can be read only once",
                 other.name(),
                 input.name()
-            )));
+            ))
+            .help("name a file for one of them"));
         }
         read.insert(input.identity.clone(), input);
     }
@@ -117,18 +117,16 @@ pub(crate) fn check_distinct<'a>(
         if let Some(other) = written.get(&output.identity)
             && output.kind != Kind::Endless
         {
-            return Err(Failure::input(format!(
-                "{} and {} are the same file; name another for one of the results",
-                other.name(),
-                output.name()
-            )));
+            return Err(Failure::input(format!("{} and {} are the same file", other.name(), output.name()))
+                .help("name another for one of the results"));
         }
         if let (Kind::File, Some(input)) = (output.kind, read.get(&output.identity)) {
             return Err(Failure::input(format!(
-                "{} and {} are the same file, and the result would destroy what is read; name another file for it",
+                "{} and {} are the same file, and the result would destroy the input",
                 output.name(),
                 input.name()
-            )));
+            ))
+            .help("name another file for the result"));
         }
         written.insert(output.identity.clone(), output);
     }

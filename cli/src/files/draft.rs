@@ -271,7 +271,7 @@ enum Left {
     Removed,
 }
 
-/// Removes the file of a run that was killed: one of ours that nobody holds locked.
+/// Removes the file of a run that was killed: one of ours that is not locked.
 fn remove_left(folder: &OwnedFd, name: &str) -> Left {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match openat(folder, name, flags, Mode::empty()) {
@@ -285,7 +285,7 @@ fn remove_left(folder: &OwnedFd, name: &str) -> Left {
     if !ours || flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Left::InUse;
     }
-    // While the lock is held, nobody else removes it and gives its name to another file.
+    // While the lock is held, no other run removes it and gives its name to another file.
     let (there, open) = (statat(folder, name, AtFlags::SYMLINK_NOFOLLOW), fstat(&file));
     match (there, open) {
         (Ok(there), Ok(open)) if (there.st_dev, there.st_ino) == (open.st_dev, open.st_ino) => {

@@ -24,9 +24,10 @@ impl Source {
         if is_stream(path) {
             let name = "standard input".to_owned();
             if sys::stdin_was_closed() {
-                return Err(Failure::input(format!("{name}: closed; name a file, or give it an empty one")));
+                return Err(Failure::input(format!("{name}: closed"))
+                    .help("name a file, or redirect it from /dev/null"));
             }
-            // Not through Rust's standard input, whose buffer nobody wipes.
+            // Not through Rust's standard input, whose buffer is not wiped.
             let file = own(io::stdin().as_fd()).map_err(|e| Failure::input(format!("{name}: {e}")))?;
             widen(&file);
             let length = regular(&file);
@@ -34,7 +35,7 @@ impl Source {
         }
         let file = fs::File::open(path).map_err(|e| Failure::file(path, e))?;
         if file.metadata().is_ok_and(|m| m.is_dir()) {
-            return Err(Failure::file(path, "is a directory; name a file"));
+            return Err(Failure::file(path, "is a directory").help("name a file"));
         }
         let length = regular(&file);
         Ok(Source { file, name: lanework_study::text::shown(path), length })
@@ -94,14 +95,15 @@ pub(crate) fn read_small(path: &Path, limit: u64) -> Result<Zeroizing<Vec<u8>>, 
         return Err(too_long(&name, limit));
     }
     if filled > expected {
-        return Err(Failure::input(format!("{name}: it grew while it was read; try again")));
+        return Err(Failure::input(format!("{name}: grew while it was read")).help("try again"));
     }
     bytes.truncate(filled);
     Ok(bytes)
 }
 
 fn too_long(name: &str, limit: u64) -> Failure {
-    Failure::input(format!("{name}: longer than {limit} bytes, and such a file is short"))
+    Failure::input(format!("{name}: longer than the {limit} bytes that such a file may have"))
+        .help("name a key, passphrase or other small file")
 }
 
 /// The text of a small file, a key say; larger ones are refused before they are read.

@@ -121,7 +121,7 @@ fn place(path: &Path, access: Access, force: bool) -> Result<Place, Failure> {
     let found = fs::metadata(path);
     let names_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
     if names_directory || found.as_ref().is_ok_and(fs::Metadata::is_dir) {
-        return Err(Failure::file(path, "is a directory; name a file in it"));
+        return Err(Failure::file(path, "is a directory").help("name a file in it"));
     }
     if found.is_ok_and(|found| !found.is_file()) {
         rustix::fs::access(path, rustix::fs::Access::WRITE_OK)
@@ -136,10 +136,8 @@ fn place(path: &Path, access: Access, force: bool) -> Result<Place, Failure> {
         if force { fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()) } else { path.to_owned() };
     let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        return Err(Failure::file(
-            path,
-            format!("there is no directory {}; make it first", lanework_study::text::shown(folder)),
-        ));
+        let folder = lanework_study::text::shown(folder);
+        return Err(Failure::file(path, format!("no directory {folder}")).help(format!("mkdir -p {folder}")));
     }
     // From here on there is something to be undone where a signal ends the command.
     signals::listen()?;
@@ -149,9 +147,8 @@ fn place(path: &Path, access: Access, force: bool) -> Result<Place, Failure> {
 /// Refuses a standard output that was closed: the result would be lost without a word.
 pub(crate) fn needs_standard_output() -> Result<(), Failure> {
     if sys::stdout_was_closed() {
-        return Err(Failure::input(
-            "standard output: closed, so that the result would be lost; name a file, or send it to /dev/null",
-        ));
+        return Err(Failure::input("standard output: closed, so that the result would be lost")
+            .help("name a file, or send it to /dev/null"));
     }
     Ok(())
 }
@@ -187,5 +184,5 @@ fn unplaced(path: &Path, e: &io::Error) -> Failure {
 }
 
 fn exists(path: &Path) -> Failure {
-    Failure::file(path, "exists already; --force replaces it")
+    Failure::file(path, "exists already").help("--force replaces it")
 }

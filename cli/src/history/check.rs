@@ -13,7 +13,7 @@ use lanework_race::pairing::Plan;
 use lanework_race::record::ResultRow;
 use lanework_race::table::times;
 use lanework_race::verdict::{Rules, Verdict};
-use lanework_study::{Failure, Outcome};
+use lanework_study::{Failure, Message, Outcome};
 use serde_json::json;
 
 use super::{ended, line, load_all, skipped_json, skipped_told};
@@ -89,7 +89,7 @@ impl Case {
 
 pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Outcome, Failure> {
     if !root.is_dir() {
-        return Err(Failure::file(root, "there is no such folder of records; --records names another"));
+        return Err(Failure::file(root, "no such directory of records").help("name another with --records"));
     }
     if let Some(old) = &args.old {
         is_lanework(old)?;
@@ -100,11 +100,9 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
         let mut names: Vec<&str> = all.iter().map(|e| e.record.study.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        let also = skipped_told(&skipped).map_or_else(String::new, |why| format!("; {why}"));
-        return Err(Failure::input(format!(
-            "no record is of '{study}'; there are: {}{also}",
-            names.join(", ")
-        )));
+        let also = skipped_told(&skipped).map_or_else(String::new, |why| format!(" ({why})"));
+        return Err(Failure::input(format!("no record is of '{study}'{also}"))
+            .help(format!("choose among {}", names.join(", "))));
     }
     let entries: Vec<Entry> = all
         .into_iter()
@@ -173,7 +171,7 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
     }
     if regressions > 0 {
         if let Some(why) = skipped_told(&skipped) {
-            eprintln!("lanework: {why}");
+            Message::new(why).help("correct or remove these files").print("warning");
         }
         return Ok(Outcome::No);
     }
@@ -181,14 +179,15 @@ pub(super) fn run(session: &Session, root: &Path, args: &CheckArgs) -> Result<Ou
     ended(&skipped).map(|yes| if failed { Outcome::Unavailable } else { yes })
 }
 
-/// Refuses early what is no `lanework`: every suspicion would fail by it.
+/// Refuses early a program that is not `lanework`: every suspicion would fail by it.
 fn is_lanework(path: &Path) -> Result<(), Failure> {
     let answer = Command::new(path).arg("--version").stdin(Stdio::null()).output();
     let answer = answer.map_err(|e| Failure::file(path, format!("cannot be run: {e}")))?;
     if answer.status.success() && answer.stdout.starts_with(b"lanework ") {
         return Ok(());
     }
-    Err(Failure::file(path, "is no lanework: it does not answer --version as one does"))
+    Err(Failure::file(path, "not a Lanework binary: --version does not answer as one")
+        .help("name an older `lanework` executable with --old"))
 }
 
 /// For each study with two records, the newest two of it, older first. Entries come from the oldest on.
@@ -244,7 +243,7 @@ fn unless_void(mut race: impl FnMut() -> Result<ResultRow, String>) -> Result<Re
             return Ok(row);
         }
     }
-    Err("three races in a row were void: their A/A controls exclude 1; a quieter machine may tell".to_owned())
+    Err("three races in a row were void, since their A/A controls exclude 1".to_owned())
 }
 
 fn against_old(session: &Session, old: &Path, effort: &Effort, change: &Change) -> Result<Step, String> {

@@ -28,7 +28,7 @@ pub(super) fn run(
     let History { entries, skipped } = load_all(root)?;
     files::check_distinct(entries.iter().map(|e| e.path.as_path()), output)?;
     // Where a figure is missing, a file that could not be read may be why.
-    let also = skipped_told(&skipped).map_or_else(String::new, |why| format!("; {why}"));
+    let also = skipped_told(&skipped).map_or_else(String::new, |why| format!(" ({why})"));
     let points: Vec<(&Entry, &ResultRow)> = entries
         .iter()
         .flat_map(|e| e.record.results.iter().map(move |r| (e, r)))
@@ -36,10 +36,9 @@ pub(super) fn run(
         .collect();
     if points.is_empty() {
         if entries.is_empty() {
-            return Err(Failure::file(
-                root,
-                format!("holds no records; `lanework bench --save` makes one{also}"),
-            ));
+            return Err(
+                Failure::file(root, format!("no records{also}")).help("`lanework bench --save` makes one")
+            );
         }
         let rows = || entries.iter().flat_map(|e| &e.record.results);
         let list = |mut known: Vec<&str>| {
@@ -49,15 +48,14 @@ pub(super) fn run(
         };
         let variants: Vec<&str> =
             rows().filter(|r| r.subject == subject).map(|r| r.variant.as_str()).collect();
-        return Err(Failure::input(match variant.filter(|_| !variants.is_empty()) {
-            Some(v) => {
-                format!("no record of '{subject}' has a variant '{v}'; there are: {}{also}", list(variants))
-            }
+        let (what, known) = match variant.filter(|_| !variants.is_empty()) {
+            Some(v) => (format!("no record of '{subject}' has a variant '{v}'"), variants),
             None => {
-                let known = list(rows().map(|r| r.subject.as_str()).collect());
-                format!("no record has a subject '{subject}'; there are: {known}{also}")
+                let all = rows().map(|r| r.subject.as_str()).collect();
+                (format!("no record has a subject '{subject}'"), all)
             }
-        }));
+        };
+        return Err(Failure::input(what + &also).help(format!("choose among {}", list(known))));
     }
     if let Some(sink) = sink {
         let rows: Vec<Ratio> = points

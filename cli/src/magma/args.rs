@@ -58,7 +58,7 @@ pub(crate) fn hex(digits: &[u8]) -> Result<Vec<u8>, String> {
 /// The same into room for as many.
 pub(crate) fn hex_into(digits: &[u8], bytes: &mut [u8]) -> Result<(), String> {
     if digits.len() != 2 * bytes.len() {
-        return Err(format!("{} digits; two make a byte", digits.len()));
+        return Err(format!("{} digits, two make a byte", digits.len()));
     }
     // The digits may be a key: the place of a wrong one is told, never what stands there.
     if digits.iter().fold(0, |all, &byte| all | digit(byte)) > 15 {
@@ -360,7 +360,7 @@ mod tests {
             let want = char::from(character).to_digit(16).map_or(255, |value| value as u8);
             assert_eq!(digit(character), want, "{character:#x}");
         }
-        assert_eq!(hex(b"0f A9").unwrap_err(), "5 digits; two make a byte");
+        assert_eq!(hex(b"0f A9").unwrap_err(), "5 digits, two make a byte");
         assert_eq!(hex(b"0f-A9b").unwrap_err(), "character 3 is not a hexadecimal digit");
         assert_eq!(hex(b"0fA9bC"), Ok(vec![0x0f, 0xa9, 0xbc]));
     }

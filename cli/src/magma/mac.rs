@@ -32,13 +32,17 @@ enum Mac {
 impl Mac {
     fn new(session: &Session, args: &MacArgs, engine: Engine) -> Result<Mac, Failure> {
         if args.algorithm != MacName::Imit && (args.legacy.sbox.is_some() || args.legacy.meshing) {
-            return Err(Failure::input("--sbox and --meshing are for --algorithm imit"));
+            return Err(Failure::input("--sbox and --meshing are for --algorithm imit")
+                .help("add it, or leave them out"));
         }
         if args.algorithm != MacName::OmacAcpkm && (args.section.is_some() || args.frequency.is_some()) {
-            return Err(Failure::input("--section and --frequency are for --algorithm omac-acpkm"));
+            return Err(Failure::input("--section and --frequency are for --algorithm omac-acpkm")
+                .help("add it, or leave them out"));
         }
         let wrong = |e: Error| match e {
-            Error::TagLength(_) => Failure::input(format!("--tag-length: {e}; it takes from 4 to 8")),
+            Error::TagLength(_) => {
+                Failure::input(format!("--tag-length: {e}")).help("choose from 4 to 8 bytes")
+            }
             Error::Section(_) => Failure::input(format!("--section: {e}")),
             Error::Parameter(_) => Failure::input(format!("--frequency: {e}")),
             _ => Failure::input(e),
@@ -52,14 +56,15 @@ impl Mac {
             MacName::OmacAcpkm => {
                 let (Some(section), Some(frequency)) = (args.section, args.frequency) else {
                     return Err(Failure::input(
-                        "OMAC-ACPKM has two parameters of its protocol: name both --section and --frequency",
-                    ));
+                        "--algorithm omac-acpkm: two parameters of the protocol are missing",
+                    )
+                    .help("name both --section and --frequency"));
                 };
                 let mac = OmacAcpkm::with_key(&magma, section, frequency, length).map_err(wrong)?;
                 Ok(Mac::OmacAcpkm(Box::new(mac)))
             }
             MacName::Imit if args.tag_length.is_some_and(|n| n != 4) => {
-                Err(Failure::input("--tag-length: IMIT has 4 bytes"))
+                Err(Failure::input("--tag-length: the tag of IMIT has 4 bytes").help("leave it out"))
             }
             MacName::Imit => {
                 let key = gost28147(&key, &args.legacy, engine)?.with_limits(limits);
@@ -99,17 +104,17 @@ impl Mac {
         let mut buffer = vec![0; PIECE];
         let mut empty = true;
         let failed = |e: Error| match e {
-            Error::KeyExhausted { .. } => Failure::input(format!(
-                "{name}: {e}; use --algorithm omac-acpkm, which changes its key, or raise --key-limit"
-            )),
+            Error::KeyExhausted { .. } => Failure::input(format!("{name}: {e}"))
+                .help("use --algorithm omac-acpkm, which changes its key, or raise --key-limit"),
             _ => refused_or_input(&name, &e),
         };
         loop {
             match source.file().read(&mut buffer) {
                 Ok(0) if empty && matches!(self, Mac::Imit(_)) => {
-                    return Err(Failure::input(format!(
-                        "{name}: empty; the MAC of GOST 28147-89 is the same for it under every key and proves nothing"
-                    )));
+                    let what =
+                        "empty: its MAC by GOST 28147-89 is the same under every key and proves nothing";
+                    return Err(Failure::input(format!("{name}: {what}"))
+                        .help("use --algorithm omac, or data that is not empty"));
                 }
                 Ok(0) => return Ok(()),
                 Ok(n) => {
@@ -137,7 +142,8 @@ pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> 
     let bar = session.progress_bytes(lengths, "authenticating");
     if let Some(Hex(tag)) = &args.verify {
         let [file] = args.files.as_slice() else {
-            return Err(Failure::input("--verify compares the MAC of one file; name only one"));
+            return Err(Failure::input(format!("--verify: one MAC for {} files", args.files.len()))
+                .help("name only one"));
         };
         let mut state = mac;
         state.read(file, &bar)?;
@@ -146,7 +152,9 @@ pub(super) fn run(session: &Session, args: MacArgs) -> Result<Outcome, Failure> 
             Ok(()) => true,
             Err(Error::Refused) => false,
             Err(e) => {
-                return Err(Failure::input(format!("--verify: {e}; --tag-length says how long tags are")));
+                return Err(
+                    Failure::input(format!("--verify: {e}")).help("--tag-length says how long tags are")
+                );
             }
         };
         if session.json {

@@ -21,21 +21,22 @@ use crate::ui::Session;
 /// An error of MGM about a message.
 fn failure(name: &str, e: &Error) -> Failure {
     match e {
-        Error::NonceLength { .. } | Error::NonceTopBit => Failure::input(format!("--nonce: {e}")),
-        Error::TagLength(_) => Failure::input(format!("--tag-length: {e}; it takes from 4 to 8")),
-        Error::TooLong { .. } => Failure::input(format!(
-            "{name}: {e}, which is all that one MGM message takes; encrypt makes a container of any size"
-        )),
-        Error::EmptyMessage => {
-            Failure::input(format!("{name}: {e}; give --aad, or data that is not empty (RFC 9058, 6)"))
+        Error::NonceLength { .. } | Error::NonceTopBit => {
+            Failure::input(format!("--nonce: {e}")).help("give 16 hexadecimal digits, the first from 0 to 7")
         }
-        Error::KeyExhausted { .. } => Failure::input(format!(
-            "{name}: {e}; raise --key-limit, or let encrypt make a container, which has a key for each chunk"
-        )),
+        Error::TagLength(_) => Failure::input(format!("--tag-length: {e}")).help("choose from 4 to 8 bytes"),
+        Error::TooLong { .. } => Failure::input(format!("{name}: {e}, the most that one MGM message takes"))
+            .help("`lanework magma encrypt` makes a container of any size"),
+        Error::EmptyMessage => {
+            Failure::input(format!("{name}: {e}")).help("give --aad, or data that is not empty (RFC 9058, 6)")
+        }
+        Error::KeyExhausted { .. } => Failure::input(format!("{name}: {e}"))
+            .help("raise --key-limit, or let encrypt make a container, which has a key for each chunk"),
         Error::Refused | Error::TooManyRefused { .. } => Failure::refused(format!(
-            "{name}: refused: not what was sealed with this key, nonce, associated data and tag length; nothing was given out"
-        )),
-        Error::Threads(_) => Failure::unavailable(e),
+            "{name}: refused: not what was sealed with this key, nonce, associated data and tag length"
+        ))
+        .help("check all four and the file: nothing was written"),
+        Error::Threads(_) => Failure::unavailable(e).help("ask for fewer with --threads"),
         _ => Failure::input(format!("{name}: {e}")),
     }
 }
@@ -150,9 +151,10 @@ pub(super) fn open(session: &Session, args: &MessageArgs) -> Result<Outcome, Fai
     let read = message.len() as u64;
     let Some(length) = message.len().checked_sub(args.tag_length) else {
         return Err(Failure::refused(format!(
-            "{name}: refused: cut short: {read} bytes cannot hold a tag of {}; nothing was given out",
+            "{name}: refused: cut short: {read} bytes cannot hold a tag of {}",
             args.tag_length
-        )));
+        ))
+        .help("get the file again from its source: nothing was written"));
     };
     let (data, tag) = message.split_at_mut(length);
     mgm.open_with(threads, &args.nonce.0, &aad, data, tag).map_err(failed)?;

@@ -39,12 +39,11 @@ pub(super) fn limits(asked: Option<u64>) -> Limits {
     }
 }
 
-/// A key of GOST 28147-89, whose S-box set nobody may guess.
+/// A key of GOST 28147-89, whose S-box set must be named.
 pub(super) fn gost28147(key: &[u8; 32], args: &LegacyArgs, engine: Engine) -> Result<Gost28147, Failure> {
     let sbox = args.sbox.ok_or_else(|| {
-        Failure::input(
-            "GOST 28147-89 has no S-box set of its own; name the one that the data was made with by --sbox",
-        )
+        Failure::input("--cipher gost28147: the standard has no S-box set of its own")
+            .help("name the one that the data was made with by --sbox")
     })?;
     Ok(Gost28147::with(key, sbox, engine))
 }
@@ -69,38 +68,42 @@ fn operation(mode: Mode, cipher: CipherName, way: Way) -> Operation {
 
 /// What does not go together, said before any file is touched.
 fn check(mode: Mode, args: &RawArgs) -> Result<(), Failure> {
-    let refuse = |text: &str| Err(Failure::input(text));
+    let refuse = |text: &str, remedy: &str| Err(Failure::input(text).help(remedy));
     let legacy = args.cipher == CipherName::Gost28147;
     match (mode, &args.iv) {
-        (Mode::Ecb, Some(_)) => return refuse("ECB has no initialisation vector; leave --iv out"),
+        (Mode::Ecb, Some(_)) => return refuse("--iv: ECB has no initialisation vector", "leave it out"),
         (Mode::Ecb, None) if !args.hazmat => {
             return refuse(
-                "ECB shows where blocks are equal; use another mode, or add --hazmat if it must be ECB",
+                "--mode ecb: equal blocks stay equal, and an observer sees them",
+                "use another mode, or add --hazmat if it must be ECB",
             );
         }
         (Mode::Ecb, None) => {}
-        (_, None) => return refuse("this mode needs its initialisation vector: --iv HEX"),
+        (_, None) => return refuse("this mode needs its initialisation vector", "add --iv HEX"),
         (_, Some(_)) => {}
     }
     if args.padding != PaddingName::None && !matches!(mode, Mode::Ecb | Mode::Cbc) {
-        return refuse("this mode takes data of any length; leave --padding out");
+        return refuse("--padding: this mode takes data of any length", "leave it out");
     }
     if args.section.is_some() && mode != Mode::CtrAcpkm {
-        return refuse("only CTR-ACPKM has sections; leave --section out");
+        return refuse("--section: only CTR-ACPKM has sections", "leave it out");
     }
     if !legacy && (args.legacy.sbox.is_some() || args.legacy.meshing) {
         return refuse(
-            "--sbox and --meshing are for --cipher gost28147; Magma has one S-box set and no meshing",
+            "--sbox and --meshing are for --cipher gost28147",
+            "leave them out: Magma has one S-box set and no meshing",
         );
     }
     if args.legacy.meshing && !matches!(mode, Mode::Cfb | Mode::Cnt) {
-        return refuse("key meshing is there for CFB and CNT");
+        return refuse("--meshing: only CFB and CNT have it", "leave it out");
     }
     match (mode, legacy) {
         (Mode::Ctr | Mode::CtrAcpkm, true) => {
-            refuse("CTR is a mode of Magma; the counter mode of GOST 28147-89 is --mode cnt")
+            refuse("--mode ctr: a mode of Magma", "the counter mode of GOST 28147-89 is --mode cnt")
         }
-        (Mode::Cnt, false) => refuse("CNT is a mode of GOST 28147-89: add --cipher gost28147 --sbox NAME"),
+        (Mode::Cnt, false) => {
+            refuse("--mode cnt: a mode of GOST 28147-89", "add --cipher gost28147 --sbox NAME")
+        }
         _ => Ok(()),
     }
 }
@@ -211,7 +214,9 @@ fn begin(
         }
     };
     running.map_err(|e| match e {
-        Error::NonceLength { .. } => Failure::input(format!("--iv: {e}")),
+        Error::NonceLength { .. } => {
+            Failure::input(format!("--iv: {e}")).help("give it the length that the mode takes")
+        }
         Error::Section(_) => Failure::input(format!("--section: {e}")),
         _ => refused_or_input(source.name(), &e),
     })
@@ -244,7 +249,7 @@ pub(super) fn run(
     stream: &StreamArgs,
 ) -> Result<Outcome, Failure> {
     let (Some(mode), Some(key_path)) = (args.mode, secret.key_file.as_deref()) else {
-        return Err(Failure::input("the bare bytes of a mode need a key: --key-file FILE"));
+        return Err(Failure::input("--mode: the bare bytes of a mode need a key").help("add --key-file FILE"));
     };
     check(mode, &args)?;
     check_distinct([key_path, &*stream.input], [target(stream.output.as_deref())])?;
@@ -258,9 +263,9 @@ pub(super) fn run(
     let engine = session.engine(job)?;
     let key = secrets::key_file(session, key_path)?;
     let running = Mutex::new(begin(&key, mode, &args, way, engine, &source)?);
-    let threads = session.threads(stream.threads, job).count();
-    let pool = if threads > 1 { Some(Threads::pool(threads).map_err(Failure::unavailable)?) } else { None };
+    let pool = session.pool(stream.threads, job)?;
     let inner = pool.as_ref().map_or(Threads::One, Threads::Pool);
+    let threads = inner.count();
     let name = source.name().to_owned();
     let bar = session
         .progress_bytes(source.length(), if way == Way::Encrypt { "encrypting" } else { "decrypting" });
@@ -282,10 +287,8 @@ pub(super) fn run(
             running(inner, data).map_err(|e| refused_or_input(&name, &e))?;
             part.done = if way == Way::Decrypt && part.last && args.padding == PaddingName::Two {
                 unpad_one_zeros(data).map_err(|_| {
-                    Failure::refused(format!(
-                        "{name}: it does not end in the padding of procedure 2: \
-                         another key or IV, other data, or no padding"
-                    ))
+                    Failure::refused(format!("{name}: the end is not the padding of procedure 2"))
+                        .help("check key, IV and data, or decrypt without --padding")
                 })?
             } else {
                 length

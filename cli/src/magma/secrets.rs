@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use lanework_cpu::memory::wipe_stack_and_registers;
 use lanework_magma::container::Secret;
-use lanework_study::Failure;
+use lanework_study::{Failure, Message};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use zeroize::Zeroizing;
 
@@ -33,11 +33,8 @@ pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Box<Zeroizing<[
     if bytes.len() == 32 {
         // The branch depends only on whether all 32 bytes are digits, which no random key is.
         if bytes.iter().fold(0, |all, &byte| all | digit(byte)) <= 15 {
-            return Err(Failure::file(
-                path,
-                "32 hexadecimal digits, which are 128 bits of a key that has 256; write all 64 digits, \
-                 and so also if these 32 characters are the key",
-            ));
+            return Err(Failure::file(path, "32 hexadecimal digits: 128 bits of a key that has 256")
+                .help("write all 64 digits, also if these 32 characters are the key"));
         }
         key.copy_from_slice(&bytes);
     } else {
@@ -45,19 +42,16 @@ pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Box<Zeroizing<[
         let line = bytes.strip_suffix(b"\n").map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let digits = line.unwrap_or(&bytes);
         if digits.len() != 64 {
-            return Err(Failure::file(
-                path,
-                format!("{} bytes; a key file holds 32 raw bytes or 64 hexadecimal digits", bytes.len()),
-            ));
+            return Err(Failure::file(path, format!("not a key: {} bytes", bytes.len()))
+                .help("a key file holds 32 raw bytes or 64 hexadecimal digits"));
         }
         // In place: a vector that grows would leave parts of the key behind.
         hex_into(digits, &mut **key).map_err(|e| Failure::file(path, e))?;
     }
     if key.iter().fold(0, |all, &byte| all | (byte ^ key[0])) == 0 {
-        session.warn(format!(
-            "{}: all bytes of this key are the same; draw one at random, from /dev/urandom say",
-            lanework_study::text::shown(path)
-        ));
+        let warning =
+            Message::new("all bytes of this key are the same").at(lanework_study::text::shown(path));
+        session.warn(warning.help("draw one at random, from /dev/urandom for example"));
     }
     Ok(key)
 }
@@ -81,10 +75,10 @@ fn read_secret(session: &Session, args: &SecretArgs, new: bool) -> Result<Secret
             let mut bytes = files::read_small(path, PASSPHRASE_LIMIT)?;
             strip_line_end(&mut bytes);
             if bytes.contains(&b'\n') {
-                return Err(Failure::file(path, "more than one line; a passphrase is one"));
+                return Err(Failure::file(path, "more than one line").help("a passphrase is one line"));
             }
             if bytes.is_empty() {
-                return Err(Failure::file(path, "the passphrase is empty"));
+                return Err(Failure::file(path, "the passphrase is empty").help("write one into the file"));
             }
             bytes
         }
@@ -166,8 +160,7 @@ fn line(terminal: &File) -> io::Result<Zeroizing<Vec<u8>>> {
 
 /// A passphrase from the terminal itself: standard input may be the data.
 fn prompted(twice: bool) -> Result<Zeroizing<Vec<u8>>, Failure> {
-    let none =
-        || Failure::input("there is no terminal to ask for the passphrase at; use --passphrase-file FILE");
+    let none = || Failure::input("no terminal to ask for the passphrase").help("use --passphrase-file FILE");
     let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(|_| none())?;
     let terminal = Arc::new(terminal);
     signals::listen_for_suspension()?;
@@ -176,13 +169,15 @@ fn prompted(twice: bool) -> Result<Zeroizing<Vec<u8>>, Failure> {
         let _silent = Silent::new(&terminal, question).map_err(failed)?;
         let line = line(&terminal).map_err(failed)?;
         if line.is_empty() {
-            return Err(Failure::input("the passphrase is empty"));
+            return Err(Failure::input("the passphrase is empty").help("type at least one character"));
         }
         Ok(line)
     };
     let first = ask("passphrase: ")?;
     if twice && *ask("the same again: ")? != *first {
-        return Err(Failure::input("the two passphrases differ; nothing was done"));
+        return Err(
+            Failure::input("the two passphrases differ").help("run the command again: nothing was written")
+        );
     }
     Ok(first)
 }

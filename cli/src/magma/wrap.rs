@@ -30,18 +30,21 @@ fn begin<'a>(
     let (mac, encrypt) =
         (secrets::key_file(session, &args.mac_key_file)?, secrets::key_file(session, &args.enc_key_file)?);
     let keys = Kexp15::new(&mac, &encrypt, engine).map_err(|e| {
-        Failure::file(&args.enc_key_file, format!("{e}; draw a second key, independent of --mac-key-file's"))
+        Failure::file(&args.enc_key_file, e).help("draw a second key, independent of --mac-key-file's")
     })?;
     Ok((keys, engine.name(), sink))
 }
 
 fn failure(path: &Path, e: &Error) -> Failure {
     match e {
-        Error::NonceLength { .. } => Failure::input(format!("--iv: {e}")),
+        Error::NonceLength { .. } => {
+            Failure::input(format!("--iv: {e}")).help("give it the length that wrapping takes")
+        }
         Error::Refused => Failure::refused(format!(
-            "{}: refused: not what was wrapped with these keys and this IV; nothing was given out",
+            "{}: refused: not what was wrapped with these keys and this IV",
             lanework_study::text::shown(path)
-        )),
+        ))
+        .help("check keys, IV and file: nothing was written"),
         _ => Failure::file(path, e),
     }
 }
@@ -60,11 +63,12 @@ pub(super) fn unwrap(session: &Session, args: &WrapArgs) -> Result<Outcome, Fail
     let wrapped = read_small(&args.input, 256)?;
     if wrapped.len() != KEY + OVERHEAD {
         return Err(Failure::refused(format!(
-            "{}: refused: {} bytes; a wrapped key has {}; nothing was given out",
+            "{}: refused: {} bytes, a wrapped key has {}",
             lanework_study::text::shown(&args.input),
             wrapped.len(),
             KEY + OVERHEAD
-        )));
+        ))
+        .help("name a file that `lanework magma wrap` wrote: nothing was written"));
     }
     let key = keys.unwrap(iv, &wrapped).map_err(|e| failure(&args.input, &e))?;
     put(session, args, backend, sink, &key)

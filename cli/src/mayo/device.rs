@@ -8,7 +8,7 @@ use lanework_mayo::cuda::{
     Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys, Options, Release, Tally, check,
 };
 use lanework_mayo::{Engine, Error, MessageDigest, Params, PublicKey, SecretKey, Signature};
-use lanework_study::Failure;
+use lanework_study::{Failure, Message};
 use lanework_suite::Job;
 use lanework_suite::mayo::Operation;
 
@@ -121,7 +121,7 @@ impl Devices {
         let rows = self.fleet.gpus().iter().zip(&self.done).map(|(gpu, tally)| {
             let card = gpu.device().card();
             if let Some(why) = &tally.trouble {
-                eprintln!("lanework: device {} was left to the CPU: {why}", card.ordinal);
+                Message::new(format!("device {}: left to the CPU: {why}", card.ordinal)).print("warning");
             }
             serde_json::json!({
                 "ordinal": card.ordinal, "name": card.name, "emulated": card.emulated, "on_device": tally.device,

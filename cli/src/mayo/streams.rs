@@ -14,6 +14,8 @@ use crate::files::Source;
 /// Bytes that are read and hashed at a time.
 const PIECE: usize = 256 << 10;
 
+const NOT_A_SIGNATURE: &str = "name a signature that `lanework mayo sign` wrote";
+
 /// The digest of a file, or of standard input for `-`, of any size.
 pub(super) fn digest(engine: Engine, params: &Params, path: &Path) -> Result<MessageDigest, Failure> {
     let mut source = Source::open(path)?;
@@ -56,18 +58,21 @@ pub(super) fn signature(params: &'static Params, key: &Path, path: &Path) -> Res
     if bytes.len() > longest {
         let (name, expected) = (params.name(), params.signature_bytes());
         let why = format!("a {name} signature has {expected} bytes, this file has more");
-        return Err(Failure::input(format!("{}: {why}", source.name())));
+        return Err(Failure::input(format!("{}: {why}", source.name())).help(NOT_A_SIGNATURE));
     }
     Signature::from_bytes(params, &bytes).map_err(|wrong| {
         let fits = Params::all().filter(|other| other.signature_bytes() == bytes.len());
         match fits.map(Params::name).collect::<Vec<_>>().join(" or ") {
-            none if none.is_empty() => Failure::input(format!("{}: {wrong}", source.name())),
+            none if none.is_empty() => {
+                Failure::input(format!("{}: {wrong}", source.name())).help(NOT_A_SIGNATURE)
+            }
             sets => Failure::input(format!(
                 "wrong public key: {} holds {}, the signature in {} has the length of {sets}",
                 shown(key),
                 params.name(),
                 source.name()
-            )),
+            ))
+            .help("name the public key of the signer; rounds and sets never share one"),
         }
     })
 }

@@ -47,13 +47,18 @@ impl Verdict {
     }
 
     pub(super) fn json(&self, file: &Path) -> serde_json::Value {
-        let (name, why) = match self {
-            Verdict::Valid => ("valid", None),
-            Verdict::Refused(why) => ("refused", Some(why.to_string())),
-            Verdict::Malformed(why) => ("malformed", Some(why.message().to_owned())),
+        let (name, why, help) = match self {
+            Verdict::Valid => ("valid", None, None),
+            Verdict::Refused(why) => ("refused", Some(why.to_string()), None),
+            Verdict::Malformed(why) => ("malformed", Some(why.message().to_owned()), why.remedy()),
         };
         let valid = matches!(self, Verdict::Valid);
-        serde_json::json!({ "file": super::shown(file), "valid": valid, "verdict": name, "why": why })
+        let mut object =
+            serde_json::json!({ "file": super::shown(file), "valid": valid, "verdict": name, "why": why });
+        if let Some(help) = help {
+            object["help"] = help.into();
+        }
+        object
     }
 }
 

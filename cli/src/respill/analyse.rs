@@ -9,6 +9,7 @@ use lanework_race::table::{Style, percent};
 use lanework_respill::analysis::{Analysis, Unit};
 use lanework_respill::flow::Callee;
 use lanework_respill::homes::Bank;
+use lanework_respill::names::place;
 use lanework_respill::plan::{self, Plan, Policy, Stays, Wish, weight};
 use lanework_respill::slots::Class;
 use lanework_study::{Failure, Outcome};
@@ -16,8 +17,7 @@ use serde::Serialize;
 
 use super::Source;
 use super::args::AnalyseArgs;
-use super::dynamic::{Dynamic, counted};
-use super::wish::place;
+use super::executed::{Dynamic, counted};
 use crate::ui::Session;
 
 /// A file.
@@ -301,7 +301,7 @@ fn print(session: &Session, file: &File<'_>, all: bool) {
         if function.slots.is_empty() {
             println!("  no slots: nothing of its frame is accessed");
         } else if hidden > 0 {
-            println!("  {hidden} more cells that are no spilled values; --all shows them");
+            println!("  {hidden} more cells do not hold spilled values: --all shows them");
         }
         println!();
     }

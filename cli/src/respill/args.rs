@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
-use lanework_respill::homes::Bank;
 use lanework_respill::plan::Policy;
 use lanework_respill::validate::{Obligation, UNDECIDED};
+use lanework_spill::Homes;
 
 /// `respill`.
 #[derive(Debug, Args)]
@@ -77,35 +77,6 @@ pub(crate) struct AnalyseArgs {
     pub(crate) cases: super::run_args::CasesArgs,
 }
 
-/// Kinds of homes, each with the most that may be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Homes(pub(crate) Vec<(Bank, Option<usize>)>);
-
-impl FromStr for Homes {
-    type Err = String;
-
-    fn from_str(said: &str) -> Result<Homes, String> {
-        let mut out: Vec<(Bank, Option<usize>)> = Vec::new();
-        for part in said.split(',') {
-            let (name, most) = match part.split_once(':') {
-                Some((name, most)) => match most.parse::<usize>() {
-                    Ok(most @ 1..) => (name, Some(most)),
-                    _ => {
-                        return Err(format!("'{most}' is no number of registers: NAME:4 takes four at most"));
-                    }
-                },
-                None => (part, None),
-            };
-            let bank: Bank = name.parse()?;
-            if out.iter().any(|&(other, _)| other == bank) {
-                return Err(format!("'{name}' is there twice"));
-            }
-            out.push((bank, most));
-        }
-        Ok(Homes(out))
-    }
-}
-
 /// Which slots are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PolicyName {
@@ -153,7 +124,7 @@ impl FromStr for SlotName {
         });
         if number.parse::<i64>().is_err() || function.as_deref() == Some("") {
             return Err(format!(
-                "'{said}' names no slot; `lanework respill analyse` shows names such as f:-24 and f:@7+16"
+                "'{said}' names no slot: `lanework respill analyse` shows names such as f:-24 and f:@7+16"
             ));
         }
         Ok(SlotName { function, place: place.to_owned() })
@@ -203,15 +174,6 @@ pub(crate) struct RewriteArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn homes_are_read() {
-        let homes: Homes = "mm:4,xmm".parse().expect("homes");
-        assert_eq!(homes.0, [(Bank::Mm, Some(4)), (Bank::Xmm, None)]);
-        for bad in ["", "mm,", "mm:0", "mm:x", "mm,mm", "ymm"] {
-            assert!(bad.parse::<Homes>().is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn slots_are_read() {

@@ -10,21 +10,21 @@ use lanework_respill::auto::{Found, Judge, Judged, Options, Refused, Tried, sear
 use lanework_respill::case::Case;
 use lanework_respill::homes::Bank;
 use lanework_respill::measure::{Job, Role, Variant, unchanged, variants};
+use lanework_respill::names;
 use lanework_respill::plan::Plan;
 use lanework_respill::rewrite::{self, rewrite};
 use lanework_respill::validate::{self, validate};
 use lanework_respill::{Analysis, Program};
-use lanework_study::{Failure, Outcome};
+use lanework_spill::race::race;
+use lanework_spill::settle::of_judge;
+use lanework_spill::{Homes, needs, of_program, unit};
+use lanework_study::{Failure, Outcome, Spill};
 use serde_json::json;
 
-use super::checked::{needs, of_judge};
-use super::kept::{keep, key, named};
 use super::measure::{case_text, counted, parsed, source_of, wished, worked_out};
-use super::race::race;
 use super::timing_args::AutoArgs;
-use super::{of_program, unit};
 use crate::files::{Access, Sink, check_distinct};
-use crate::profile::Spill;
+use crate::profile::Profile;
 use crate::ui::Session;
 
 /// Judges by `validate`, races in the laboratory.
@@ -102,9 +102,8 @@ impl Judge for Here<'_> {
 pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure> {
     let path = args.output.as_deref();
     if session.json && path == Some(Path::new("-")) {
-        return Err(Failure::input(
-            "--json puts the report on standard output; name a file for the text with -o",
-        ));
+        return Err(Failure::input("--json puts the report on standard output")
+            .help("name a file for the text with -o"));
     }
     check_distinct([args.source.file.as_path()].into_iter().chain(args.case.case.as_deref()), path)?;
     let sink = path.map(|path| Sink::create(path, Access::Public, args.force)).transpose()?;
@@ -118,9 +117,10 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
     let banks: Vec<Bank> = if args.homes.is_empty() { Bank::ALL.to_vec() } else { args.homes.clone() };
     let banks: Vec<Bank> = banks.into_iter().filter(|b| features.includes(needs(*b))).collect();
     if banks.is_empty() {
-        return Err(Failure::unavailable("this processor has none of these homes"));
+        return Err(Failure::unavailable("no home of --homes on this processor")
+            .help("leave --homes out to search all"));
     }
-    let mut wish = wished(&source, &args.slots, &super::args::Homes(Vec::new()), &counts)?;
+    let mut wish = wished(&source, &args.slots, &Homes(Vec::new()), &counts)?;
     wish.banks.clear();
     let options = Options { banks, wish, slots: args.one_by_one };
     let races = lanework_study::races::plan(&args.effort, args.one_by_one + 2);
@@ -135,11 +135,11 @@ pub(super) fn run(session: &Session, args: &AutoArgs) -> Result<Outcome, Failure
     };
     let found = search(analysis, &options, &mut judge)?;
     judge.progress.finish_and_clear();
-    let homes = named(analysis, &found.plan);
+    let homes = names::homes(analysis, &found.plan);
     let saved = if args.keep {
         let spill = Spill { homes: homes.clone(), ratio: found.ratio };
-        let key = key(analysis, unit(analysis, case.measured())?);
-        Some(keep(&session.context, BTreeMap::from([(key, spill)]))?)
+        let key = names::key(analysis, unit(analysis, case.measured())?);
+        Some(Profile::keep(&session.context, BTreeMap::from([(key, spill)]))?)
     } else {
         None
     };

@@ -10,7 +10,7 @@ use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
 use super::Source;
-use super::checked::cases;
+use super::cases::cases;
 use super::run_args::LintArgs;
 use crate::files::check_distinct;
 use crate::ui::Session;

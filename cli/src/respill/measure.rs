@@ -4,29 +4,29 @@
 use lanework_cpu::Features;
 use lanework_race::clock::Monotonic;
 use lanework_race::machine::Machine;
-use lanework_race::record::{Record, ResultRow};
-use lanework_race::stats::Interval;
+use lanework_race::record::Record;
 use lanework_race::table;
-use lanework_race::verdict::{Verdict, fails};
+use lanework_race::verdict::Verdict;
 use lanework_respill::Analysis;
 use lanework_respill::case::Case;
 use lanework_respill::counts::{CountError, Counts, counts};
 use lanework_respill::homes::Bank;
 use lanework_respill::load::{Externals, LoadError, Loaded};
-use lanework_respill::measure::{Job, Role, Variant, unchanged, variants};
+use lanework_respill::measure::{Job, unchanged, variants};
 use lanework_respill::plan::{Plan, Wish};
 use lanework_respill::validate;
+use lanework_spill::finding::{Finding, Part, findings};
+use lanework_spill::race::{comparisons, race};
+use lanework_spill::settle::settle;
+use lanework_spill::{Homes, needs};
 use lanework_study::{Failure, Outcome, races};
-use serde::Serialize;
 use serde_json::json;
 
 use super::Source;
 use super::args::SourceArgs;
-use super::args::{Homes, PolicyName, WishArgs};
-use super::checked::{needs, settle};
-use super::race::{comparisons, race};
+use super::args::{PolicyName, WishArgs};
+use super::selection::wish;
 use super::timing_args::{CaseArgs, MeasureArgs, SlotsArgs};
-use super::wish::wish;
 use crate::bench;
 use crate::files;
 use crate::ui::Session;
@@ -36,7 +36,7 @@ pub(super) fn case_text(args: &CaseArgs) -> Result<String, Failure> {
     match (&args.case, &args.call) {
         (Some(path), _) => Ok(files::read_text(path, 1 << 20)?.to_string()),
         (None, Some(text)) => Ok(text.clone()),
-        (None, None) => Err(Failure::input("what is to be called? --case FILE or --call TEXT says it")),
+        (None, None) => Err(Failure::input("nothing to call").help("name it by --case FILE or --call TEXT")),
     }
 }
 
@@ -75,7 +75,8 @@ pub(super) fn worked_out(policy: PolicyName) -> Result<(), Failure> {
     if policy == PolicyName::Auto {
         return Err(Failure::input(
             "--policy auto is for rewrite and validate, which take what auto has kept",
-        ));
+        )
+        .help("choose another --policy"));
     }
     Ok(())
 }
@@ -110,10 +111,8 @@ fn accepted(
     let options = validate::Options { inputs, ..validate::Options::default() };
     let found = settle(features, analysis, wish, std::slice::from_ref(case), &options)?;
     found.map(|found| found.plan).ok_or_else(|| {
-        Failure::refused(format!(
-            "{}: no slot can move: `lanework respill validate` says why",
-            analysis.program.file
-        ))
+        Failure::refused(format!("{}: no slot can move", analysis.program.file))
+            .help("`lanework respill validate` says why")
     })
 }
 
@@ -144,7 +143,8 @@ pub(super) fn run(session: &Session, args: &MeasureArgs) -> Result<Outcome, Fail
         args.homes.clone()
     };
     if let Some((bank, _)) = homes.iter().flat_map(|h| &h.0).find(|(b, _)| !features.includes(needs(*b))) {
-        return Err(Failure::unavailable(format!("this processor has no {bank} homes")));
+        return Err(Failure::unavailable(format!("no {bank} homes on this processor"))
+            .help("leave them out of --homes"));
     }
     let mut raced = unchanged(&source.analysis).to_vec();
     if args.no_controls {
@@ -206,77 +206,6 @@ fn record(session: &Session, job: &Job, args: &MeasureArgs) -> Result<Record, Fa
     bar.finish_and_clear();
     record.machine.finish(&clock);
     Ok(record)
-}
-
-/// What is said of one home.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Finding {
-    pub(crate) home: String,
-    pub(crate) slots: usize,
-    /// Bytes of stack that no longer hold spilled values.
-    pub(crate) stack_bytes: usize,
-    /// What the code has grown by.
-    pub(crate) code_bytes: i64,
-    /// The rewritten text against the function as it is, in time: above 0 it takes longer.
-    pub(crate) whole: Part,
-    /// The same in one layout: what is the home's own.
-    pub(crate) home_alone: Option<Part>,
-    /// The function as it is in the other layout: what is not the home's.
-    pub(crate) layout_alone: Option<Part>,
-    /// What clearing homes at the end adds.
-    pub(crate) wiping: Option<Part>,
-}
-
-/// A difference in time as a fraction: above 0 it takes longer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Part {
-    pub(crate) more: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
-    pub(crate) verdict: Verdict,
-}
-
-impl Part {
-    /// From a row's ratio of the baseline's time to the variant's.
-    fn of(row: &ResultRow) -> Part {
-        let more = |ratio: f64| 1.0 / ratio - 1.0;
-        Part { more: more(row.ratio), low: more(row.high), high: more(row.low), verdict: row.verdict }
-    }
-}
-
-/// Whether the copy of the same bytes differs from what it is a copy of. It is an A/A control like any other, so that nothing told of
-/// this function counts.
-fn copy_fails(job: &Job, rows: &[ResultRow]) -> bool {
-    let name = job.variants.iter().find(|v| v.role == Role::Copy).map(|v| &v.name);
-    let copy = rows.iter().find(|row| Some(&row.variant) == name);
-    copy.is_some_and(|row| fails(Interval { estimate: row.ratio, low: row.low, high: row.high }))
-}
-
-/// What the rows of a race say of each home.
-pub(crate) fn findings(job: &Job, rows: &[ResultRow]) -> Vec<Finding> {
-    let Some((stack, _)) = job.variants.split_first() else { return Vec::new() };
-    let void = copy_fails(job, rows);
-    let part = |baseline: &str, variant: &str| {
-        let row = rows.iter().find(|row| row.variant == variant && row.baseline == baseline)?;
-        let part = Part::of(row);
-        Some(if void { Part { verdict: Verdict::Void, ..part } } else { part })
-    };
-    let finding = |v: &Variant| -> Option<Finding> {
-        let with = |suffix: &str| format!("{}{suffix}", v.name);
-        let (placebo, level, unwiped) = (with("+placebo"), with("+level"), with("+unwiped"));
-        Some(Finding {
-            home: v.name.clone(),
-            slots: v.slots,
-            stack_bytes: v.stack_bytes,
-            code_bytes: v.code_bytes as i64 - stack.code_bytes as i64,
-            whole: part(&stack.name, &v.name)?,
-            // Where nothing had to be filled up, the rewritten text has the placebo's layout itself.
-            home_alone: part(&placebo, &level).or_else(|| part(&placebo, &v.name)),
-            layout_alone: part(&stack.name, &placebo),
-            wiping: part(&unwiped, &v.name),
-        })
-    };
-    job.variants.iter().filter(|v| v.role == Role::Home).filter_map(finding).collect()
 }
 
 /// The findings as a table.

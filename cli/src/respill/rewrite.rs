@@ -6,17 +6,19 @@ use std::path::{Path, PathBuf};
 
 use lanework_respill::Program;
 use lanework_respill::case::Case;
+use lanework_respill::names::slot as slot_name;
 use lanework_respill::plan::{Plan, Stays};
 use lanework_respill::rewrite::{self, Options};
 use lanework_respill::validate::Report;
+use lanework_spill::of_program;
 use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
+use super::Source;
 use super::analyse::why_stays;
 use super::args::{PolicyName, RewriteArgs};
-use super::kept::plan_of;
-use super::wish::{slot_name, wish};
-use super::{Source, of_program};
+use super::selection::wish;
+use super::stored::plan_of;
 use crate::files::{Access, Sink, check_distinct};
 use crate::ui::Session;
 
@@ -24,9 +26,8 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
     let to_stdout = path == Path::new("-");
     if session.json && to_stdout {
-        return Err(Failure::input(
-            "--json puts the report on standard output; name a file for the text with -o",
-        ));
+        return Err(Failure::input("--json puts the report on standard output")
+            .help("name a file for the text with -o"));
     }
     let cases = args.runs.cases.cases.iter().map(PathBuf::as_path);
     check_distinct(cases.chain([args.source.file.as_path()]), [path])?;
@@ -52,11 +53,16 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
         }
     }
     if plan.homes.is_empty() {
-        return Err(Failure::refused(format!(
+        let failure = Failure::refused(format!(
             "{}: no slot can move: {}",
             analysis.program.file,
-            nothing(&source, &plan)
-        )));
+            reasons(&source, &plan)
+        ));
+        return Err(if only_a_run_can_tell(&source, &plan) {
+            failure.help("give a run that shows who touches a slot, by --case or --call")
+        } else {
+            failure.help("`lanework respill analyse --all` shows every slot")
+        });
     }
     let options = Options { wipe: !args.no_wipe, ..Options::default() };
     let made = rewrite::rewrite(analysis, &plan, options).map_err(Failure::input)?;
@@ -112,7 +118,8 @@ fn judged(
     program: &Program,
     cases: &[Case],
 ) -> Result<Option<Report>, Failure> {
-    use super::checked::{of_judge, options, runs_here};
+    use super::cases::options;
+    use lanework_spill::settle::{of_judge, runs_here};
     if cases.is_empty() {
         // What only a run can judge is not given out as judged: it was asked for by name, or judged when it was kept.
         if args.wish.naive || args.wish.policy == PolicyName::Auto {
@@ -143,12 +150,13 @@ fn judged(
 }
 
 fn checked_is_wiped() -> Failure {
-    Failure::input("--no-wipe: what is checked clears its homes; leave out the cases, and validate that text")
+    Failure::input("--no-wipe: a checked text clears its homes")
+        .help("leave out the cases, and validate the text afterwards")
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn cases_of(args: &RewriteArgs) -> Result<Vec<Case>, Failure> {
-    super::checked::cases(&args.runs.cases)
+    super::cases::cases(&args.runs.cases)
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -179,7 +187,8 @@ fn checked_by_runs(
     cases: &[Case],
     sink: Sink<'_>,
 ) -> Result<Outcome, Failure> {
-    use super::checked;
+    use super::cases::options;
+    use lanework_spill::settle::settle;
     let path = args.output.as_deref().unwrap_or(Path::new("-"));
     let to_stdout = path == Path::new("-");
     let analysis = &source.analysis;
@@ -196,14 +205,15 @@ fn checked_by_runs(
     };
     let wish = wish(source, &wide)?;
     let features = session.context.cpu.features();
-    let settled = checked::settle(features, analysis, &wish, cases, &checked::options(&args.runs))?;
+    let settled = settle(features, analysis, &wish, cases, &options(&args.runs))?;
     let Some(settled) = settled else {
         let plan = lanework_respill::plan::plan(analysis, &wish);
         return Err(Failure::refused(format!(
             "{}: no slot can move: {}",
             analysis.program.file,
             reasons(source, &plan)
-        )));
+        ))
+        .help("`lanework respill analyse --all` shows every slot"));
     };
     for key @ (n, s) in &wish.only {
         if !settled.plan.homes.contains_key(key) {
@@ -260,14 +270,9 @@ fn reasons(source: &Source, plan: &Plan) -> String {
     counted.iter().map(|(said, n)| format!("{n} {said}")).collect::<Vec<_>>().join("; ")
 }
 
-/// Why nothing moves, and what may help.
-fn nothing(source: &Source, plan: &Plan) -> String {
-    let mut said = reasons(source, plan);
-    // A run may clear what the text cannot.
-    if plan.stays.iter().any(|((n, _), why)| *why == Stays::Aliased && source.units.contains(n)) {
-        said += "; where only a run can tell who touches a slot, --case or --call gives one";
-    }
-    said
+/// Whether a slot stays that a run may clear, where the text cannot.
+fn only_a_run_can_tell(source: &Source, plan: &Plan) -> bool {
+    plan.stays.iter().any(|((n, _), why)| *why == Stays::Aliased && source.units.contains(n))
 }
 
 fn report(source: &Source, plan: &Plan, changed: usize) -> serde_json::Value {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lanework_respill::homes::Bank;
+use lanework_spill::Homes;
 
-use super::args::{Homes, PolicyName, SlotName, SourceArgs};
+use super::args::{PolicyName, SlotName, SourceArgs};
 use crate::args::Output;
 use lanework_study::races::Effort;
 

@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use lanework_respill::Program;
 use lanework_respill::rewrite;
 use lanework_respill::validate::{self, Obligation, Refused, Report};
+use lanework_spill::of_program;
+use lanework_spill::settle::{of_judge, runs_here};
 use lanework_study::{Failure, Outcome};
 use serde_json::json;
 
-use super::checked::{cases, of_judge, options, runs_here};
-use super::kept::plan_of;
+use super::cases::{cases, options};
 use super::run_args::ValidateArgs;
-use super::{Source, of_program, program_of};
+use super::stored::plan_of;
+use super::{Source, program_of};
 use crate::files::check_distinct;
 use crate::ui::Session;
 
@@ -30,7 +32,8 @@ pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Fai
             if plan.homes.is_empty() {
                 return Err(Failure::refused(format!(
                     "{file}: no slot can move, so there is nothing to judge"
-                )));
+                ))
+                .help("`lanework respill analyse --all` says why each stays"));
             }
             runs_here(session.context.cpu.features(), &plan)?;
             let made =

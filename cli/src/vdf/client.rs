@@ -38,8 +38,8 @@ pub(super) fn run(session: &Session, args: &ClientArgs) -> Result<Outcome, Failu
         match end {
             Ok(summary) => told.ended(engine.name(), summary),
             Err(e) if !args.repeat => return Err(e),
-            // One bad conversation is no reason not to have another.
-            Err(e) => eprintln!("lanework: {}", e.message()),
+            // Another conversation may go better.
+            Err(e) => e.warn(),
         }
         if !args.repeat {
             return Ok(Outcome::Yes);
@@ -61,7 +61,10 @@ fn conversation(
     let ClientArgs { host, port, id, .. } = args;
     let patience = Duration::from_secs(args.timeout);
     let at = |e: &dyn std::fmt::Display| format!("worker {id}: {}:{port}: {e}", echoed(host));
-    let connection = connect(host, *port, patience).map_err(|e| Failure::unavailable(at(&e)))?;
+    let connection = connect(host, *port, patience).map_err(|e| {
+        Failure::unavailable(at(&e))
+            .help("check that a timelord listens there, and the names of host and port")
+    })?;
     let over = interrupt.any();
     let mut observer = |event: Event<'_>| told.event(&event);
     let end = if args.strict {

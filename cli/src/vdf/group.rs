@@ -1,7 +1,7 @@
 //! Challenges, discriminants and forms as the command line gives them.
 #![forbid(unsafe_code)]
 
-use lanework_study::Failure;
+use lanework_study::{Failure, Message};
 use lanework_vdf::Engine;
 use lanework_vdf::serial::{check_without_group, generator_bytes};
 use lanework_vdf::{DecodeError, Discriminant, DiscriminantError, Form, Lenient, Strict};
@@ -87,7 +87,7 @@ impl Named {
             What::Challenge { challenge, bits } => {
                 // Nothing else can be wrong by now than that the challenge has no prime.
                 let discriminant = Discriminant::from_seed_on(engine, challenge, *bits)
-                    .map_err(|e| Failure::input(format!("{}: {e}; name a longer one", self.place)))?;
+                    .map_err(|e| Failure::input(format!("{}: {e}", self.place)).help("name a longer one"))?;
                 Ok(Group { discriminant, engine, challenge: Some(challenge.clone()) })
             }
             What::Number(discriminant) => {
@@ -97,12 +97,11 @@ impl Named {
     }
 
     /// Why a group of this name may prove nothing: its discriminant is composite. One from a challenge is prime.
-    pub(super) fn distrust(&self, group: &Group) -> Option<String> {
+    pub(super) fn distrust(&self, group: &Group) -> Option<Message> {
         (group.challenge.is_none() && !group.on_engine().is_prime()).then(|| {
-            format!(
-                "{}: not the negative of a prime: false results have proofs in such a group; --trust-discriminant takes it all the same",
-                self.place
-            )
+            Message::new("not the negative of a prime: false results have proofs in such a group")
+                .at(&self.place)
+                .help("--trust-discriminant takes it nevertheless")
         })
     }
 }
@@ -136,7 +135,7 @@ impl Group {
 
 /// The remedy where neither is given.
 pub(super) fn no_group() -> Failure {
-    Failure::input("no group to work in: name a --challenge or a --discriminant")
+    Failure::input("no group to work in").help("name a --challenge or a --discriminant")
 }
 
 /// The form that a chain of these arguments starts from.
@@ -171,6 +170,7 @@ fn read_form(mode: ModeArgs, d: &Discriminant, bytes: &[u8]) -> Result<Form, Dec
 /// The form that a chain starts from if none is named.
 fn generator(d: &Discriminant) -> Result<Form, Failure> {
     Form::generator(d).ok_or_else(|| {
-        Failure::input("a discriminant that is not 1 modulo 8 has no generator (2, 1); name the form to start from with --input")
+        Failure::input("--discriminant: not 1 modulo 8, so that there is no generator (2, 1)")
+            .help("name the form to start from with --input")
     })
 }

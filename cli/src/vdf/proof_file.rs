@@ -68,7 +68,8 @@ impl ProofFile {
     pub(super) fn read(path: &Path) -> Result<ProofFile, Failure> {
         let text = files::read_small(path, FILE_LIMIT)?;
         let members: Members = serde_json::from_slice(&text).map_err(|e| {
-            Failure::file(path, format!("not what prove writes as JSON: {}", cut(&e.to_string(), REASON)))
+            Failure::file(path, format!("not a proof in JSON: {}", cut(&e.to_string(), REASON)))
+                .help("name a file that `lanework vdf prove` wrote")
         })?;
         let name = lanework_study::text::shown(path);
         let wrong = |member: &str, e: &dyn Display| Failure::input(format!("{name}: {member}: {e}"));

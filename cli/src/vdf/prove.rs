@@ -2,12 +2,12 @@
 #![forbid(unsafe_code)]
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use lanework_study::{Failure, Outcome};
+use lanework_study::{Failure, Message, Outcome};
 use lanework_suite::Job;
 use lanework_suite::vdf::{BITS, Operation};
 use lanework_vdf::prover::{CheckpointError, CheckpointFile, Phase, Seconds, chia_segments};
@@ -75,10 +75,11 @@ fn segments(iterations: u64, witness: u64) -> Result<Vec<u64>, Failure> {
     let lengths = chia_segments(iterations, witness as usize);
     if (lengths.len() as u64) < witness {
         return Err(Failure::input(format!(
-            "--witness: {} have at most {} segments of {SHORTEST} or more before the last; ask for so many, or fewer",
+            "--witness: {witness} segments, {} have at most {} of {SHORTEST} or more before the last",
             counted(iterations, "squarings"),
             lengths.len()
-        )));
+        ))
+        .help(format!("ask for {} or fewer", lengths.len())));
     }
     Ok(lengths)
 }
@@ -92,7 +93,8 @@ pub(super) fn begin(
 ) -> Result<(Group, Task), Failure> {
     let most = Limits::default().iterations;
     if !(1..=most).contains(&args.iterations) {
-        return Err(Failure::input(format!("--iterations: from 1 to {most}")));
+        return Err(Failure::input(format!("--iterations: {} squarings", args.iterations))
+            .help(format!("ask for 1 to {most}")));
     }
     if let Some(path) = &args.checkpoint {
         may_keep(path)?;
@@ -106,7 +108,7 @@ pub(super) fn begin(
 /// Refuses a checkpoint that cannot be one, as far as that shows without reading or making it.
 fn may_keep(path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
-        Ok(found) if !found.is_file() => Err(Failure::file(path, "not a file; name another one")),
+        Ok(found) if !found.is_file() => Err(Failure::file(path, "not a file").help("name another one")),
         Ok(_) => {
             OpenOptions::new().read(true).write(true).open(path).map(drop).map_err(|e| Failure::file(path, e))
         }
@@ -124,16 +126,17 @@ fn may_keep(path: &Path) -> Result<(), Failure> {
 }
 
 /// What is wrong with a checkpoint, and what to do about it.
-fn checkpoint(why: &CheckpointError) -> String {
+fn checkpoint(why: &CheckpointError) -> Message {
+    let message = Message::new(why);
     match why {
         CheckpointError::Foreign(_) => {
-            format!("{why}; repeat the command that made it, or name another file with --checkpoint")
+            message.help("repeat the command that made it, or name another file with --checkpoint")
         }
         CheckpointError::Damaged { .. } | CheckpointError::Form { .. } => {
-            format!("{why}; nothing of it can be trusted: begin again with another file")
+            message.help("begin again with another file: nothing of this one can be trusted")
         }
-        CheckpointError::NotACheckpoint => format!("{why}, and is left as it is; name another one"),
-        _ => why.to_string(),
+        CheckpointError::NotACheckpoint => message.help("name another one: this file is left as it is"),
+        _ => message,
     }
 }
 
@@ -184,20 +187,20 @@ impl<'a> Work<'a> {
     fn failure(&self, e: &ProverError, signal: Option<i32>, kept: bool) -> Failure {
         match (e, signal) {
             (ProverError::Cancelled { after }, Some(signal)) => {
-                let kept = match &self.args.checkpoint {
-                    Some(path) if kept && path.exists() => {
-                        format!(
-                            "{} keeps them; the same command goes on from there",
-                            lanework_study::text::shown(path)
-                        )
-                    }
-                    Some(path) => {
-                        format!("they are lost: {} was replaced", lanework_study::text::shown(path))
-                    }
-                    None => "they are lost; --checkpoint FILE would keep them".to_owned(),
+                let (kept, help) = match &self.args.checkpoint {
+                    Some(path) if kept && path.exists() => (
+                        format!("{} keeps them", lanework_study::text::shown(path)),
+                        "run the same command again to go on from there",
+                    ),
+                    Some(path) => (
+                        format!("they are lost: {} was replaced", lanework_study::text::shown(path)),
+                        "begin again with another file",
+                    ),
+                    None => ("they are lost".to_owned(), "--checkpoint FILE keeps them"),
                 };
                 let done = counted(*after, "squarings");
-                Failure::interrupted(shell_status(signal), format!("interrupted after {done}: {kept}"))
+                let what = format!("interrupted after {done}: {kept}");
+                Failure::interrupted(shell_status(signal), what).help(help)
             }
             (ProverError::Thread(_), _) => Failure::unavailable(e),
             (ProverError::Checkpoint(why), _) => match &self.args.checkpoint {
@@ -286,23 +289,21 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Somebody has removed the checkpoint, or replaced it.
+    /// Warns where another program has removed the checkpoint or replaced it.
     fn see_checkpoint(&mut self, checkpoint: CheckpointFile) {
         if checkpoint == self.checkpoint {
             return;
         }
         self.checkpoint = checkpoint;
-        let told = match checkpoint {
-            CheckpointFile::Kept => "is back",
-            CheckpointFile::Anew(_) => "was removed while it was in use, and has been written anew",
-            CheckpointFile::Lost => {
-                "was replaced, and nothing is kept; remove what is there now, and the checkpoint is written anew"
+        let warning = match checkpoint {
+            CheckpointFile::Kept => Message::new("is back"),
+            CheckpointFile::Anew(_) => {
+                Message::new("was removed while it was in use, and has been written anew")
             }
+            CheckpointFile::Lost => Message::new("was replaced, and nothing is kept")
+                .help("remove the file that is there now, and the checkpoint is written anew"),
         };
-        // Where nobody listens, the work goes on.
-        self.bar.suspend(|| {
-            drop(writeln!(io::stderr(), "lanework: {}: {told}", lanework_study::text::shown(self.path)))
-        });
+        self.bar.suspend(|| warning.at(lanework_study::text::shown(self.path)).print("warning"));
     }
 
     fn see(&mut self, progress: Progress) {

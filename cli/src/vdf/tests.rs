@@ -29,7 +29,7 @@ fn searches(line: &str) -> (usize, u8, String) {
     };
     let (code, why) = match done {
         Ok(Ok(_)) => (0, String::new()),
-        Ok(Err(why)) => (1, why),
+        Ok(Err(why)) => (1, why.what().to_owned()),
         Err(failure) => (Failure::code(&failure), failure.message().to_owned()),
     };
     (count, code, why)

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use lanework_study::{Failure, Outcome};
+use lanework_study::{Failure, Message, Outcome};
 use lanework_suite::Job;
 use lanework_suite::vdf::{BITS, Operation};
 use lanework_vdf::proof::B_BYTES;
@@ -34,7 +34,12 @@ pub(super) fn run(session: &Session, args: &VerifyArgs) -> Result<Outcome, Failu
         object.extend(super::members(rest));
         match &verdict.result {
             Ok(y) => object.insert("y".to_owned(), hex(y).into()),
-            Err(why) => object.insert("why".to_owned(), why.as_str().into()),
+            Err(why) => {
+                if let Some(help) = why.remedy() {
+                    object.insert("help".to_owned(), help.into());
+                }
+                object.insert("why".to_owned(), why.what().into())
+            }
         };
         println!("{}", serde_json::Value::Object(object));
     } else {
@@ -46,7 +51,7 @@ pub(super) fn run(session: &Session, args: &VerifyArgs) -> Result<Outcome, Failu
                 );
                 println!("y {}", hex(y));
             }
-            Err(why) => println!("PROOF REFUSED: {why}"),
+            Err(why) => println!("{}", why.text("PROOF REFUSED")),
         }
     }
     Ok(Outcome::from_bool(verdict.result.is_ok()))
@@ -57,14 +62,20 @@ pub(super) struct Verdict {
     /// Nothing if the question was answered without it.
     group: Option<Group>,
     /// The result that is proved, or why none is.
-    pub(super) result: Result<Vec<u8>, String>,
+    pub(super) result: Result<Vec<u8>, Message>,
 }
 
 /// Why there is no result.
 enum Stop {
     /// The question is well formed, and the answer is no.
-    Refused(String),
+    Refused(Message),
     Failed(Failure),
+}
+
+impl Stop {
+    fn refused(why: impl Into<Message>) -> Stop {
+        Stop::Refused(why.into())
+    }
 }
 
 impl From<Failure> for Stop {
@@ -104,7 +115,7 @@ impl<'a> Asked<'a> {
             None => by_file(&said, bits.as_ref())?.ok_or_else(no_group)?,
         };
         let missing = |what: &str| {
-            Failure::input(format!("nothing to verify: name {what}, or a file that prove wrote"))
+            Failure::input("nothing to verify").help(format!("name {what}, or a file that prove wrote"))
         };
         let bytes = |option: &Option<Hex>| option.as_ref().map(|Hex(bytes)| bytes.clone());
         let in_file = if args.b.is_some() { &said.compact } else { &said.proof };
@@ -112,10 +123,8 @@ impl<'a> Asked<'a> {
         let iterations = args.iterations.or(said.iterations).ok_or_else(|| missing("--iterations"))?;
         let b = match &args.b {
             Some(Hex(bytes)) => {
-                let bytes: &[u8; B_BYTES] = bytes
-                    .as_slice()
-                    .try_into()
-                    .map_err(|_| Failure::input(format!("--b: {} bytes; it has {B_BYTES}", bytes.len())))?;
+                let bytes: &[u8; B_BYTES] =
+                    bytes.as_slice().try_into().map_err(|_| wrong_length("--b", bytes.len(), B_BYTES))?;
                 Some(Challenge::from_bytes(bytes))
             }
             None => None,
@@ -185,7 +194,7 @@ impl<'a> Asked<'a> {
         }
         if self.said.discriminant.as_ref().is_some_and(|said| *said.0 != d.value()) {
             let place = self.said.place("discriminant");
-            return Err(Stop::Refused(format!("{place}: not the one of {}", self.named.place)));
+            return Err(Stop::refused(format!("{place}: not the one of {}", self.named.place)));
         }
         let (y, b) = match &self.b {
             Some(b) => {
@@ -204,7 +213,7 @@ impl<'a> Asked<'a> {
             let (place, bits_place) = (self.said.place("challenge"), self.said.place("bits"));
             let named = Named::by_challenge(challenge, place, bits, &bits_place)?;
             if find(&named)?.discriminant != *d {
-                return Err(Stop::Refused(format!("{}: it stands for another discriminant", named.place)));
+                return Err(Stop::refused(format!("{}: it stands for another discriminant", named.place)));
             }
         }
         Ok(y)
@@ -216,14 +225,14 @@ impl<'a> Asked<'a> {
         if let Some((said, place)) = &self.bits
             && *said != bits
         {
-            return Err(Stop::Refused(format!("{place}: {said}; {} has {bits}", self.named.place)));
+            return Err(Stop::refused(format!("{place}: {said} bits, {} has {bits}", self.named.place)));
         }
         if let Some(number) = &self.said.discriminant {
             let said = Named::by_number(number, self.said.place("discriminant"))?;
             if said.bits() != bits {
                 let asked = self.bits.as_ref().map_or("--bits", |(_, place)| place);
                 let (place, has) = (&said.place, said.bits());
-                return Err(Stop::Refused(format!("{place}: a number of {has} bits; {asked}: {bits}")));
+                return Err(Stop::refused(format!("{place}: a number of {has} bits, {asked}: {bits}")));
             }
         }
         Ok(())
@@ -241,7 +250,7 @@ impl<'a> Asked<'a> {
                 && said.len() != expected
             {
                 let (place, got) = (self.said.place(member), said.len());
-                return Err(Failure::input(format!("{place}: {got} bytes; it must have {expected}")));
+                return Err(wrong_length(&place, got, expected));
             }
         }
         Ok(())
@@ -249,7 +258,7 @@ impl<'a> Asked<'a> {
 
     fn stop(&self, e: &VerifyError) -> Stop {
         use Malformed as E;
-        let VerifyError::Malformed(why) = e else { return Stop::Refused(e.to_string()) };
+        let VerifyError::Malformed(why) = e else { return Stop::refused(e) };
         let place = |option: &str, given: bool, member: &str| {
             if given || self.args.file.is_none() { option.to_owned() } else { self.said.place(member) }
         };
@@ -259,28 +268,41 @@ impl<'a> Asked<'a> {
         };
         let iterations = || place("--iterations", self.args.iterations.is_some(), "iterations");
         let (place, help) = match why {
-            E::Input(_) => (place("--input", self.args.input.is_some(), "input"), ""),
+            E::Input(_) => (place("--input", self.args.input.is_some(), "input"), None),
             E::Proof(ProofError::Depth { .. }) => {
-                (place("--witness", self.args.witness.is_some(), "witness"), "")
+                (place("--witness", self.args.witness.is_some(), "witness"), None)
             }
             E::Proof(ProofError::Length { .. }) => (
                 proof(),
-                "; --witness says how many segments come before the last, and with --b the result is left out",
+                Some(
+                    "--witness says how many segments come before the last, and with --b the result is left out",
+                ),
             ),
-            E::Proof(_) => (proof(), ""),
-            E::NoIterations => (iterations(), "; --lenient lets them pass, as Chia does"),
-            E::Iterations { .. } => (iterations(), ""),
+            E::Proof(_) => (proof(), None),
+            E::NoIterations => (iterations(), Some("--lenient lets them pass, as Chia does")),
+            E::Iterations { .. } => (iterations(), None),
             _ => return Stop::Failed(Failure::input(e)),
         };
         let why = if let E::Input(why) = why { why.to_string() } else { why.to_string() };
-        Stop::Failed(Failure::input(format!("{place}: {why}{help}")))
+        let failure = Failure::input(format!("{place}: {why}"));
+        Stop::Failed(match help {
+            Some(help) => failure.help(help),
+            None => failure,
+        })
     }
+}
+
+fn wrong_length(place: &str, got: usize, expected: usize) -> Failure {
+    Failure::input(format!("{place}: {got} bytes, expected {expected}"))
+        .help("give all of it, two hexadecimal digits for each byte")
 }
 
 /// The group that a file names.
 fn by_file(said: &ProofFile, bits: Option<&(usize, String)>) -> Result<Option<Named>, Failure> {
     if let Some(challenge) = &said.challenge {
-        let (bits, place) = bits.ok_or_else(|| Failure::input(format!("{}: missing", said.place("bits"))))?;
+        let (bits, place) = bits.ok_or_else(|| {
+            Failure::input(format!("{}: missing", said.place("bits"))).help("name it with --bits")
+        })?;
         return Named::by_challenge(challenge, said.place("challenge"), *bits, place).map(Some);
     }
     said.discriminant.as_ref().map(|number| Named::by_number(number, said.place("discriminant"))).transpose()
@@ -291,7 +313,7 @@ fn agree(file: &ProofFile, member: &str, said: &Option<Vec<u8>>, shown: &[u8]) -
     let Some(said) = said else { return Ok(()) };
     match said.iter().zip(shown).position(|(said, shown)| said != shown) {
         None => Ok(()),
-        Some(at) => Err(Stop::Refused(format!(
+        Some(at) => Err(Stop::refused(format!(
             "{}: byte {} is {:02x} and not {:02x}, as the proof shows",
             file.place(member),
             at + 1,

@@ -34,7 +34,7 @@ impl fmt::Display for SettingsError {
         match self {
             SettingsError::Mask(e) => write!(f, "LANEWORK_MASK: {e}"),
             SettingsError::Backend(entry) => {
-                write!(f, "LANEWORK_BACKEND: cannot read '{entry}'; write NAME or PRIMITIVE=NAME,...")
+                write!(f, "LANEWORK_BACKEND: cannot read '{entry}'")
             }
             SettingsError::NotText(variable) => write!(f, "{variable} is not UTF-8 text"),
         }

@@ -6,9 +6,10 @@
 extern crate alloc;
 
 pub mod backend;
-pub mod check;
 pub mod gcd;
 mod int;
+#[doc(hidden)]
+pub mod internals;
 pub mod kernels;
 pub mod limbs;
 mod uint;

@@ -5,7 +5,7 @@
 //! `lanework_cpu::Backend::get`, which checks the features; the safe methods of [`Kernels`] rest on that and check the
 //! lengths. All kernels run in constant time for given lengths: keys, blocks, states and products are secret, the S-box
 //! set, the byte order, lengths and counters are public. Every kernel equals its description in terms of
-//! [`crate::spec`].
+//! [`crate::internals::spec`].
 
 use inout::InOutBuf;
 #[cfg(target_arch = "x86_64")]

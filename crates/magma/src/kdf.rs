@@ -104,8 +104,8 @@ mod tests {
     use zeroize::ZeroizeOnDrop;
 
     use super::*;
-    use crate::known::keys::{PBKDF2, TREE};
-    use crate::known::{array, bytes};
+    use crate::internals::known::keys::{PBKDF2, TREE};
+    use crate::internals::known::{array, bytes};
 
     #[test]
     fn rfc_7836_appendix_b() {

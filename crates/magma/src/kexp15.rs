@@ -105,9 +105,9 @@ fn check<'k>(key: &'k Magma, iv: &[u8], secret: &[u8]) -> Result<Omac<&'k Magma>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::known::keys::WRAPPED;
-    use crate::known::modes::engines;
-    use crate::known::{array, bytes};
+    use crate::internals::known::keys::WRAPPED;
+    use crate::internals::known::modes::engines;
+    use crate::internals::known::{array, bytes};
 
     #[test]
     fn known_keys_are_wrapped_and_unwrapped() {

@@ -7,24 +7,20 @@ extern crate alloc;
 
 pub mod backend;
 pub mod batch;
-pub mod check;
 #[cfg(any(test, feature = "std"))]
 pub mod container;
 pub mod error;
-pub mod floor;
+#[doc(hidden)]
+pub mod internals;
 pub mod kdf;
 pub mod kexp15;
 pub mod key;
-pub mod known;
-#[cfg(all(any(test, feature = "leaks"), target_os = "linux", target_arch = "x86_64"))]
-pub mod leaks;
 pub mod limits;
 pub mod mgm;
 pub mod modes;
 mod release;
 pub mod sbox;
 mod schedule;
-pub mod spec;
 mod sys;
 pub mod tlstree;
 pub mod traits;

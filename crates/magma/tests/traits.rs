@@ -11,11 +11,12 @@ use cipher::{
 use digest::Mac;
 use lanework_cpu::{Cpu, Select, Settings};
 use lanework_magma::backend::BACKENDS;
-use lanework_magma::known::mgm::MESSAGES;
-use lanework_magma::known::{array, bytes};
+use lanework_magma::internals::known::mgm::MESSAGES;
+use lanework_magma::internals::known::{array, bytes};
+use lanework_magma::internals::spec;
 use lanework_magma::modes::{CbcDecryptor, CbcEncryptor, CfbDecryptor, CfbEncryptor, Ctr, Ofb, Omac, Stream};
 use lanework_magma::traits::{MagmaMgm, MagmaOmac};
-use lanework_magma::{Engine, Gost28147, Keyed, Limits, Magma, Mgm, Sbox, spec};
+use lanework_magma::{Engine, Gost28147, Keyed, Limits, Magma, Mgm, Sbox};
 
 type Block = Array<u8, U8>;
 

@@ -17,8 +17,10 @@
 use lanework_cpu::Feature;
 use lanework_cpu::{Backend, Backends, Features};
 
-use crate::params::Params;
+use crate::params::{Params, Sizes};
+use crate::scheme::Scheme;
 use crate::sys::Block;
+use crate::typed::ParameterSet;
 use crate::workspace::Workspace;
 use operands::{ExpandPublic, ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip};
 
@@ -32,14 +34,28 @@ pub(crate) mod avx512;
 pub(crate) mod cuda;
 #[cfg(test)]
 mod expand_tests;
-#[cfg(feature = "study")]
-pub(crate) mod inside;
-pub(crate) mod operands;
+pub mod operands;
 pub(crate) mod portable;
 pub(crate) mod sponge;
 
+/// A parameter set as a type, which kernels are compiled for.
+///
+/// # Safety
+/// The sizes must be a specification's: kernels place what they read and write by them. So n > o > 0, m is even and at most
+/// 142, k at most 12, and the schedule has each of its pairs of numbers below k once. They must be the same whenever they
+/// are asked for. Tests must have compared the kernels with the specification for these sizes.
+pub unsafe trait SetSpec: 'static {
+    /// The sizes.
+    const SIZES: &'static Sizes;
+}
+
+// SAFETY: the trait `ParameterSet` is sealed, and its sets are those of the tables, which the tests run.
+unsafe impl<P: ParameterSet> SetSpec for P {
+    const SIZES: &'static Sizes = P::PARAMS.sizes();
+}
+
 /// Bytes that kernels may read, but not use, behind P, P3 and lambda.
-pub(crate) const SLACK: usize = 128;
+pub const SLACK: usize = 128;
 
 /// The symmetric kernels of one backend.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +72,22 @@ pub struct Expand {
 }
 
 impl Expand {
+    /// The same hashing beside another backend's AES.
+    #[must_use]
+    pub const fn with_aes_of(self, other: &Expand) -> Expand {
+        Expand { aes: other.aes, aes128_ctr: other.aes128_ctr, aes128_ctr_xor: other.aes128_ctr_xor, ..self }
+    }
+
+    /// The same hashing beside AES-NI, one block at a time.
+    ///
+    /// # Safety
+    /// The kernels may be reached only on a CPU with AES-NI and SSE4.1.
+    #[cfg(target_arch = "x86_64")]
+    #[must_use]
+    pub const unsafe fn with_aesni(self) -> Expand {
+        Expand { aes: "aes-ni", aes128_ctr: aesni::aes128_ctr, aes128_ctr_xor: aesni::aes128_ctr_xor, ..self }
+    }
+
     /// AES-128-CTR keystream under a public key: block i is AES(key, BE128(i)), from `first_block` on.
     pub fn aes128_ctr(&self, key: &[u8; 16], first_block: u32, out: &mut [u8]) {
         // SAFETY: this value is reachable only through a backend whose features were checked; slices carry lengths.
@@ -101,8 +133,8 @@ impl Expand {
 
 /// The field kernels of one backend for one parameter set. The operands' types say what each computes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SetKernels {
-    pub(crate) params: &'static Params,
+pub struct SetKernels {
+    pub(crate) sizes: &'static Sizes,
     /// Blocks of scratch that any kernel of this set needs.
     pub(crate) scratch_blocks: usize,
     /// Blocks at the front of scratch that `keygen` uses; the others need no wiping.
@@ -149,7 +181,29 @@ impl Backends for Kernels {
 }
 
 impl Kernels {
-    /// The backend's symmetric kernels, for [`crate::spec`] and for comparing them.
+    /// A backend of these parts.
+    ///
+    /// # Safety
+    /// The kernels of each set must be for the sizes of the set at its position. An engine of this backend may exist only where
+    /// the CPU has every feature that one of the kernels enables.
+    #[doc(hidden)]
+    #[doc(hidden)]
+    #[must_use]
+    pub const unsafe fn new(expand: Expand, sets: [SetKernels; SETS]) -> Kernels {
+        Kernels { expand, sets }
+    }
+
+    /// The kernels of every set, in the order of `Params::all`.
+    #[doc(hidden)]
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn sets(&self) -> &[SetKernels; SETS] {
+        &self.sets
+    }
+
+    /// The backend's symmetric kernels, for the specification and for comparing them.
+    #[doc(hidden)]
+    #[doc(hidden)]
     #[must_use]
     pub const fn expand(&self) -> &Expand {
         &self.expand
@@ -170,6 +224,14 @@ impl Kernels {
     pub(crate) const fn set(&self, params: &Params) -> &SetKernels {
         &self.sets[params.index()]
     }
+
+    /// What operations on this set run on.
+    #[doc(hidden)]
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn scheme(&'static self, params: &Params) -> Scheme {
+        Scheme { symmetric: &self.expand, kernels: self.set(params) }
+    }
 }
 
 /// An engine of a check's kernels: those of a row that runs here, some of them replaced.
@@ -181,33 +243,42 @@ pub(crate) fn altered(name: &'static str, kernels: Kernels) -> Engine {
 }
 
 /// Parameter sets that a backend has kernels for.
-pub(crate) const SETS: usize = if cfg!(feature = "study") { 12 } else { 8 };
+pub const SETS: usize = 8;
 
-/// Stamps the table of `SetKernels` from a macro that makes one from `Params`.
-macro_rules! stamp_sets {
-    ($set:ident) => {{
-        use crate::params::{Params, Round, Set};
+/// The kernels of one backend for one set, from the backend's name and the set's type. Generic arguments that follow from the
+/// sizes are computed here, because a generic function cannot.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! set_kernels {
+    ($backend:ident, $set:ty) => {{
+        use $crate::internals::{SetSpec, $backend::{Widths, set}};
+        const W: Widths = Widths::of(<$set as SetSpec>::SIZES);
+        $crate::set_kernels!(@ $backend, $set)
+    }};
+    (@ portable, $set:ty) => { set::<$set, { W.words }>() };
+    (@ avx2, $set:ty) => { set::<$set, { W.first }, { W.second }, { W.registers }>() };
+    (@ avx512, $set:ty) => {
+        set::<$set, { W.k_pairs }, { W.o_pairs }, { W.cell }, { W.stride }, { W.columns }, { W.registers }>()
+    };
+}
+
+/// The kernels of every set, in the order of `Params::index`.
+macro_rules! every_set {
+    ($backend:ident) => {{
+        use $crate::typed::{round2, round3};
         [
-            $set!(Params::of(Round::Three, Set::Mayo1)),
-            $set!(Params::of(Round::Three, Set::Mayo2)),
-            $set!(Params::of(Round::Three, Set::Mayo3)),
-            $set!(Params::of(Round::Three, Set::Mayo5)),
-            $set!(Params::of(Round::Two, Set::Mayo1)),
-            $set!(Params::of(Round::Two, Set::Mayo2)),
-            $set!(Params::of(Round::Two, Set::Mayo3)),
-            $set!(Params::of(Round::Two, Set::Mayo5)),
-            #[cfg(feature = "study")]
-            $set!(Params::of(Round::One, Set::Mayo1)),
-            #[cfg(feature = "study")]
-            $set!(Params::of(Round::One, Set::Mayo2)),
-            #[cfg(feature = "study")]
-            $set!(Params::of(Round::One, Set::Mayo3)),
-            #[cfg(feature = "study")]
-            $set!(Params::of(Round::One, Set::Mayo5)),
+            $crate::set_kernels!($backend, round3::Mayo1),
+            $crate::set_kernels!($backend, round3::Mayo2),
+            $crate::set_kernels!($backend, round3::Mayo3),
+            $crate::set_kernels!($backend, round3::Mayo5),
+            $crate::set_kernels!($backend, round2::Mayo1),
+            $crate::set_kernels!($backend, round2::Mayo2),
+            $crate::set_kernels!($backend, round2::Mayo3),
+            $crate::set_kernels!($backend, round2::Mayo5),
         ]
     }};
 }
-pub(crate) use stamp_sets;
+pub(crate) use every_set;
 
 /// Every backend, from the plainest to the fastest.
 pub static BACKENDS: &[Backend<Kernels>] =
@@ -245,48 +316,122 @@ pub static BACKENDS: &[Backend<Kernels>] =
     };
 
 impl SetKernels {
+    /// The same with other products for compact keys, which need so many blocks of scratch.
+    ///
+    /// # Safety
+    /// The kernels must do what their operands' types say for the same sizes, within so much scratch, and need no feature that
+    /// the others do not.
+    #[must_use]
+    pub const unsafe fn with_products(
+        self,
+        scratch_blocks: usize,
+        keygen: unsafe fn(Keygen<'_>),
+        sign: unsafe fn(Sign<'_, &[u8]>),
+        verify: unsafe fn(Verify<'_, Matrices<'_>>),
+    ) -> SetKernels {
+        let most = if scratch_blocks > self.scratch_blocks { scratch_blocks } else { self.scratch_blocks };
+        SetKernels {
+            scratch_blocks: most,
+            keygen_blocks: most,
+            sign_blocks: most,
+            sign_expanded_blocks: most,
+            keygen,
+            sign,
+            verify,
+            ..self
+        }
+    }
+
+    /// The set's sizes.
+    #[must_use]
+    pub const fn sizes(&self) -> &'static Sizes {
+        self.sizes
+    }
+
+    /// Blocks of scratch that any of these kernels needs.
+    #[must_use]
+    pub const fn scratch_blocks(&self) -> usize {
+        self.scratch_blocks
+    }
+
+    /// Whether signing solves its system by the same code.
+    #[must_use]
+    pub fn solves_as(&self, other: &SetKernels) -> bool {
+        core::ptr::fn_addr_eq(self.solve, other.solve)
+    }
+
+    /// Whether signing with a compact key multiplies by the same code.
+    #[must_use]
+    pub fn multiplies_as(&self, other: &SetKernels) -> bool {
+        core::ptr::fn_addr_eq(self.sign, other.sign)
+    }
+
     /// Bytes of a padded m-vector.
-    pub(crate) const fn stride(params: &Params) -> usize {
-        params.m_bytes().next_multiple_of(64)
+    pub const fn stride(sizes: &Sizes) -> usize {
+        sizes.m_bytes().next_multiple_of(64)
     }
 
     /// Blocks of `count` padded m-vectors.
-    pub(crate) const fn padded_blocks(params: &Params, count: usize) -> usize {
-        Self::stride(params) / 64 * count
+    pub const fn padded_blocks(sizes: &Sizes, count: usize) -> usize {
+        Self::stride(sizes) / 64 * count
     }
 
-    pub(crate) fn keygen(&self, operands: Keygen<'_>) {
+    /// The products of key generation.
+    ///
+    /// # Panics
+    /// If an operand has another length than its type says.
+    pub fn keygen(&self, operands: Keygen<'_>) {
         operands.check(self);
         // SAFETY: the features were checked by `Backend::get`; the lengths are those of the contract.
         unsafe { (self.keygen)(operands) }
     }
 
-    pub(crate) fn sign(&self, operands: Sign<'_, &[u8]>) {
+    /// The products of an attempt at signing.
+    ///
+    /// # Panics
+    /// If an operand has another length than its type says.
+    pub fn sign(&self, operands: Sign<'_, &[u8]>) {
         operands.check(self);
         // SAFETY: as in `keygen`.
         unsafe { (self.sign)(operands.within(self.sign_blocks)) }
     }
 
-    pub(crate) fn verify(&self, operands: Verify<'_, Matrices<'_>>) {
+    /// The products of verification.
+    ///
+    /// # Panics
+    /// If an operand has another length than its type says.
+    pub fn verify(&self, operands: Verify<'_, Matrices<'_>>) {
         operands.check(self);
         // SAFETY: as in `keygen`.
         unsafe { (self.verify)(operands) }
     }
 
-    pub(crate) fn whip(&self, operands: Whip<'_>) {
+    /// Whipping, for verification.
+    ///
+    /// # Panics
+    /// If an operand has another length than its type says.
+    pub fn whip(&self, operands: Whip<'_>) {
         operands.check(self);
         // SAFETY: as in `keygen`.
         unsafe { (self.whip)(operands) }
     }
 
+    /// Whipping and elimination; whether the system has full rank.
+    ///
+    /// # Panics
+    /// If an operand has another length than its type says.
     #[must_use]
-    pub(crate) fn solve(&self, operands: Solve<'_>) -> bool {
+    pub fn solve(&self, operands: Solve<'_>) -> bool {
         operands.check(self);
         // SAFETY: as in `keygen`.
         unsafe { (self.solve)(operands.within(self.sign_blocks.min(self.sign_expanded_blocks))) }
     }
 
-    pub(crate) fn finish(&self, operands: Finish<'_>) {
+    /// The last step of signing.
+    ///
+    /// # Panics
+    /// If an operand has another length than its type says.
+    pub fn finish(&self, operands: Finish<'_>) {
         operands.check(self);
         // SAFETY: as in `keygen`.
         unsafe { (self.finish)(operands) }

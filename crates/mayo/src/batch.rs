@@ -102,7 +102,7 @@ impl Signers<'_> {
                 SignItem { seed_sk, source, message, randomizer, signature, made: false }
             })
             .collect();
-        scheme::sign_group(engine, params, &mut items);
+        scheme::sign_group(engine.kernels().scheme(params), &mut items);
         let made: Vec<bool> = items.iter().map(|item| item.made).collect();
         let signatures: Vec<Signature> =
             signatures.into_iter().map(|bytes| Signature::made(params, bytes)).collect();
@@ -138,7 +138,10 @@ impl Signers<'_> {
             None => PublicSource::Compact(compact[at].as_bytes()),
         };
         let admissions = verify::admit_each(|_| params, messages, signatures);
-        verify::group(engine, params, source, &admissions).iter().map(Result::is_ok).collect()
+        verify::group(engine.kernels().scheme(params), source, &admissions)
+            .iter()
+            .map(Result::is_ok)
+            .collect()
     }
 }
 
@@ -183,7 +186,7 @@ impl Verifiers<'_> {
     /// Verifies neighbouring items, all of one backend and one set, from item `start` on.
     fn verify(&self, start: usize, admissions: &[Admission<'_>]) -> Vec<Result<(), Error>> {
         let (engine, params, _) = self.key(start);
-        verify::group(engine, params, |at| self.key(start + at).2, admissions)
+        verify::group(engine.kernels().scheme(params), |at| self.key(start + at).2, admissions)
     }
 }
 
@@ -247,7 +250,7 @@ fn public_keys<'a>(
     let mut made: Vec<Vec<u8>> = (0..keys.len()).map(|_| vec![0; params.public_key_bytes()]).collect();
     let item = |(key, public_key): (&'a SecretKey, _)| KeygenItem { seed_sk: key.expose_seed(), public_key };
     let mut items: Vec<KeygenItem<'_>> = keys.zip(made.iter_mut().map(Vec::as_mut_slice)).map(item).collect();
-    scheme::keygen_group(engine, params, &mut items);
+    scheme::keygen_group(engine.kernels().scheme(params), &mut items);
     made.into_iter().map(|bytes| PublicKey::made(params, bytes)).collect()
 }
 

@@ -45,7 +45,8 @@ use lanework_cuda::Device;
 
 use crate::backend::Engine;
 use crate::backend::cuda::fuse::Plan;
-use crate::backend::cuda::lane::{Job, Kernels, bytes_each, matrix_bytes};
+use crate::backend::cuda::job::{Job, bytes_each, matrix_bytes};
+use crate::backend::cuda::kernels::Kernels;
 use crate::backend::cuda::{CODE, IMAGE};
 use crate::error::Error;
 use crate::params::Params;
@@ -261,7 +262,7 @@ fn one_set<'a>(all: impl IntoIterator<Item = &'a Params>) -> Result<Option<&'sta
 /// SHA-256 of the program that devices run, in hexadecimal. Times of another program do not apply to this one.
 #[must_use]
 pub fn program() -> String {
-    crate::known::sha256_hex(CODE)
+    crate::internals::known::sha256_hex(CODE)
 }
 
 /// Bytes of device memory that one operation in flight takes, its matrices among them: key generation, then signing and

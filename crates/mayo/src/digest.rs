@@ -80,7 +80,7 @@ impl MessageHasher {
         for (out, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(&self.state) {
             *out = word.to_le_bytes();
         }
-        bytes[self.params.digest_bytes..].fill(0);
+        bytes[self.params.digest_bytes()..].fill(0);
         MessageDigest { params: self.params, bytes }
     }
 }
@@ -116,7 +116,7 @@ impl MessageDigest {
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.params.digest_bytes]
+        &self.bytes[..self.params.digest_bytes()]
     }
 }
 
@@ -167,9 +167,9 @@ mod tests {
     use super::*;
     use crate::batch::{self, Signers, Verifiers};
     use crate::expanded::{SigningKey, VerifyingKey};
+    use crate::internals::symmetric_spec;
     use crate::keys::{SecretKey, SignOptions};
     use crate::params::{Round, Set};
-    use crate::symmetric_spec;
     use getrandom::SysRng;
     use lanework_cpu::{Cpu, Threads};
 
@@ -187,7 +187,7 @@ mod tests {
                 let params = Params::of(Round::Three, set);
                 for length in [0, 1, 135, 136, 137, 271, 272, 273, 1000] {
                     let message = &message[..length];
-                    let mut expected = vec![0; params.digest_bytes];
+                    let mut expected = vec![0; params.digest_bytes()];
                     symmetric_spec::shake256(message, &mut expected);
                     for size in [1, 7, 8, 135, 136, 137, 272, 500, 1000] {
                         let digest = in_pieces(engine, params, message, size);

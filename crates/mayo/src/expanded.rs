@@ -35,8 +35,8 @@ impl SigningKey {
     #[must_use]
     pub fn new(engine: Engine, secret: &SecretKey) -> SigningKey {
         let params = secret.params();
-        let mut o = vec![0; params.v() * params.o].into_boxed_slice();
-        let layout = scheme::expand_secret(engine, params, secret.expose_seed(), &mut o);
+        let mut o = vec![0; params.v() * params.o()].into_boxed_slice();
+        let layout = scheme::expand_secret(engine.kernels().scheme(params), secret.expose_seed(), &mut o);
         SigningKey { engine, secret: secret.clone(), o, layout, verifying: OnceBox::new() }
     }
 
@@ -152,7 +152,7 @@ impl VerifyingKey {
     /// Expands `public` for `engine`.
     #[must_use]
     pub fn new(engine: Engine, public: &PublicKey) -> VerifyingKey {
-        let layout = scheme::expand_public(engine, public.params(), public.as_bytes());
+        let layout = scheme::expand_public(engine.kernels().scheme(public.params()), public.as_bytes());
         VerifyingKey(Arc::new(Expanded { engine, public: public.clone(), layout }))
     }
 
@@ -204,7 +204,7 @@ impl VerifyingKey {
 
     fn judge(&self, message: Message<'_>, signature: &Signature) -> Result<(), Error> {
         let admission = Admitted::new(self.params(), message, signature);
-        verify::one(self.engine(), self.params(), self.source(), &admission)
+        verify::one(self.engine().kernels().scheme(self.params()), self.source(), &admission)
     }
 }
 

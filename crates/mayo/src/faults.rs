@@ -4,11 +4,11 @@
 use crate::backend::operands::{Finish, Keygen, Matrices, Sign, Solve, Verify};
 use crate::backend::{Engine, altered};
 use crate::backend::{Kernels, SetKernels, portable};
-use crate::check::{self, Depth, Row};
 use crate::digest::Message;
 use crate::error::Error;
 use crate::expanded::SigningKey;
 use crate::hazmat::{sign_deterministic, sign_deterministic_with, sign_with_randomizer};
+use crate::internals::check::{self, Depth, Row};
 use crate::keys::{SecretKey, SignOptions};
 use crate::params::{Params, Round, Set};
 use crate::scheme::{self, SecretSource};
@@ -41,7 +41,7 @@ fn singular(Solve { r, x, .. }: Solve<'_>) -> bool {
 /// One flipped bit in the oil part of the signature.
 fn flipped(Finish { o, vinegar, x, s }: Finish<'_>) {
     sound().finish(Finish { o, vinegar, x, s });
-    s[params().n - 1] ^= 1;
+    s[params().n() - 1] ^= 1;
 }
 
 fn unsolvable() -> Engine {
@@ -70,8 +70,7 @@ fn exhausted_attempts_emit_nothing() {
     let mut buffer = vec![0xff; params().signature_bytes()];
     let compact = SecretSource::Compact;
     let signed = scheme::sign(
-        unsolvable(),
-        params(),
+        unsolvable().kernels().scheme(params()),
         key.expose_seed(),
         compact,
         Message::Whole(b"m"),

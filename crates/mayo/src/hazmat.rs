@@ -44,7 +44,7 @@ impl Signer for SigningKey {
     }
 
     fn randomizer_bytes(&self) -> usize {
-        self.params().salt_bytes
+        self.params().salt_bytes()
     }
 }
 
@@ -60,7 +60,7 @@ impl Signer for (Engine, &SecretKey) {
     }
 
     fn randomizer_bytes(&self) -> usize {
-        self.1.params().salt_bytes
+        self.1.params().salt_bytes()
     }
 }
 

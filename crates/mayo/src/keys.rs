@@ -81,7 +81,7 @@ pub(crate) fn draw_randomizer<R: TryCryptoRng + ?Sized>(
     params: &Params,
     rng: &mut R,
 ) -> Result<Zeroizing<Vec<u8>>, Error> {
-    let mut randomizer = Zeroizing::new(vec![0; params.salt_bytes]);
+    let mut randomizer = Zeroizing::new(vec![0; params.salt_bytes()]);
     rng.try_fill_bytes(&mut randomizer).map_err(|e| Error::Random(e.to_string()))?;
     Ok(randomizer)
 }
@@ -95,9 +95,9 @@ pub(crate) fn sign_raw(
     randomizer: &[u8],
 ) -> Result<Signature, Error> {
     let params = key.params;
-    expect_length("randomizer", params, params.salt_bytes, randomizer.len())?;
+    expect_length("randomizer", params, params.salt_bytes(), randomizer.len())?;
     let mut bytes = vec![0; params.signature_bytes()];
-    scheme::sign(engine, params, &key.seed, source, message, randomizer, &mut bytes)?;
+    scheme::sign(engine.kernels().scheme(params), &key.seed, source, message, randomizer, &mut bytes)?;
     Ok(Signature { params, bytes })
 }
 
@@ -174,7 +174,7 @@ impl SecretKey {
     #[must_use]
     pub fn public_key(&self, engine: Engine) -> PublicKey {
         let mut bytes = vec![0; self.params.public_key_bytes()];
-        scheme::keygen(engine, self.params, &self.seed, &mut bytes);
+        scheme::keygen(engine.kernels().scheme(self.params), &self.seed, &mut bytes);
         PublicKey { params: self.params, bytes }
     }
 
@@ -350,7 +350,7 @@ impl PublicKey {
 
     /// The verdict on an admitted or refused signature, with this key's set.
     pub(crate) fn judge_admission(&self, engine: Engine, admission: &Admission<'_>) -> Result<(), Error> {
-        verify::one(engine, self.params, PublicSource::Compact(&self.bytes), admission)
+        verify::one(engine.kernels().scheme(self.params), PublicSource::Compact(&self.bytes), admission)
     }
 
     /// The message in NIST's signed message, if its signature is valid.

@@ -5,9 +5,8 @@
 
 extern crate alloc;
 
-pub mod backend;
+mod backend;
 pub mod batch;
-pub mod check;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod digest;
@@ -17,26 +16,21 @@ mod error;
 mod expanded;
 #[cfg(test)]
 mod faults;
-pub mod field;
+mod field;
 pub mod hazmat;
+#[doc(hidden)]
+pub mod internals;
 mod keys;
-pub mod known;
-#[cfg(all(any(test, feature = "leaks"), target_os = "linux", target_arch = "x86_64"))]
-pub mod leaks;
 #[cfg(test)]
 mod leftovers;
-pub mod params;
+mod params;
 mod scheme;
-pub mod spec;
-#[cfg(feature = "study")]
-pub mod study;
-pub mod symmetric_spec;
 mod sys;
 pub mod typed;
 mod verify;
 mod workspace;
 
-pub use backend::Engine;
+pub use backend::{Engine, Kernels};
 pub use digest::{MessageDigest, MessageHasher};
 pub use error::Error;
 pub use expanded::{SigningKey, VerifyingKey};

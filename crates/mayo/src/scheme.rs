@@ -17,11 +17,11 @@ use zeroize::Zeroizing;
 use crate::backend::operands::{
     ExpandPublic, ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip,
 };
-use crate::backend::{Engine, SLACK};
+use crate::backend::{Expand, SLACK, SetKernels};
 use crate::digest::Message;
 use crate::error::Error;
 use crate::field::{pack, unpack};
-use crate::params::{Params, SEED_PK_BYTES};
+use crate::params::{SEED_PK_BYTES, Sizes};
 use crate::sys::Block;
 use crate::verify::Admitted;
 use crate::workspace::{self, Elements, Holds, Prepared, Public, Secret};
@@ -32,65 +32,77 @@ const ATTEMPTS: core::ops::RangeInclusive<u8> = 0..=255;
 /// Messages that one call of [`hash_each`] hands to a backend at a time: no backend has more lanes.
 const AT_ONCE: usize = 8;
 
+/// MAYO of one parameter set on one backend: what an operation runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct Scheme {
+    /// The backend's AES and SHAKE.
+    pub symmetric: &'static Expand,
+    /// The set's kernels.
+    pub kernels: &'static SetKernels,
+}
+
 /// Hashes each input into the output beside it, as many side by side as the backend can.
-pub(crate) fn hash_each<'a>(e: Engine, mut pairs: impl Iterator<Item = (&'a [u8], &'a mut [u8])>) {
+pub(crate) fn hash_each<'a>(e: &Expand, mut pairs: impl Iterator<Item = (&'a [u8], &'a mut [u8])>) {
     let Some((input, out)) = pairs.next() else { return };
     // One alone, as in every single call, needs no lists.
-    let Some(second) = pairs.next() else { return e.expand().shake256(&[input], out) };
+    let Some(second) = pairs.next() else { return e.shake256(&[input], out) };
     let (mut inputs, mut outs) = ([&[][..]; AT_ONCE], <[&mut [u8]; AT_ONCE]>::default());
     ((inputs[0], outs[0]), (inputs[1], outs[1])) = ((input, out), second);
     let mut count = 2;
     for (input, out) in pairs {
         if count == AT_ONCE {
-            e.expand().shake256_xn(&inputs, &mut outs);
+            e.shake256_xn(&inputs, &mut outs);
             count = 0;
         }
         (inputs[count], outs[count]) = (input, out);
         count += 1;
     }
-    e.expand().shake256_xn(&inputs[..count], &mut outs[..count]);
+    e.shake256_xn(&inputs[..count], &mut outs[..count]);
 }
 
 /// Bytes of seed_pk and packed O.
-const fn seed_hash_bytes(set: &Params) -> usize {
+const fn seed_hash_bytes(set: &Sizes) -> usize {
     SEED_PK_BYTES + set.o_bytes()
 }
 
 /// seed_pk, and O into `elements`, from the hash of the seed.
-fn take_seed(set: &Params, hash: &[u8], elements: &mut Elements) -> [u8; SEED_PK_BYTES] {
+fn take_seed(set: &Sizes, hash: &[u8], elements: &mut Elements) -> [u8; SEED_PK_BYTES] {
     let mut seed_pk = [0; SEED_PK_BYTES];
     seed_pk.copy_from_slice(&hash[..SEED_PK_BYTES]);
     unpack(&hash[SEED_PK_BYTES..seed_hash_bytes(set)], &mut elements.o[..set.v() * set.o]);
     seed_pk
 }
 
-fn expand_p(e: Engine, set: &Params, seed_pk: &[u8; SEED_PK_BYTES], public: &mut Public<'_>) {
-    e.expand().aes128_ctr(seed_pk, 0, &mut public.p[..set.p12_bytes()]);
+fn expand_p(on: Scheme, seed_pk: &[u8; SEED_PK_BYTES], public: &mut Public<'_>) {
+    let (e, set) = (on.symmetric, on.kernels.sizes);
+    e.aes128_ctr(seed_pk, 0, &mut public.p[..set.p12_bytes()]);
 }
 
 /// P1, P2 and P3 of a compact public key.
-fn expand_key(e: Engine, set: &Params, public_key: &[u8], public: &mut Public<'_>) {
+fn expand_key(on: Scheme, public_key: &[u8], public: &mut Public<'_>) {
+    let set = on.kernels.sizes;
     let (head, p3) = public_key.split_at(SEED_PK_BYTES);
     let mut seed_pk = [0; SEED_PK_BYTES];
     seed_pk.copy_from_slice(head);
-    expand_p(e, set, &seed_pk, public);
+    expand_p(on, &seed_pk, public);
     // All of P3: the workspace still holds that of an earlier key.
     public.p3[..set.p3_vecs() * set.m_bytes()].copy_from_slice(p3);
 }
 
 /// Bytes of the target t, with lambda's key and nonce where the set has a linear term.
-const fn target_bytes(set: &Params) -> usize {
+const fn target_bytes(set: &Sizes) -> usize {
     set.m_bytes() + if set.linear_term { 32 } else { 0 }
 }
 
 /// lambda, where the set has a linear term.
-fn expand_lambda(e: Engine, set: &Params, t: &[u8], lambda: &mut [u8]) {
+fn expand_lambda(on: Scheme, t: &[u8], lambda: &mut [u8]) {
+    let (e, set) = (on.symmetric, on.kernels.sizes);
     if set.linear_term {
         let mb = set.m_bytes();
         let (mut key, mut nonce) = ([0; 16], [0; 16]);
         key.copy_from_slice(&t[mb..mb + 16]);
         nonce.copy_from_slice(&t[mb + 16..mb + 32]);
-        e.expand().aes128_ctr_xor(&key, &nonce, &mut lambda[..set.n * mb]);
+        e.aes128_ctr_xor(&key, &nonce, &mut lambda[..set.n * mb]);
     }
 }
 
@@ -102,8 +114,8 @@ pub(crate) struct KeygenItem<'a> {
 }
 
 /// The compact public keys of secret seeds. Seeds are hashed side by side, the rest runs one by one.
-pub(crate) fn keygen_group(e: Engine, set: &Params, items: &mut [KeygenItem<'_>]) {
-    let kernels = e.set(set);
+pub(crate) fn keygen_group(on: Scheme, items: &mut [KeygenItem<'_>]) {
+    let (e, kernels, set) = (on.symmetric, on.kernels, on.kernels.sizes);
     assert!(items.iter().all(|item| item.seed_sk.len() == set.secret_key_bytes()), "a seed of another set");
     workspace::with(kernels, Holds::KeygenSecrets, |w| {
         let (mut public, secret) = w.parts(kernels, true, items.len());
@@ -112,7 +124,7 @@ pub(crate) fn keygen_group(e: Engine, set: &Params, items: &mut [KeygenItem<'_>]
         hash_each(e, seeds.zip(hashes));
         for (item, prepared) in items.iter_mut().zip(secret.prepared) {
             let seed_pk = take_seed(set, &prepared.seed, secret.elements);
-            expand_p(e, set, &seed_pk, &mut public);
+            expand_p(on, &seed_pk, &mut public);
             let (head, p3) = item.public_key.split_at_mut(SEED_PK_BYTES);
             head.copy_from_slice(&seed_pk);
             kernels.keygen(Keygen {
@@ -126,8 +138,8 @@ pub(crate) fn keygen_group(e: Engine, set: &Params, items: &mut [KeygenItem<'_>]
 }
 
 /// The compact public key of a secret seed, into `public_key`.
-pub(crate) fn keygen(e: Engine, set: &Params, seed_sk: &[u8], public_key: &mut [u8]) {
-    keygen_group(e, set, &mut [KeygenItem { seed_sk, public_key }]);
+pub(crate) fn keygen(on: Scheme, seed_sk: &[u8], public_key: &mut [u8]) {
+    keygen_group(on, &mut [KeygenItem { seed_sk, public_key }]);
 }
 
 /// The source of a signer's matrices.
@@ -152,7 +164,8 @@ pub(crate) struct SignItem<'a> {
 }
 
 /// All hashes of signing up to the first attempt's vinegar vectors.
-fn prepare_signing(e: Engine, set: &Params, items: &mut [SignItem<'_>], prepared: &mut [Prepared]) {
+fn prepare_signing(on: Scheme, items: &mut [SignItem<'_>], prepared: &mut [Prepared]) {
+    let (e, set) = (on.symmetric, on.kernels.sizes);
     let salted = set.digest_bytes + set.salt_bytes;
     let seeded = salted + set.secret_key_bytes();
     for (item, p) in items.iter().zip(&mut *prepared) {
@@ -174,19 +187,19 @@ fn prepare_signing(e: Engine, set: &Params, items: &mut [SignItem<'_>], prepared
     hash_each(e, prepared.iter_mut().map(|p| (&p.line[..=seeded], &mut p.drawn[..drawn_bytes(set)])));
 }
 
-fn salt_of<'a>(set: &Params, signature: &'a mut [u8]) -> &'a mut [u8] {
+fn salt_of<'a>(set: &Sizes, signature: &'a mut [u8]) -> &'a mut [u8] {
     let at = signature.len() - set.salt_bytes;
     &mut signature[at..]
 }
 
 /// Bytes of the packed vinegar vectors and r.
-const fn drawn_bytes(set: &Params) -> usize {
+const fn drawn_bytes(set: &Sizes) -> usize {
     set.k * set.v_bytes() + set.r_bytes()
 }
 
 /// Signs with given randomizers. Hashes for the first attempts side by side, the rest one by one.
-pub(crate) fn sign_group(e: Engine, set: &Params, items: &mut [SignItem<'_>]) {
-    let kernels = e.set(set);
+pub(crate) fn sign_group(on: Scheme, items: &mut [SignItem<'_>]) {
+    let kernels = on.kernels;
     let is_compact = |item: &SignItem<'_>| matches!(item.source, SecretSource::Compact);
     let compact = items.iter().any(is_compact);
     let holds = match (compact, items.iter().all(is_compact)) {
@@ -197,9 +210,9 @@ pub(crate) fn sign_group(e: Engine, set: &Params, items: &mut [SignItem<'_>]) {
     workspace::with(kernels, holds, |w| {
         let (mut public, mut secret) = w.parts(kernels, compact, items.len());
         let prepared = core::mem::take(&mut secret.prepared);
-        prepare_signing(e, set, items, prepared);
+        prepare_signing(on, items, prepared);
         for (item, prepared) in items.iter_mut().zip(prepared) {
-            item.made = sign_prepared(e, set, item, prepared, &mut public, &mut secret);
+            item.made = sign_prepared(on, item, prepared, &mut public, &mut secret);
             if !item.made {
                 item.signature.fill(0);
             }
@@ -209,30 +222,29 @@ pub(crate) fn sign_group(e: Engine, set: &Params, items: &mut [SignItem<'_>]) {
 
 /// The attempts at one signature. Whether one succeeded.
 fn sign_prepared(
-    e: Engine,
-    set: &Params,
+    on: Scheme,
     item: &mut SignItem<'_>,
     prepared: &mut Prepared,
     public: &mut Public<'_>,
     secret: &mut Secret<'_>,
 ) -> bool {
-    let kernels = e.set(set);
+    let (e, kernels, set) = (on.symmetric, on.kernels, on.kernels.sizes);
     let el = &mut *secret.elements;
     match item.source {
         SecretSource::Compact => {
             let seed_pk = take_seed(set, &prepared.seed, el);
-            expand_p(e, set, &seed_pk, public);
+            expand_p(on, &seed_pk, public);
         }
         SecretSource::Expanded { o, .. } => el.o[..o.len()].copy_from_slice(o),
     }
-    expand_lambda(e, set, &prepared.t, public.lambda);
+    expand_lambda(on, &prepared.t, public.lambda);
     let (v, k, oil) = (set.v(), set.k, set.o);
     let numbered = set.digest_bytes + set.salt_bytes + set.secret_key_bytes();
     for attempt in ATTEMPTS {
         let drawn = &mut prepared.drawn[..drawn_bytes(set)];
         if attempt > *ATTEMPTS.start() {
             prepared.line[numbered] = attempt;
-            e.expand().shake256(&[&prepared.line[..=numbered]], drawn);
+            e.shake256(&[&prepared.line[..=numbered]], drawn);
         }
         let (vinegar, r) = drawn.split_at(k * set.v_bytes());
         for (packed, elements) in
@@ -268,15 +280,15 @@ fn sign_prepared(
 /// O and the first attempt's vinegar vectors, packed as on a device, for the search of its memory.
 #[cfg(feature = "cuda")]
 pub(crate) fn secrets_of(
-    e: Engine,
-    set: &Params,
+    e: &Expand,
+    set: &Sizes,
     seed_sk: &[u8],
     message: &[u8],
     salt: &[u8],
 ) -> (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>) {
     let hash = |input: &[&[u8]], bytes: usize| {
         let mut out = Zeroizing::new(vec![0; bytes]);
-        e.expand().shake256(input, &mut out);
+        e.shake256(input, &mut out);
         out
     };
     let o = Zeroizing::new(hash(&[seed_sk], seed_hash_bytes(set))[SEED_PK_BYTES..].to_vec());
@@ -286,8 +298,7 @@ pub(crate) fn secrets_of(
 
 /// Signs with a given randomizer. `signature` gets the signature, or zeros with the error.
 pub(crate) fn sign(
-    e: Engine,
-    set: &Params,
+    on: Scheme,
     seed_sk: &[u8],
     source: SecretSource<'_>,
     message: Message<'_>,
@@ -295,7 +306,7 @@ pub(crate) fn sign(
     signature: &mut [u8],
 ) -> Result<(), Error> {
     let mut item = [SignItem { seed_sk, source, message, randomizer, signature, made: false }];
-    sign_group(e, set, &mut item);
+    sign_group(on, &mut item);
     if item[0].made { Ok(()) } else { Err(Error::Exhausted) }
 }
 
@@ -317,14 +328,14 @@ pub(crate) struct VerifyItem<'a> {
 }
 
 /// The packed s and the salt of a signature.
-fn parts<'a>(set: &Params, signature: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+fn parts<'a>(set: &Sizes, signature: &'a [u8]) -> (&'a [u8], &'a [u8]) {
     assert_eq!(signature.len(), set.signature_bytes(), "a signature of another set");
     signature.split_at(set.signature_bytes() - set.salt_bytes)
 }
 
 /// Verifies signatures. Hashes side by side, then runs one by one.
-pub(crate) fn verify_group(e: Engine, set: &Params, items: &mut [VerifyItem<'_>]) {
-    let kernels = e.set(set);
+pub(crate) fn verify_group(on: Scheme, items: &mut [VerifyItem<'_>]) {
+    let (e, kernels, set) = (on.symmetric, on.kernels, on.kernels.sizes);
     workspace::with(kernels, Holds::Public, |w| {
         let compact = items.iter().any(|item| matches!(item.source, PublicSource::Compact(_)));
         let (mut public, mut secret) = w.parts(kernels, compact, items.len());
@@ -337,26 +348,25 @@ pub(crate) fn verify_group(e: Engine, set: &Params, items: &mut [VerifyItem<'_>]
         hash_each(e, both.filter_map(|(item, p)| item.admitted.message().to_hash(&mut p.line[..d])));
         hash_each(e, prepared.iter_mut().map(|p| (&p.line[..salted], &mut p.t[..target_bytes(set)])));
         for (item, prepared) in items.iter_mut().zip(prepared) {
-            item.valid = verify_prepared(e, set, item, &prepared.t, &mut public, &mut secret);
+            item.valid = verify_prepared(on, item, &prepared.t, &mut public, &mut secret);
         }
     });
 }
 
 /// Whether P*(s) is t.
 fn verify_prepared(
-    e: Engine,
-    set: &Params,
+    on: Scheme,
     item: &VerifyItem<'_>,
     t: &[u8],
     public: &mut Public<'_>,
     secret: &mut Secret<'_>,
 ) -> bool {
-    let kernels = e.set(set);
+    let (kernels, set) = (on.kernels, on.kernels.sizes);
     let s = &mut secret.elements.s[..set.k * set.n];
     unpack(parts(set, item.admitted.signature()).0, s);
-    expand_lambda(e, set, t, public.lambda);
+    expand_lambda(on, t, public.lambda);
     if let PublicSource::Compact(key) = item.source {
-        expand_key(e, set, key, public);
+        expand_key(on, key, public);
     }
     let (lambda, u, scratch) = (&*public.lambda, &mut *secret.u, &mut *secret.scratch);
     match item.source {
@@ -373,19 +383,19 @@ fn verify_prepared(
 }
 
 /// Whether the signature is valid.
-pub(crate) fn verify(e: Engine, set: &Params, source: PublicSource<'_>, admitted: Admitted<'_>) -> bool {
+pub(crate) fn verify(on: Scheme, source: PublicSource<'_>, admitted: Admitted<'_>) -> bool {
     let mut item = [VerifyItem { source, admitted, valid: false }];
-    verify_group(e, set, &mut item);
+    verify_group(on, &mut item);
     item[0].valid
 }
 
 /// The backend's layout of an expanded public key.
-pub(crate) fn expand_public(e: Engine, set: &Params, public_key: &[u8]) -> Vec<Block> {
-    let kernels = e.set(set);
+pub(crate) fn expand_public(on: Scheme, public_key: &[u8]) -> Vec<Block> {
+    let kernels = on.kernels;
     let mut layout = vec![Block::ZERO; kernels.public_blocks];
     workspace::with(kernels, Holds::Public, |w| {
         let (mut public, _) = w.parts(kernels, true, 0);
-        expand_key(e, set, public_key, &mut public);
+        expand_key(on, public_key, &mut public);
         let key = Matrices { p: public.p, p3: public.p3 };
         kernels.expand_public(ExpandPublic { key, layout: &mut layout });
     });
@@ -393,15 +403,15 @@ pub(crate) fn expand_public(e: Engine, set: &Params, public_key: &[u8]) -> Vec<B
 }
 
 /// O as elements into `o`, and the backend's layout of P1 and L.
-pub(crate) fn expand_secret(e: Engine, set: &Params, seed_sk: &[u8], o: &mut [u8]) -> Vec<Block> {
-    let kernels = e.set(set);
+pub(crate) fn expand_secret(on: Scheme, seed_sk: &[u8], o: &mut [u8]) -> Vec<Block> {
+    let (e, kernels, set) = (on.symmetric, on.kernels, on.kernels.sizes);
     let mut layout = vec![Block::ZERO; kernels.secret_blocks];
     workspace::with(kernels, Holds::Secrets, |w| {
         let (mut public, secret) = w.parts(kernels, true, 1);
         let hash = &mut secret.prepared[0].seed[..seed_hash_bytes(set)];
-        e.expand().shake256(&[seed_sk], hash);
+        e.shake256(&[seed_sk], hash);
         let seed_pk = take_seed(set, hash, secret.elements);
-        expand_p(e, set, &seed_pk, &mut public);
+        expand_p(on, &seed_pk, &mut public);
         o.copy_from_slice(&secret.elements.o[..o.len()]);
         kernels.expand_secret(ExpandSecret { p: public.p, o, layout: &mut layout, scratch: secret.scratch });
     });

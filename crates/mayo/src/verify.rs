@@ -4,12 +4,11 @@
 
 use alloc::vec::Vec;
 
-use crate::backend::Engine;
 use crate::digest::Message;
 use crate::error::Error;
 use crate::keys::{Signature, expect};
-use crate::params::Params;
-use crate::scheme::{self, PublicSource, VerifyItem};
+use crate::params::{Params, Sizes};
+use crate::scheme::{self, PublicSource, Scheme, VerifyItem};
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +31,12 @@ impl<'a> Admitted<'a> {
         expect(key, signature.params())?;
         message.expect(key)?;
         Ok(Admitted { message, signature: signature.as_bytes() })
+    }
+
+    /// The same for a set without a name, of which only bytes exist.
+    pub(crate) fn of_bytes(sizes: &Sizes, message: &'a [u8], signature: &'a [u8]) -> Option<Admitted<'a>> {
+        let whole = signature.len() == sizes.signature_bytes();
+        whole.then_some(Admitted { message: Message::Whole(message), signature })
     }
 
     pub(crate) const fn message(self) -> Message<'a> {
@@ -79,21 +84,15 @@ pub(crate) fn placed<'a>(
 }
 
 /// Verifies one that may have been refused already.
-pub(crate) fn one(
-    engine: Engine,
-    set: &Params,
-    source: PublicSource<'_>,
-    admission: &Admission<'_>,
-) -> Result<(), Error> {
-    let valid = admission.as_ref().is_ok_and(|&item| scheme::verify(engine, set, source, item));
+pub(crate) fn one(on: Scheme, source: PublicSource<'_>, admission: &Admission<'_>) -> Result<(), Error> {
+    let valid = admission.as_ref().is_ok_and(|&item| scheme::verify(on, source, item));
     verdict(admission, valid)
 }
 
 /// Verifies neighbours, all of one backend and one set, those that were admitted side by side; `source` gives the key's
 /// matrices at an index.
 pub(crate) fn group<'a>(
-    engine: Engine,
-    set: &Params,
+    on: Scheme,
     source: impl Fn(usize) -> PublicSource<'a>,
     admissions: &[Admission<'a>],
 ) -> Vec<Result<(), Error>> {
@@ -102,7 +101,7 @@ pub(crate) fn group<'a>(
         Some(VerifyItem { source: source(i), admitted, valid: false })
     };
     let mut items: Vec<VerifyItem<'_>> = admissions.iter().enumerate().filter_map(item).collect();
-    scheme::verify_group(engine, set, &mut items);
+    scheme::verify_group(on, &mut items);
     let mut valid = items.iter().map(|item| item.valid);
     admissions.iter().map(|a| verdict(a, a.is_ok() && valid.next() == Some(true))).collect()
 }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use crate::backend::{SLACK, SetKernels};
-use crate::params::Params;
+use crate::params::Sizes;
 use crate::sys::{Block, bytes_mut, wipe, wipe_blocks, wipe_stack_and_registers};
 
 /// Buffers of one operation. Public and secret data never share one.
@@ -63,7 +63,7 @@ impl Elements {
         Elements { o: [0; 1728], vinegar: [0; 1728], r: [0; 160], x: [0; 160], s: [0; 1856] };
 
     /// Wipes the parts that operations of `set` fill.
-    fn wipe(&mut self, set: &Params) {
+    fn wipe(&mut self, set: &Sizes) {
         wipe(&mut self.o[..set.v() * set.o]);
         wipe(&mut self.vinegar[..set.k * set.v()]);
         wipe(&mut self.r[..set.k * set.o]);
@@ -115,7 +115,7 @@ impl Workspace {
         whole_p: bool,
         items: usize,
     ) -> (Public<'_>, Secret<'_>) {
-        let set = kernels.params;
+        let set = kernels.sizes;
         let p = if whole_p { blocks(set.p12_bytes() + SLACK) } else { 0 };
         let p3 = blocks(set.p3_vecs() * set.m_bytes() + SLACK);
         let lambda = if set.linear_term { blocks(set.n * set.m_bytes() + SLACK) } else { 0 };
@@ -177,7 +177,7 @@ pub(crate) enum Holds {
 /// Wipes when dropped, so that a panic wipes too.
 struct Guard<'a> {
     workspace: &'a mut Workspace,
-    set: &'static Params,
+    set: &'static Sizes,
     /// The part of the secret arena that was used, in blocks.
     used: core::ops::Range<usize>,
     holds: Holds,
@@ -222,7 +222,7 @@ pub(crate) fn poison(pattern: u8) {
 
 /// Runs `operation` in this thread's workspace and then wipes it.
 pub(crate) fn with<R>(kernels: &SetKernels, holds: Holds, operation: impl FnOnce(&mut Workspace) -> R) -> R {
-    let set = kernels.params;
+    let set = kernels.sizes;
     let system = SetKernels::padded_blocks(set, set.k * set.o + set.pairs());
     let used = match holds {
         Holds::KeygenSecrets => system..system + kernels.keygen_blocks,
@@ -249,6 +249,7 @@ mod tests {
     use crate::expanded::SigningKey;
     use crate::hazmat::sign_deterministic;
     use crate::keys::{SecretKey, SignOptions};
+    use crate::params::Params;
     use getrandom::SysRng;
     use lanework_cpu::{Cpu, Threads};
 

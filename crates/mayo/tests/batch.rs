@@ -2,7 +2,7 @@
 
 use lanework_cpu::Threads;
 use lanework_mayo::batch::{self, Signers, Verifiers};
-use lanework_mayo::known::NistDrbg;
+use lanework_mayo::internals::known::NistDrbg;
 use lanework_mayo::{
     Engine, Error, Params, Round, SecretKey, Set, SignOptions, Signature, SigningKey, VerifyingKey,
 };

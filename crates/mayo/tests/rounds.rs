@@ -4,9 +4,10 @@
 //! s_i = (v_i + O x_i, x_i) with vinegar v_i that depends on key, message and salt alone; the two rounds solve different
 //! systems for x. The difference of the two signatures is (O dx, dx): a vector of the oil space, on which P vanishes.
 
-use lanework_mayo::field::{inv, mul, unpack};
 use lanework_mayo::hazmat::{sign_deterministic, sign_with_randomizer};
-use lanework_mayo::{Engine, Params, Round, SecretKey, Set, SignOptions, Signature, known};
+use lanework_mayo::internals::field::{inv, mul, unpack};
+use lanework_mayo::internals::known;
+use lanework_mayo::{Engine, Params, Round, SecretKey, Set, SignOptions, Signature};
 
 /// The k vectors of a signature, n elements each.
 fn vectors(signature: &Signature) -> Vec<Vec<u8>> {
@@ -131,7 +132,8 @@ fn the_known_answers_of_two_rounds_give_the_key_away() {
     let engine = Engine::best();
     for set in [Set::Mayo3, Set::Mayo5] {
         let [two, three] = [Round::Two, Round::Three].map(|round| Params::of(round, set));
-        let [a, b] = [two, three].map(|p| known::records(&engine, p, 1).unwrap().remove(0));
+        let [a, b] =
+            [two, three].map(|p| known::records(&known::Library { engine, params: p }, 1).unwrap().remove(0));
         assert_eq!((&a.public_key, &a.secret_key, &a.message), (&b.public_key, &b.secret_key, &b.message));
         let read =
             |p: &Params, signed: &[u8]| Signature::from_bytes(p, &signed[..p.signature_bytes()]).unwrap();

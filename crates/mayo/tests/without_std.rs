@@ -1,7 +1,7 @@
 //! The checks pass in whatever form the library was built: `--no-default-features` gives it no threads, no detection of the CPU
 //! and no randomness of the operating system's.
 
-use lanework_mayo::check::{self, Depth};
+use lanework_mayo::internals::check::{self, Depth};
 use lanework_mayo::{Engine, Params};
 
 #[test]

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use iced_x86::{EncodingKind, InstructionInfoFactory, Mnemonic, Register};
 
 use crate::flow::{self, Callee, Exit, Function};
-use crate::frame::{self, Frame, Keeps};
+use crate::frame::{self, Address, Frame, Outline, Outlines, Value, Where};
 use crate::homes::{Bank, Home};
-use crate::program::{Program, Target};
+use crate::program::{Gap, Op, Program, Target};
 use crate::registers::{self, Registers};
 use crate::slots::{self, Live, Slot};
 use crate::text::Kind;
@@ -70,6 +70,12 @@ pub enum Opaque {
     Tail(usize),
     /// The unwinder may continue from this call in code to which no jump leads: an exception handler or cleanup.
     Landing(usize),
+    /// This instruction touches the function's return address.
+    ReturnAddress(usize),
+    /// This call goes to a function of the file that cannot be followed, or that may return more than once.
+    Calls(usize),
+    /// Bytes of no instruction follow this one.
+    Bytes(usize),
 }
 
 /// A program and its analysis.
@@ -130,7 +136,7 @@ const fn saves_x87(mnemonic: Mnemonic) -> bool {
 }
 
 /// Instructions that read or write registers of every kind without naming any.
-const fn saves_all(mnemonic: Mnemonic) -> bool {
+pub(crate) const fn saves_all(mnemonic: Mnemonic) -> bool {
     use Mnemonic::{Fxrstor, Fxrstor64, Fxsave, Fxsave64, Xrstor, Xrstor64, Xrstors, Xrstors64};
     use Mnemonic::{Xsave, Xsave64, Xsavec, Xsavec64, Xsaveopt, Xsaveopt64, Xsaves, Xsaves64};
     matches!(
@@ -170,6 +176,11 @@ impl Analysis {
             Opaque::Tail(op) => {
                 format!("it is left by the jump in line {}, where no home could be cleared", line(op))
             }
+            Opaque::ReturnAddress(op) => format!("line {} touches the return address", line(op)),
+            Opaque::Calls(op) => {
+                format!("what is called in line {} cannot be followed, or may return twice", line(op))
+            }
+            Opaque::Bytes(op) => format!("bytes behind line {} are no instruction", line(op)),
             Opaque::Landing(op) => format!(
                 "what the call in line {} throws may go on in a handler of this function, to which no jump leads",
                 line(op)
@@ -191,8 +202,11 @@ impl Analysis {
         let mut units: Vec<Unit> = functions
             .into_iter()
             .zip(frames)
-            .map(|(function, frame)| unit(&program, function, frame, &by_entry, &owners, &local, &landing))
+            .map(|(function, (frame, slots))| {
+                unit(&program, function, frame, slots, &by_entry, &owners, &local, &landing)
+            })
             .collect();
+        astray(&mut units, &by_entry);
         enter(&program, &mut units);
         for n in 0..units.len() {
             let below = reach(&units, n);
@@ -285,16 +299,20 @@ fn landing(program: &Program) -> BTreeSet<usize> {
     tables.map(|(i, _)| program.ops.partition_point(|op| op.statement < i)).collect()
 }
 
-/// The frames of all functions, callees before their callers, so that the registers they keep are known.
-fn frames(program: &Program, functions: &[Function], by_entry: &HashMap<usize, usize>) -> Vec<Frame> {
+/// The frames and slots of all functions, callees before their callers, so that what they do is known.
+fn frames(
+    program: &Program,
+    functions: &[Function],
+    by_entry: &HashMap<usize, usize>,
+) -> Vec<(Frame, Vec<Slot>)> {
     let callees = |n: usize| {
-        functions[n].calls.values().filter_map(|call| match &call.callee {
+        functions[n].callees().filter_map(|(_, callee)| match callee {
             Callee::Local(entry) => by_entry.get(entry).copied(),
             _ => None,
         })
     };
-    let mut frames: Vec<Option<Frame>> = functions.iter().map(|_| None).collect();
-    let mut keeps = Keeps::new();
+    let mut frames: Vec<Option<(Frame, Vec<Slot>)>> = functions.iter().map(|_| None).collect();
+    let mut outlines = Outlines::new();
     let mut begun: BTreeSet<usize> = BTreeSet::new();
     let mut todo: Vec<usize> = (0..functions.len()).rev().collect();
     while let Some(&n) = todo.last() {
@@ -306,25 +324,144 @@ fn frames(program: &Program, functions: &[Function], by_entry: &HashMap<usize, u
         if todo.len() == before {
             todo.pop();
             if frames[n].is_none() {
-                let frame = frame::frame(program, &functions[n], &keeps);
-                keeps.insert(functions[n].entry, frame::keeps(&functions[n], &frame));
-                frames[n] = Some(frame);
+                let function = &functions[n];
+                let frame = frame::frame(program, function, &outlines);
+                let slots = slots::slots(program, function, &frame, &outlines);
+                outlines.insert(function.entry, outline(function, &frame, &slots, &outlines));
+                frames[n] = Some((frame, slots));
             }
         }
     }
     frames.into_iter().flatten().collect()
 }
 
+/// What a function does to its caller's frame: by its own accesses from the return address on, by reading what it has not
+/// written, and by its callees.
+fn outline(function: &Function, frame: &Frame, slots: &[Slot], outlines: &Outlines) -> Outline {
+    let mut out = Outline {
+        keeps: frame::keeps(function, frame),
+        demands: frame.demands.clone(),
+        reach: BTreeSet::new(),
+        wild: !frame.lost.is_empty() || !frame.unbalanced.is_empty() || !function.astray.is_empty(),
+    };
+    for access in &frame.accesses {
+        let (a, end) = match access.place {
+            Where::Known(a) => (a, a.offset + access.size as i64),
+            Where::Within(a, span) => (a, a.offset.saturating_add(span + access.size as i64)),
+            _ => {
+                out.wild = true;
+                continue;
+            }
+        };
+        // Bytes from an aligned base lie at most as far up as from the place where it was made.
+        let made = frame.aligned.get(&a.base).map_or(0, |made| made.offset);
+        if a.base != 0 && (end + made > 0 || !matches!(access.place, Where::Known(_))) {
+            out.wild |= end + made > 0;
+        } else if a.base == 0 && (end > 0 || matches!(access.place, Where::Within(..)) && access.reads) {
+            out.reach.insert((a.offset, end));
+        }
+    }
+    for slot in slots.iter().filter(|slot| slot.from_outside) {
+        if slot.address.base == 0 {
+            out.reach.insert((slot.address.offset, slot.address.offset + slot.size as i64));
+        } else {
+            out.wild = true;
+        }
+    }
+    for (op, call) in &function.calls {
+        let Callee::Local(entry) = &call.callee else { continue };
+        let rsp = frame.before.get(op).map(|state| state.of(Register::RSP));
+        match (outlines.get(entry), rsp) {
+            (_, None) => (),
+            (Some(callee), Some(Value::Stack(Address { base: 0, offset }))) => {
+                let top = offset - if call.link { 0 } else { 8 };
+                out.wild |= callee.wild;
+                out.reach.extend(callee.reach.iter().map(|&(from, to)| (top + from, top + to)));
+            }
+            (Some(callee), Some(Value::Stack(_))) => out.wild |= callee.wild || !callee.reach.is_empty(),
+            _ => out.wild = true,
+        }
+    }
+    // A jump to another function: it runs in this one's place.
+    for exit in function.exits.values() {
+        match exit {
+            Exit::Tail(Callee::Local(entry)) => match outlines.get(entry) {
+                Some(callee) => {
+                    out.wild |= callee.wild;
+                    out.reach.extend(&callee.reach);
+                }
+                None => out.wild = true,
+            },
+            // Its arguments on the stack are this function's.
+            Exit::Tail(_) => out.wild = true,
+            _ => (),
+        }
+    }
+    // Too many to be worth while.
+    if out.reach.len() > 256 {
+        out.wild = true;
+        out.reach.clear();
+    }
+    out
+}
+
+/// Marks the functions that call one of the file which may come back elsewhere, or twice.
+fn astray(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
+    loop {
+        let strays = |unit: &Unit| {
+            unit.function.calls.iter().find_map(|(&op, call)| match &call.callee {
+                Callee::Local(entry) => by_entry.get(entry).and_then(|&n| {
+                    let why = units[n].opaque?;
+                    let away = matches!(
+                        why,
+                        Opaque::Jump(_)
+                            | Opaque::StackPointer(_)
+                            | Opaque::Unbalanced(_)
+                            | Opaque::ReturnAddress(_)
+                            | Opaque::Calls(_)
+                            | Opaque::Bytes(_)
+                    );
+                    away.then_some(op)
+                }),
+                Callee::External(name) => flow::returns_twice(name).then_some(op),
+                Callee::Unknown => None,
+            })
+        };
+        let found: Vec<(usize, usize)> = (0..units.len())
+            .filter(|&n| units[n].opaque.is_none())
+            .filter_map(|n| Some((n, strays(&units[n])?)))
+            .collect();
+        if found.is_empty() {
+            return;
+        }
+        for (n, op) in found {
+            units[n].opaque = Some(Opaque::Calls(op));
+        }
+    }
+}
+
+/// Whether an instruction is not decoded, or runs into bytes that are not.
+fn undecoded(program: &Program, op: usize) -> bool {
+    use iced_x86::FlowControl::{Call, ConditionalBranch, IndirectCall, Next, XbeginXabortXend};
+    let Op { instruction, after, .. } = &program.ops[op];
+    let falls = matches!(
+        instruction.flow_control(),
+        Next | ConditionalBranch | Call | IndirectCall | XbeginXabortXend
+    );
+    instruction.is_invalid() || falls && matches!(after, Gap::Bytes(_))
+}
+
+#[allow(clippy::too_many_arguments, reason = "facts about the whole program, each used once")]
 fn unit(
     program: &Program,
     function: Function,
     frame: Frame,
+    slots: Vec<Slot>,
     by_entry: &HashMap<usize, usize>,
     owners: &HashMap<usize, usize>,
     local: &BTreeSet<usize>,
     landing: &BTreeSet<usize>,
 ) -> Unit {
-    let slots = slots::slots(program, &function, &frame);
     let live = slots::live(&function, &slots);
     let registers = registers::registers(program, &function, !function.global);
     let encoding = |op: &usize| program.ops[*op].instruction.code().encoding();
@@ -361,8 +498,10 @@ fn unit(
         .astray
         .first()
         .map(|&op| Opaque::Jump(op))
+        .or(function.body.iter().copied().find(|&op| undecoded(program, op)).map(Opaque::Bytes))
         .or(frame.lost.first().map(|&op| Opaque::StackPointer(op)))
         .or(frame.unbalanced.first().map(|&op| Opaque::Unbalanced(op)))
+        .or(frame.returns.map(Opaque::ReturnAddress))
         .or(function.body.iter().find(|op| owners[op] > 1).map(|&op| Opaque::Shared(op)))
         .or(tail.map(|(&op, _)| Opaque::Tail(op)))
         .or(function

@@ -105,6 +105,8 @@ pub struct Assembled {
     pub symbols: Vec<Symbol>,
     /// References, by the place of the field.
     pub references: HashMap<Place, Reference>,
+    /// The names and bytes of sections that are loaded and hold no code, without those of unwinders.
+    pub data: Vec<(String, Vec<u8>)>,
 }
 
 /// The beginning of the labels that are put before instructions.
@@ -229,6 +231,7 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
         code: HashMap::new(),
         symbols: Vec::new(),
         references: HashMap::new(),
+        data: Vec::new(),
     };
     for symbol in file.symbols() {
         let (Some(section), Ok(name)) = (symbol.section_index(), symbol.name()) else { continue };
@@ -243,6 +246,16 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
     }
     for section in file.sections() {
         if section.kind() != object::SectionKind::Text {
+            use object::SectionKind::{Data, ReadOnlyData, ReadOnlyDataWithRel, ReadOnlyString, Tls};
+            let name = section.name().unwrap_or_default();
+            let unwinder = [".eh_frame", ".gcc_except_table", ".sframe", ".note"]
+                .iter()
+                .any(|start| name.starts_with(start));
+            if matches!(section.kind(), Data | ReadOnlyData | ReadOnlyDataWithRel | ReadOnlyString | Tls)
+                && !unwinder
+            {
+                out.data.push((name.to_owned(), section.uncompressed_data()?.into_owned()));
+            }
             continue;
         }
         let number = section.index().0;

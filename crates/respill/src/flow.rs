@@ -196,9 +196,9 @@ pub(crate) fn diverges(name: &str) -> bool {
     of_rust(name) && name.contains("4core9panicking")
 }
 
-/// Whether a function of this name may return a value in st(0). Rust's do not, nor do those that compilers call by themselves.
-pub(crate) fn may_return_float(name: &str) -> bool {
-    const PLAIN: [&str; 12] = [
+/// Whether a function of this name is one of C's library or of a compiler's, has few arguments and returns no float.
+pub(crate) fn well_known(name: &str) -> bool {
+    const PLAIN: [&str; 20] = [
         "memcpy",
         "memmove",
         "memset",
@@ -206,13 +206,32 @@ pub(crate) fn may_return_float(name: &str) -> bool {
         "bcmp",
         "strlen",
         "abort",
+        "exit",
+        "malloc",
+        "calloc",
+        "free",
+        "getrandom",
+        "getentropy",
+        "randombytes",
+        "__jasmin_syscall_randombytes__",
         "__stack_chk_fail",
         "__udivti3",
         "__umodti3",
         "__divti3",
         "__modti3",
     ];
-    !of_rust(name) && !PLAIN.contains(&name)
+    PLAIN.contains(&name)
+}
+
+/// Whether a function of this name may return a value in st(0). Rust's do not, nor do those that are well known.
+pub(crate) fn may_return_float(name: &str) -> bool {
+    !of_rust(name) && !well_known(name)
+}
+
+/// Whether a function of this name may return more than once.
+pub(crate) fn returns_twice(name: &str) -> bool {
+    let name = name.trim_start_matches('_');
+    name.contains("setjmp") || matches!(name, "vfork" | "getcontext" | "savectx")
 }
 
 /// Facts about the whole program.

@@ -19,6 +19,7 @@ pub mod lint;
 pub mod load;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod measure;
+pub mod names;
 pub mod neighbours;
 pub mod plan;
 pub mod program;

@@ -36,7 +36,7 @@ pub enum Objection {
         /// Its instruction.
         op: usize,
     },
-    /// A neighbour uses x87, whose registers MMX shares.
+    /// A neighbour uses x87 or MMX by itself, whose registers and tags are shared.
     Float {
         /// The function whose value was to move.
         of: usize,
@@ -69,7 +69,7 @@ pub enum Objection {
         of: usize,
         /// The home.
         home: Home,
-        /// The function that calls: this one or a callee.
+        /// The function that calls.
         unit: usize,
         /// The call.
         op: usize,
@@ -153,7 +153,7 @@ pub struct Neighbours {
     x87: Option<(Option<usize>, usize)>,
     /// The place where one of them leaves the file.
     leaves: Option<(usize, usize)>,
-    /// The place where the function itself or a callee calls code that may return in st(0).
+    /// The place where one of them calls code that may return in st(0), which a caller may pass on.
     outward: Option<(usize, usize)>,
 }
 
@@ -195,25 +195,21 @@ impl Neighbours {
         });
         // The function's own use comes first.
         let order = core::iter::once(unit).chain(all.into_iter().filter(|&n| n != unit));
-        let mut out = Neighbours {
-            unit,
-            registers: BTreeMap::new(),
-            x87: None,
-            leaves: None,
-            outward: units[unit].float_outward,
-        };
+        let mut out = Neighbours { unit, registers: BTreeMap::new(), x87: None, leaves: None, outward: None };
         for n in order {
             let one = &units[n];
             for (&register, &op) in &one.uses {
                 out.registers.entry(register).or_insert((Some(n), op));
             }
-            out.x87 = out.x87.or(one.x87.map(|op| (Some(n), op)));
+            out.x87 = out.x87.or(one.x87.or(mmx(&one.uses)).map(|op| (Some(n), op)));
             out.leaves = out.leaves.or(one.leaves.map(|op| (n, op)));
+            out.outward = out.outward.or(one.float_leaves.map(|op| (n, op)));
         }
         for (&register, &op) in &analysis.stray.registers {
             out.registers.entry(register).or_insert((None, op));
         }
-        out.x87 = out.x87.or(analysis.stray.x87.map(|op| (None, op)));
+        let stray = analysis.stray.x87.or(mmx(&analysis.stray.registers));
+        out.x87 = out.x87.or(stray.map(|op| (None, op)));
         out
     }
 
@@ -236,4 +232,9 @@ impl Neighbours {
             Home::Xmm(_) | Home::K(_) => None,
         }
     }
+}
+
+/// The first instruction that uses MMX.
+fn mmx(uses: &BTreeMap<Register, usize>) -> Option<usize> {
+    uses.iter().filter(|(register, _)| register.is_mm()).map(|(_, &op)| op).min()
 }

@@ -4,13 +4,14 @@
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use iced_x86::{Mnemonic, OpKind};
+use iced_x86::OpKind;
 
 use crate::analysis::{Analysis, Opaque, Unit};
 use crate::flow::Callee;
 use crate::homes::{Bank, Home};
 use crate::neighbours::{Neighbours, Objection};
 use crate::slots::{Class, Slot};
+use crate::validate::pairs::takes_register;
 
 /// The slots to move, and the order in which they get homes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,16 +218,6 @@ fn stays(analysis: &Analysis, unit: &Unit, key: (usize, usize), slot: &Slot, wis
 fn rewritable(analysis: &Analysis, unit: &Unit, op: usize) -> bool {
     let instruction = &analysis.program.ops[op].instruction;
     let memory = (0..instruction.op_count()).filter(|&n| instruction.op_kind(n) == OpKind::Memory).count();
-    let odd = matches!(
-        instruction.mnemonic(),
-        Mnemonic::Push
-            | Mnemonic::Pop
-            | Mnemonic::Call
-            | Mnemonic::Jmp
-            | Mnemonic::Cmpxchg
-            | Mnemonic::Xchg
-            | Mnemonic::Xadd
-    );
     let general = (0..instruction.op_count()).all(|n| match instruction.op_kind(n) {
         OpKind::Register => instruction.op_register(n).is_gpr(),
         OpKind::Memory => {
@@ -234,13 +225,24 @@ fn rewritable(analysis: &Analysis, unit: &Unit, op: usize) -> bool {
         }
         _ => true,
     });
+    let said = analysis.program.said(op);
+    let prefixed = said.split_ascii_whitespace().next().is_none_or(is_prefix);
     memory == 1
-        && !odd
         && general
-        && !instruction.has_lock_prefix()
-        && !instruction.has_rep_prefix()
-        && !analysis.program.said(op).contains(['"', '{'])
+        && takes_register(instruction)
+        && !prefixed
+        && !said.contains(['"', '{'])
         && unit.registers.free(op).is_some()
+}
+
+/// Whether the first word of a statement stands before the instruction's name.
+fn is_prefix(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    ["data", "addr", "rex", "cs", "ds", "es", "fs", "gs", "ss", "xacquire", "xrelease", "bnd", "notrack"]
+        .iter()
+        .any(|prefix| {
+            word.strip_prefix(prefix).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
+        })
 }
 
 /// Slots whose values live at the same time, among the candidates.

@@ -4,7 +4,7 @@
 use core::fmt;
 use std::collections::{BTreeMap, HashMap};
 
-use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
 use crate::assembler::{self, AssembleError, Assembled, Place, Reference};
 use crate::text::{Kind, Text, TextError};
@@ -28,8 +28,6 @@ pub enum Why {
     Text(TextError),
     /// It cannot be assembled.
     Assemble(AssembleError),
-    /// Bytes that the decoder does not support.
-    Unknown,
     /// A statement and its bytes do not match.
     Astray,
     /// It has no instruction.
@@ -45,7 +43,6 @@ impl fmt::Display for ProgramError {
         match &self.why {
             Why::Text(e) => write!(f, ": {e}"),
             Why::Assemble(e) => write!(f, ": {e}"),
-            Why::Unknown => f.write_str(": an instruction that the decoder does not know"),
             Why::Astray => f.write_str(": this statement is not one instruction"),
             Why::Empty => f.write_str(": there is no instruction in it"),
         }
@@ -53,6 +50,10 @@ impl fmt::Display for ProgramError {
 }
 
 impl core::error::Error for ProgramError {}
+
+/// Prefixes that assemblers accept as statements.
+const PREFIXES: [&str; 11] =
+    ["rep", "repe", "repz", "repne", "repnz", "lock", "data16", "data32", "addr32", "rex64", "notrack"];
 
 /// The target of a branch or a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +75,37 @@ pub struct Op {
     pub instruction: Instruction,
     /// Its branch target, or the code address that it computes from its own.
     pub target: Option<Target>,
+    /// References of its fields for the linker, in the order of the fields.
+    pub(crate) references: Vec<Reference>,
+    /// What lies between it and the next instruction of its section.
+    pub(crate) after: Gap,
+}
+
+/// Bytes of a section of code that belong to no statement that is an instruction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Gap {
+    /// None.
+    #[default]
+    Nothing,
+    /// Instructions without effect: alignment, the marks of jump targets.
+    Filling,
+    /// Others.
+    Bytes(Vec<u8>),
+}
+
+impl Gap {
+    fn of(bytes: &[u8]) -> Gap {
+        if bytes.is_empty() {
+            return Gap::Nothing;
+        }
+        let idle =
+            |i: &Instruction| matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::Endbr64 | Mnemonic::Endbr32);
+        if Decoder::new(64, bytes, DecoderOptions::NONE).iter().all(|i| idle(&i)) {
+            Gap::Filling
+        } else {
+            Gap::Bytes(bytes.to_vec())
+        }
+    }
 }
 
 /// A text, its instructions in the order of the text, and its names.
@@ -87,6 +119,12 @@ pub struct Program {
     pub ops: Vec<Op>,
     /// The names of places in code: of each instruction that has one, all of them.
     pub names: BTreeMap<usize, Vec<Name>>,
+    /// The instruction at each place, or behind the filling there.
+    pub(crate) at: HashMap<Place, usize>,
+    /// What lies before the first instruction of each section.
+    pub(crate) lead: BTreeMap<usize, Gap>,
+    /// The names and bytes of sections that are loaded and hold no code.
+    pub(crate) data: Vec<(String, Vec<u8>)>,
 }
 
 /// A symbol at an instruction.
@@ -113,6 +151,10 @@ impl Program {
             fail(line, Why::Assemble(e))
         })?;
         let line = |statement: usize| Some(text.statements()[statement].line);
+        let prefix = |op: &Op| {
+            let said = text.of(op.statement).split_ascii_whitespace();
+            said.map(str::to_ascii_lowercase).all(|word| PREFIXES.contains(&word.as_str()))
+        };
         let mut ops: Vec<Op> = Vec::new();
         for (statement, said) in text.statements().iter().enumerate() {
             if said.kind != Kind::Instruction {
@@ -128,11 +170,25 @@ impl Program {
                 continue;
             };
             let mut decoder = Decoder::with_ip(64, bytes, place.offset, DecoderOptions::NONE);
-            let instruction = decoder.decode();
-            if instruction.is_invalid() {
-                return Err(fail(line(statement), Why::Unknown));
+            // The instruction of a prefix that is a statement of its own.
+            let inside = |op: &&Op| {
+                op.place.section == place.section
+                    && (op.place.offset..op.place.offset + op.instruction.len() as u64)
+                        .contains(&place.offset)
+            };
+            if ops.last().filter(inside).is_some_and(prefix) {
+                continue;
             }
-            ops.push(Op { statement, place, instruction, target: None });
+            // What the decoder does not know is kept, and its function is not analysed.
+            let instruction = decoder.decode();
+            ops.push(Op {
+                statement,
+                place,
+                instruction,
+                target: None,
+                references: Vec::new(),
+                after: Gap::Nothing,
+            });
         }
         if ops.is_empty() {
             return Err(fail(None, Why::Empty));
@@ -140,6 +196,9 @@ impl Program {
         // Each statement's bytes end where the next one's begin, unless something else lies between.
         for pair in ops.windows(2) {
             let [a, b] = pair else { continue };
+            if a.instruction.is_invalid() {
+                continue;
+            }
             let end = a.place.offset + a.instruction.len() as u64;
             let beside = (a.statement + 1..b.statement).all(|s| text.statements()[s].kind == Kind::Label);
             if a.place.section == b.place.section && (b.place.offset < end || beside && b.place.offset != end)
@@ -147,9 +206,14 @@ impl Program {
                 return Err(fail(line(a.statement), Why::Astray));
             }
         }
-        let at: HashMap<Place, usize> = ops.iter().enumerate().map(|(i, op)| (op.place, i)).collect();
+        let mut at: HashMap<Place, usize> = HashMap::new();
+        let lead = gaps(&mut ops, &mut at, &assembled);
+        at.extend(ops.iter().enumerate().map(|(i, op)| (op.place, i)));
         for op in &mut ops {
             op.target = target(op, &at, &assembled);
+            let fields = op.place.offset..op.place.offset + op.instruction.len() as u64;
+            let of = |offset| assembled.references.get(&Place { section: op.place.section, offset });
+            op.references = fields.filter_map(of).cloned().collect();
         }
         let mut names: BTreeMap<usize, Vec<Name>> = BTreeMap::new();
         for symbol in &assembled.symbols {
@@ -158,7 +222,7 @@ impl Program {
                 names.entry(op).or_default().push(Name { name, global, function });
             }
         }
-        Ok(Program { file: file.to_owned(), text, ops, names })
+        Ok(Program { file: file.to_owned(), text, ops, names, at, lead, data: assembled.data })
     }
 
     /// The line of an instruction.
@@ -172,6 +236,39 @@ impl Program {
     pub fn said(&self, op: usize) -> &str {
         self.text.of(self.ops[op].statement)
     }
+}
+
+/// Finds what lies between the instructions of each section. Places in a filling stand for the instruction behind it.
+fn gaps(ops: &mut [Op], at: &mut HashMap<Place, usize>, assembled: &Assembled) -> BTreeMap<usize, Gap> {
+    let mut lead = BTreeMap::new();
+    for (&section, code) in &assembled.code {
+        let mut order: Vec<usize> = (0..ops.len()).filter(|&i| ops[i].place.section == section).collect();
+        order.sort_by_key(|&i| ops[i].place.offset);
+        let mut begin = 0;
+        let mut last: Option<usize> = None;
+        for next in order.into_iter().map(Some).chain([None]) {
+            let end = next.map_or(code.len(), |i| ops[i].place.offset as usize);
+            let bytes = code.get(begin..end).unwrap_or_default();
+            let gap = Gap::of(bytes);
+            if gap == Gap::Filling
+                && let Some(next) = next
+            {
+                let idle = Decoder::with_ip(64, bytes, begin as u64, DecoderOptions::NONE);
+                at.extend(idle.into_iter().map(|i| (Place { section, offset: i.ip() }, next)));
+            }
+            match last {
+                // A statement that is not decoded may be as long as it likes.
+                Some(last) if ops[last].instruction.is_invalid() => (),
+                Some(last) => ops[last].after = gap,
+                None => {
+                    lead.insert(section, gap);
+                }
+            }
+            last = next;
+            begin = next.map_or(end, |i| end + ops[i].instruction.len());
+        }
+    }
+    lead
 }
 
 /// The target of a near branch, or the code address that an operand relative to the instruction pointer names.

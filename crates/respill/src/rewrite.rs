@@ -87,12 +87,6 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
         for below in analysis.below(n) {
             all.extend(plan.homes.range((below, 0)..(below + 1, 0)).map(|(_, &home)| home));
         }
-        // Outside code may return its result in st(0), which its caller may pass on. There MMX is freed after each
-        // callee.
-        if unit.float_outward.is_some() {
-            after_callees(analysis, plan, unit, options, &syntaxes, &mut edits, &mut changed);
-            all.retain(|home| !matches!(home, Home::Mm(_)));
-        }
         if all.is_empty() {
             continue;
         }
@@ -138,56 +132,6 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
         }
     }
     Ok(Rewritten { text: program.text.edited(&edits), changed, edits })
-}
-
-/// Clears the MMX homes of a unit's callees, and frees MMX, behind each call of a callee that does not do so itself.
-fn after_callees(
-    analysis: &Analysis,
-    plan: &Plan,
-    unit: &Unit,
-    options: Options,
-    syntaxes: &HashMap<usize, Syntax>,
-    edits: &mut Edits,
-    changed: &mut BTreeSet<usize>,
-) {
-    let program = &analysis.program;
-    for (&op, call) in &unit.function.calls {
-        let Callee::Local(entry) = call.callee else { continue };
-        let Some(callee) = analysis.at(entry) else { continue };
-        let of = &analysis.units[callee];
-        if of.entered || of.float_outward.is_some() {
-            continue;
-        }
-        let all = analysis.below(callee).into_iter().chain([callee]);
-        let homes: BTreeSet<Home> =
-            all.flat_map(|n| plan.homes.range((n, 0)..(n + 1, 0)).map(|(_, &home)| home)).collect();
-        let style = Style { syntax: syntaxes[&program.ops[op].statement], vex: unit.vex };
-        let mut said: Vec<String> = Vec::new();
-        for &home in homes.iter().filter(|home| matches!(home, Home::Mm(_))) {
-            if options.wipe {
-                said.push(style.wipe(home));
-            }
-        }
-        if options.emms && homes.iter().any(|home| matches!(home, Home::Mm(_))) {
-            said.push("emms".to_owned());
-        }
-        if said.is_empty() {
-            continue;
-        }
-        // A callee reached by a jump returns elsewhere.
-        match call.back.filter(|_| call.link) {
-            Some(back) => {
-                let statement = program.ops[back].statement;
-                edits.before(statement, said.iter().map(|line| format!("{line}\n\t")).collect::<String>());
-                changed.insert(statement);
-            }
-            None => {
-                let statement = program.ops[op].statement;
-                edits.behind(statement, said.iter().map(|line| format!("\n\t{line}")).collect::<String>());
-                changed.insert(statement);
-            }
-        }
-    }
 }
 
 /// The syntax in force at every statement.

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use iced_x86::{InstructionInfoFactory, Mnemonic, OpKind, Register};
 use serde::Serialize;
 
-use crate::flow::Function;
-use crate::frame::{Access, Address, Frame, Value, Where};
+use crate::flow::{self, Callee, Function};
+use crate::frame::{Access, Address, Frame, Outlines, Value, Where};
 use crate::program::Program;
 
 /// The purpose of a cell, by its accesses.
@@ -64,7 +64,7 @@ impl Slot {
 
 /// The cells of a function's frame.
 #[must_use]
-pub fn slots(program: &Program, function: &Function, frame: &Frame) -> Vec<Slot> {
+pub fn slots(program: &Program, function: &Function, frame: &Frame, outlines: &Outlines) -> Vec<Slot> {
     let mut known: Vec<(Address, &Access)> = frame
         .accesses
         .iter()
@@ -122,7 +122,7 @@ pub fn slots(program: &Program, function: &Function, frame: &Frame) -> Vec<Slot>
     }
     let live = live(function, &out);
     outside(function, &live, &mut out);
-    called(function, frame, &live, &mut out);
+    called(function, frame, outlines, &live, &mut out);
     out
 }
 
@@ -166,35 +166,60 @@ fn class(program: &Program, frame: &Frame, slot: &Slot, group: &[&Access], uses:
     Class::Spill
 }
 
-/// Accesses that may reach a slot without naming it. The text does not show where arrays end: an index and a pointer
-/// may reach anything, and a taken address everything above it.
+/// Accesses that may reach a slot without naming it: through an unknown index or a pointer in either direction, from
+/// another base, or by code that was given an address.
 fn suspects(function: &Function, frame: &Frame, slot: &Slot) -> Vec<usize> {
     let end = slot.address.offset + slot.size as i64;
-    let reaches = |a: Address| a.base != slot.address.base || a.offset < end;
-    let taken = frame.taken.iter().any(|&(_, a)| reaches(a));
     let mut out: BTreeSet<usize> = BTreeSet::new();
     for access in &frame.accesses {
-        match access.place {
-            Where::Indexed(_) | Where::Pointer => {
-                out.insert(access.op);
+        let touches = match access.place {
+            Where::Indexed(_) | Where::Pointer => true,
+            Where::Within(a, span) => {
+                meets(frame, slot.address, end, a, a.offset.saturating_add(span + access.size as i64))
             }
-            // Two bases at an unknown distance: the caller's bytes and the return address lie above.
-            Where::Known(a)
-                if a.base != slot.address.base
-                    && (slot.address.base != 0 && a.base == 0 && a.offset < 0
-                        || slot.address.base == 0 && slot.address.offset < 0) =>
-            {
-                out.insert(access.op);
+            // Accesses from the slot's base are uses of it or of others.
+            Where::Known(a) => {
+                a.base != slot.address.base
+                    && meets(frame, slot.address, end, a, a.offset + access.size as i64)
             }
-            _ => (),
+            Where::Elsewhere => false,
+        };
+        if touches {
+            out.insert(access.op);
         }
     }
-    if taken || frame.escapes {
+    // An aligned base lies at or below the place where it was made, which alone keeps its cells below the entry.
+    let above =
+        frame.aligned.get(&slot.address.base).is_some_and(|made| made.base != 0 || made.offset + end > 0);
+    if slot.address.base != 0 && above {
+        out.extend(function.exits.keys());
+    }
+    // An escaped address may return as any pointer, and reach any callee.
+    if frame.escapes {
+        out.extend(&frame.hidden);
         out.extend(function.calls.keys());
     }
-    // An escaped address may return as any pointer.
-    out.extend(&frame.hidden);
     out.into_iter().collect()
+}
+
+/// Whether bytes of the frame from `start` to before `end` may be among those from `from` to before `to`. An aligned base lies at an
+/// unknown distance below the place where it was made.
+fn meets(frame: &Frame, start: Address, end: i64, from: Address, to: i64) -> bool {
+    if start.base == from.base {
+        return start.offset < to && from.offset < end;
+    }
+    // The bytes from one base lie below those from base 0 that begin above the highest place of the former.
+    let highest = |base: usize, end: i64| match frame.aligned.get(&base) {
+        Some(made) if made.base == 0 => Some(made.offset + end),
+        _ => None,
+    };
+    if from.base == 0 {
+        return highest(start.base, end).is_none_or(|end| end > from.offset);
+    }
+    if start.base == 0 {
+        return highest(from.base, to).is_none_or(|to| to > start.offset);
+    }
+    true
 }
 
 /// Marks the slots that are read on some path from the entry before they are written.
@@ -205,26 +230,45 @@ fn outside(function: &Function, live: &Live, slots: &mut [Slot]) {
     }
 }
 
-/// Suspects calls that overwrite a slot below the stack pointer whose value is live behind them, and calls that may
-/// take the last store for an argument on the stack.
-fn called(function: &Function, frame: &Frame, live: &Live, slots: &mut [Slot]) {
-    for &op in function.calls.keys() {
-        let Some(Value::Stack(top)) = frame.before.get(&op).map(|state| state.of(Register::RSP)) else {
-            continue;
+/// Suspects calls: of what their callee is known to reach, and of taking a store for an argument on the stack. What lies below the
+/// stack pointer is lost at a call, which the relation of home and slot ends with.
+fn called(function: &Function, frame: &Frame, outlines: &Outlines, live: &Live, slots: &mut [Slot]) {
+    for (&op, call) in &function.calls {
+        let top = match frame.before.get(&op).map(|state| state.of(Register::RSP)) {
+            Some(Value::Stack(top)) => top.plus(if call.link { 0 } else { -8 }),
+            _ => continue,
         };
-        let wanted = |n: usize| live.after.get(&op).is_some_and(|all| all.contains(&n));
-        let below = |slot: &Slot| slot.address.base != top.base || slot.address.offset < top.offset;
-        let mut suspected: BTreeSet<usize> =
-            (0..slots.len()).filter(|&n| wanted(n) && below(&slots[n])).collect();
-        // Arguments lie one above the other from the stack pointer on, and are dead after the call.
-        let mut at = top;
-        while let Some(n) = slots.iter().position(|slot| slot.address == at) {
-            if wanted(n) || !reaches(function, &slots[n].overwrites, op) {
-                break;
+        let suspected: Vec<usize> = match &call.callee {
+            Callee::Local(entry) => {
+                let outline = outlines.get(entry);
+                let reached = |slot: &Slot| {
+                    let end = slot.address.offset + slot.size as i64;
+                    outline.is_none_or(|outline| {
+                        outline.wild
+                            || outline.reach.iter().any(|&(from, to)| {
+                                meets(frame, slot.address, end, top.plus(from), top.offset + to)
+                            })
+                    })
+                };
+                (0..slots.len()).filter(|&n| reached(&slots[n])).collect()
             }
-            suspected.insert(n);
-            at.offset += slots[n].size.next_multiple_of(8) as i64;
-        }
+            callee => {
+                let bare = matches!(callee, Callee::External(name) if flow::well_known(name) || flow::diverges(name));
+                // Arguments belong to the callee, so one whose value is wanted later is none, nor is any above it. How many there are
+                // is unknown, and one may never have been written.
+                let above = |slot: &Slot| slot.address.offset + slot.size as i64 > top.offset + 8;
+                let wanted = live.after.get(&op).into_iter().flatten().map(|&n| &slots[n]);
+                let own = wanted.filter(|slot| slot.address.base == top.base && above(slot));
+                let limit = own.map(|slot| slot.address.offset).min().unwrap_or(i64::MAX);
+                let argument = |n: &usize| {
+                    let slot = &slots[*n];
+                    let above = slot.address.base != top.base || above(slot) && slot.address.offset < limit;
+                    let stores: Vec<usize> = slot.uses().filter(|use_| !slot.loads.contains(use_)).collect();
+                    above && reaches(function, &stores, op)
+                };
+                if bare { Vec::new() } else { (0..slots.len()).filter(argument).collect() }
+            }
+        };
         for n in suspected {
             if let Err(place) = slots[n].suspects.binary_search(&op) {
                 slots[n].suspects.insert(place, op);
@@ -233,9 +277,9 @@ fn called(function: &Function, frame: &Frame, live: &Live, slots: &mut [Slot]) {
     }
 }
 
-/// Whether some path leads from one of these instructions to another without passing one of them again.
+/// Whether some path leads from one of these instructions to another.
 fn reaches(function: &Function, from: &[usize], to: usize) -> bool {
-    let mut seen: HashSet<usize> = from.iter().copied().collect();
+    let mut seen: HashSet<usize> = HashSet::new();
     let next = |op: &usize| function.next.get(op).into_iter().flatten().copied();
     let mut todo: Vec<usize> = from.iter().flat_map(next).collect();
     while let Some(op) = todo.pop() {

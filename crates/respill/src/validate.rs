@@ -15,6 +15,7 @@ pub mod differ;
 mod judge;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod lockstep;
+mod relation;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod runs;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -35,11 +36,11 @@ use crate::homes::Home;
 
 /// Properties of a rewrite that no check decides.
 pub const UNDECIDED: [&str; 5] = [
-    "who touches a slot on ways that no case takes, where the text cannot tell",
-    "that an address handed to a callee stays inside its object",
+    "who touches a tested slot on ways that no case takes",
+    "that an index stays inside the table of a switch",
     "that code outside the file keeps to the System V ABI, and that x87 is empty at calls",
     "signal handlers, longjmp, debuggers and what the kernel writes",
-    "inputs that were not run",
+    "inputs that were not run, where a slot was only tested",
 ];
 
 /// An obligation of a slot that moves.
@@ -194,7 +195,42 @@ pub struct Report {
     pub added: usize,
 }
 
+/// How strong an acceptance is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Every obligation is decided by the analysis: it holds for every execution that the theorem is about.
+    Proved,
+    /// That nothing else touches some slot was only seen in runs with so many inputs.
+    Tested {
+        /// The inputs that were followed, access by access.
+        followed: u64,
+        /// Those whose results were compared.
+        inputs: u64,
+    },
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Proved => f.write_str("proved"),
+            Verdict::Tested { inputs, .. } => write!(f, "tested on {inputs} inputs"),
+        }
+    }
+}
+
 impl Report {
+    /// How strong this acceptance is: proved only if every slot is.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        if self.alone().1 == 0 {
+            return Verdict::Proved;
+        }
+        let sum = |of: fn(&Ran) -> u64| self.runs.iter().map(of).sum();
+        Verdict::Tested { followed: sum(|ran| ran.traced_inputs), inputs: sum(|ran| ran.inputs) }
+    }
+
     /// Slots that nothing else touches by the text alone, and those for which runs showed it.
     #[must_use]
     pub fn alone(&self) -> (usize, usize) {
@@ -208,7 +244,8 @@ impl fmt::Display for Report {
         let (text, writers) = self.alone();
         writeln!(
             f,
-            "{} slots moved, {} of {} instructions changed, {} added",
+            "{}: {} slots moved, {} of {} instructions changed, {} added",
+            self.verdict(),
             self.slots.len(),
             self.changed,
             self.instructions,

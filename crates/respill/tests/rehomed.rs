@@ -440,3 +440,40 @@ handles: .quad 0
     assert_eq!(found(&text.replace("0x1b,.Ltable", "0xff")).0, [None; 2]);
     assert_eq!(found(&text.replace("        call elsewhere\n", "")).0, [None; 2]);
 }
+
+#[test]
+fn real_files_parse_and_lose_a_function_at_most() {
+    let text = "
+        .globl f
+f:      movq %rdi, -8(%rsp)
+        leaq buffer(%rip), %rdi
+        rep;movsq
+        data16
+        leaq (%rsi), %rdi
+        movq -8(%rsp), %rax
+        ret
+        .globl g
+        .type g, @function
+g:
+        .byte 0xf3,0x0f,0x1e,0xfa
+        movq %rdi, -8(%rsp)
+        leaq 1(%rdi), %rax
+        addq -8(%rsp), %rax
+        ret
+        .globl h
+h:      movq %rdi, -8(%rsp)
+        .byte 0x48, 0x83, 0x44, 0x24, 0xf8, 0x05
+        movq -8(%rsp), %rax
+        ret
+        .comm buffer, 64, 8
+        .addrsig
+";
+    let analysis = analysed(text);
+    let opaque = |name: &str| analysis.units[unit(&analysis, name)].opaque;
+    assert_eq!(["f", "g"].map(opaque), [None; 2]);
+    assert!(matches!(opaque("h"), Some(Opaque::Bytes(_))), "{:?}", opaque("h"));
+    let plan = plan::plan(&analysis, &wish(Bank::Xmm));
+    assert_eq!(plan.homes.len(), 2, "{:?}", plan.stays);
+    let text = rewrite::rewrite(&analysis, &plan, Options::default()).expect("rewritten").text;
+    assert!(analysed(&text).units.len() == 3, "{text}");
+}

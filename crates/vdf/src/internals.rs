@@ -1,5 +1,9 @@
-//! Parts of the chain's code, for a laboratory that times them one by one. Not a part of the public interface.
+//! Checks, known answers and parts of the chain's code, for the tests and the laboratory. Not a part of the public interface.
 #![forbid(unsafe_code)]
+
+#[cfg(any(test, feature = "std"))]
+pub mod check;
+pub mod known;
 
 pub use crate::backend::Form1024;
 pub use crate::backend::generic::compose::compose;

@@ -8,15 +8,12 @@ extern crate alloc;
 pub mod backend;
 pub mod chain;
 #[cfg(any(test, feature = "std"))]
-pub mod check;
-#[cfg(any(test, feature = "std"))]
 pub mod client;
 pub mod discriminant;
 pub mod form;
 pub mod group;
 #[doc(hidden)]
 pub mod internals;
-pub mod known;
 pub mod number;
 pub mod prime;
 pub mod proof;

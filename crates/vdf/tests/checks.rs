@@ -3,7 +3,7 @@
 
 use lanework_cpu::Settings;
 use lanework_vdf::Engine;
-use lanework_vdf::check::{self, Depth, Row};
+use lanework_vdf::internals::check::{self, Depth, Row};
 
 /// Every backend of this CPU as far as the environment lets them run.
 fn targets() -> Vec<Engine> {

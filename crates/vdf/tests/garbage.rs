@@ -1,7 +1,8 @@
 //! Decoders on random bytes: an answer, never a panic, and an accepted form is one of the group.
 #![forbid(unsafe_code)]
 
-use lanework_vdf::{Discriminant, Form, Lenient, Limits, Question, Strict, known, serial, verify};
+use lanework_vdf::internals::known;
+use lanework_vdf::{Discriminant, Form, Lenient, Limits, Question, Strict, serial, verify};
 
 /// A reproducible generator (SplitMix64, Steele, Lea and Flood).
 struct Random(u64);

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use lanework_vdf::Engine;
-use lanework_vdf::known;
+use lanework_vdf::internals::known;
 use lanework_vdf::prover::Stream;
 use lanework_vdf::{Discriminant, Form, Options, Proof, Strict, Task, prove};
 

@@ -1,7 +1,7 @@
 //! Refusals before a group is known: every fault that needs no group, and no valid input.
 #![forbid(unsafe_code)]
 
-use lanework_vdf::known::{self, Record};
+use lanework_vdf::internals::known::{self, Record};
 use lanework_vdf::proof::{B_BYTES, Part};
 use lanework_vdf::serial::{check_without_group as check_form, generator_bytes};
 use lanework_vdf::verify::check_without_group;

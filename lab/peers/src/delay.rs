@@ -276,7 +276,7 @@ impl DelayChain {
 
 impl Drop for DelayChain {
     fn drop(&mut self) {
-        // It ends by itself when nobody asks any more; one that does not is not waited for.
+        // It ends by itself when no more questions come; one that does not is not waited for.
         self.input = None;
         let _ = self.process.kill();
         let _ = self.process.wait();

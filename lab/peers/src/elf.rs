@@ -5,8 +5,9 @@
 //! from a file that was already cut short would not notice; the header does.
 #![forbid(unsafe_code)]
 
-/// The type of a program header whose segment is mapped.
-const LOAD: u64 = 1;
+use object::elf::{FileHeader64, PT_LOAD, ProgramHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{LittleEndian, read};
 
 /// Checks that every segment the header announces lies within `file`.
 ///
@@ -15,36 +16,25 @@ const LOAD: u64 = 1;
 /// # Errors
 /// A sentence saying which part lies beyond the end.
 pub(crate) fn complete(file: &[u8]) -> Result<(), String> {
-    if file.get(..6) != Some(b"\x7fELF\x02\x01") {
+    if !file.starts_with(b"\x7fELF\x02\x01") {
         return Ok(());
     }
-    let header = |offset, bytes| number(file, offset, bytes).ok_or("its header is cut short".to_owned());
-    let table = header(32, 8)?;
-    let entry = header(54, 2)?;
-    let count = header(56, 2)?;
-    for index in 0..count {
-        let offset = table.checked_add(index * entry).and_then(|offset| usize::try_from(offset).ok());
-        let field = |within: usize, bytes| number(file, offset?.checked_add(within)?, bytes);
-        let (Some(kind), Some(start), Some(bytes)) = (field(0, 4), field(8, 8), field(32, 8)) else {
-            return Err(format!("program header {index} lies beyond its end"));
-        };
-        let end = start.checked_add(bytes);
-        if kind == LOAD && end.is_none_or(|end| end > file.len() as u64) {
-            return Err(format!(
-                "a segment of {bytes} bytes at {start} lies beyond its end at {}: it is cut short",
-                file.len()
-            ));
-        }
+    let segments = segments(file)
+        .map_err(|e| format!("its headers cannot be read ({e}): it is cut short or damaged"))?;
+    let mut mapped = segments.iter().filter(|segment| segment.p_type(LittleEndian) == PT_LOAD);
+    match mapped.find(|segment| segment.data(LittleEndian, file).is_err()) {
+        Some(segment) => Err(format!(
+            "a segment of {} bytes at {} lies beyond its end at {}: it is cut short",
+            segment.p_filesz(LittleEndian),
+            segment.p_offset(LittleEndian),
+            file.len()
+        )),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-/// The little-endian number of `bytes` bytes, at most eight, at `offset`.
-fn number(file: &[u8], offset: usize, bytes: usize) -> Option<u64> {
-    let field = file.get(offset..offset.checked_add(bytes)?)?;
-    let mut whole = [0; 8];
-    whole[..bytes].copy_from_slice(field);
-    Some(u64::from_le_bytes(whole))
+fn segments(file: &[u8]) -> read::Result<&[ProgramHeader64<LittleEndian>]> {
+    FileHeader64::<LittleEndian>::parse(file)?.program_headers(LittleEndian, file)
 }
 
 #[cfg(test)]
@@ -54,11 +44,11 @@ mod tests {
     /// A header with one segment of `bytes` bytes at `start`, and the file padded to `length`.
     fn file(start: u64, bytes: u64, length: usize) -> Vec<u8> {
         let mut file = vec![0; 120];
-        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         file[32..40].copy_from_slice(&64_u64.to_le_bytes());
         file[54] = 56;
         file[56] = 1;
-        file[64] = LOAD as u8;
+        file[64] = PT_LOAD as u8;
         file[72..80].copy_from_slice(&start.to_le_bytes());
         file[96..104].copy_from_slice(&bytes.to_le_bytes());
         file.resize(length, 0);
@@ -73,5 +63,14 @@ mod tests {
         }
         assert!(complete(&file(0, 64, 4096)[..20]).is_err());
         complete(b"anything else").expect("is not judged here");
+    }
+
+    #[test]
+    fn a_real_file_is_whole_until_it_is_cut() {
+        let whole = std::fs::read(std::env::current_exe().expect("this test")).expect("its file");
+        complete(&whole).expect("nothing is missing");
+        for part in [64, 1000, 5000] {
+            assert!(complete(&whole[..part]).is_err(), "{part} bytes");
+        }
     }
 }

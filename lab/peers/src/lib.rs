@@ -4,7 +4,7 @@
 //! authors' published sources, with a [`Card`] beside it saying which sources, which compiler and
 //! which flags. This crate finds the libraries, refuses those that are missing, damaged or not what
 //! their card says, and hands out the rest as [`SignaturePeer`]s. It knows none of Lanework's own
-//! primitives and nothing of the laboratory; whoever races a peer brings both together.
+//! primitives and nothing of the laboratory; the caller that races a peer joins both.
 //!
 //! The GOST family's [`CipherPeer`]s come from the system as well, or are built by the same command.
 //!
@@ -103,7 +103,7 @@ impl Peers {
     }
 }
 
-/// A peer that cannot be used here.
+/// A peer that cannot be used here. Unlike a backend (`lanework_cpu::Unavailable`) it can often be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     /// The peer's name, as in [`Flavour::name`].

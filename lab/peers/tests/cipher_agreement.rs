@@ -106,7 +106,7 @@ fn turned_round(mode: CipherMode) -> Option<CipherMode> {
 /// A peer's name, and what it answered in which mode.
 type Answers = (String, Vec<(CipherMode, Vec<u8>)>);
 
-/// All answers are collected by mode and place; whoever answers the same question must say the same.
+/// All answers are collected by mode and place; the answers to one question must agree.
 fn disagreements(peers: &[Answers]) -> (usize, Vec<String>) {
     let mut first: BTreeMap<(CipherMode, usize), (&str, &[u8])> = BTreeMap::new();
     let (mut compared, mut wrong) = (0, Vec::new());

@@ -94,10 +94,10 @@ fn a_library_without_a_readable_card_is_refused() {
     card.write(&path).expect("written");
     assert!(refused(dir.path()).why.contains("round9"), "{}", refused(dir.path()).why);
     card.round = FLAVOURS[0].release.round.to_owned();
-    card.cpu = Some("a CPU that nobody makes".to_owned());
+    card.cpu = Some("a CPU that does not exist".to_owned());
     card.write(&path).expect("written");
     assert!(
-        refused(dir.path()).why.contains("another CPU (a CPU that nobody"),
+        refused(dir.path()).why.contains("another CPU (a CPU that does not exist"),
         "{}",
         refused(dir.path()).why
     );

@@ -4,7 +4,7 @@
 use lanework_cpu::Settings;
 use lanework_integer::Uint;
 use lanework_integer::backend::{BACKENDS, Gcd, Gcds};
-use lanework_integer::check::Numbers;
+use lanework_integer::internals::check::Numbers;
 use lanework_peers::gmp::{Gmp, minus, plus, shifted, small, times};
 
 fn gcds<const N: usize, const M: usize>(name: &str, gcd: &Gcd<N, M>, count: usize) {
@@ -50,7 +50,7 @@ fn gcds<const N: usize, const M: usize>(name: &str, gcd: &Gcd<N, M>, count: usiz
             let one = b == Uint::ONE;
             assert!(one || rest.is_some_and(|(_, rest)| rest.is_zero()), "{name}: {a:?} modulo {b:?}");
         } else if N <= 8 && a.limbs()[N - 1] >> 60 != 0 && b.limbs()[N - 1] >> 60 != 0 {
-            // Giving up is for numbers with a divisor in common, and rare otherwise; `lanework_integer::check::gcds` counts how rare.
+            // Giving up is for numbers with a divisor in common, and rare otherwise; `lanework_integer::internals::check::gcds` counts how rare.
             done -= usize::from(c.gcd(&d) == small(1));
         }
     }

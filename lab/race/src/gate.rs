@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// One line of a check: what was checked, with which backend, and how it went. The same shape as a row of
 /// `check --json`.
+///
+/// Not `lanework_cpu::check::Row`: records hold this one, and this crate knows nothing of what it races.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateRow {
     /// What was checked, for example the name of a vector file.

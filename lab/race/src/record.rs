@@ -2,6 +2,7 @@
 //! `RECORDS.md` in this crate describes it for those who read records without this library.
 #![forbid(unsafe_code)]
 
+mod gzip;
 mod names;
 mod packed;
 
@@ -13,7 +14,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-pub use names::{slug, utc};
+pub use names::{slug, stem, utc};
 
 use crate::gate::GateRow;
 use crate::machine::Machine;
@@ -26,6 +27,16 @@ pub const SCHEMA: u64 = 1;
 
 /// The schema of a record in a file: the same, with its samples packed. Both are read.
 pub const PACKED: u64 = 2;
+
+/// Bytes beyond which a record's file is compressed as a whole.
+pub const LARGE: usize = 300_000;
+
+/// How the names of records' files end: plain, and compressed as a whole.
+const ENDINGS: [&str; 2] = [".json", ".json.gz"];
+
+fn utf8(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+}
 
 /// Seven significant digits: below any clock's resolution, and a third of the bytes.
 pub(crate) fn round(x: f64) -> f64 {
@@ -463,18 +474,19 @@ impl Record {
         Ok(text)
     }
 
-    /// Reads and checks a record file, of either schema.
+    /// Reads and checks a record file, of either schema, compressed or not.
     ///
     /// # Errors
     /// [`RecordError`].
     pub fn load(path: &Path) -> Result<Self, RecordError> {
-        let text =
-            fs::read_to_string(path).map_err(|source| RecordError::Io { path: path.to_owned(), source })?;
-        Self::from_json(&text)
+        let failed = |source| RecordError::Io { path: path.to_owned(), source };
+        let bytes = fs::read(path).map_err(failed)?;
+        let text = if bytes.starts_with(&gzip::MAGIC) { gzip::unpack(&bytes) } else { utf8(bytes) };
+        Self::from_json(&text.map_err(failed)?)
     }
 
-    /// Writes `<root>/<machine>/<date>-<study>.json`, whole or not at all, and returns its path. Records are never
-    /// overwritten: a second one on the same day gets `-2`, and so on.
+    /// Writes `<root>/<machine>/<date>-<study>.json`, whole or not at all, and returns its path. A text of more than
+    /// [`LARGE`] bytes is written as `.json.gz`. Records are never overwritten: a second one on the same day gets `-2`, and so on.
     ///
     /// # Errors
     /// [`RecordError`] when the record contradicts itself or cannot be written.
@@ -489,13 +501,20 @@ impl Record {
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut file = builder.tempfile_in(&folder).map_err(|e| failed(&folder, e))?;
-        file.write_all(text.as_bytes()).map_err(|e| failed(file.path(), e))?;
+        let large = text.len() > LARGE;
+        let bytes =
+            if large { gzip::pack(&text).map_err(|e| failed(&folder, e))? } else { text.into_bytes() };
+        file.write_all(&bytes).map_err(|e| failed(file.path(), e))?;
         file.as_file().sync_all().map_err(|e| failed(file.path(), e))?;
         let date = self.date.get(..10).unwrap_or("undated");
         let stem = format!("{}-{}", slug(date), slug(&self.study));
         for n in 1_u32.. {
-            let name = if n == 1 { format!("{stem}.json") } else { format!("{stem}-{n}.json") };
-            let path = folder.join(name);
+            let name = if n == 1 { stem.clone() } else { format!("{stem}-{n}") };
+            let [plain, packed] = ENDINGS.map(|ending| folder.join(format!("{name}{ending}")));
+            let (path, other) = if large { (packed, plain) } else { (plain, packed) };
+            if other.exists() {
+                continue;
+            }
             match file.persist_noclobber(&path) {
                 Ok(_) => return Ok(path),
                 Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => file = e.file,

@@ -26,7 +26,7 @@ pub trait Runnable {
     fn facts(&self) -> Facts;
 }
 
-/// A variant that cannot run here, and why.
+/// A variant that cannot run here, and why. Not `lanework_cpu::Unavailable`: not every variant is a backend.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unavailable {
     /// Why, in words a user can act on.

@@ -95,7 +95,7 @@ fn main() {
     let mut out = Vec::new();
     let world = World::new(1);
     let lone = Subject::new("s", open_gate(), world.variant("a", 1.0));
-    let refused = serve(&lone, &world.clock, &mut out).expect_err("nobody gave orders");
+    let refused = serve(&lone, &world.clock, &mut out).expect_err("no orders were given");
     assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
     assert!(out.is_empty());
 

@@ -113,7 +113,7 @@ fn commands_race_in_pairs() {
 /// Equals, each of whose runs takes what its place among the four does: whatever the place adds must not look like a difference. In
 /// A B B A alone the second run of four made B slower than itself by 4.9 %.
 #[test]
-fn the_place_among_four_runs_favours_nobody() {
+fn the_place_among_four_runs_favours_neither() {
     let passed = passed();
     let race_of = |place: usize, pairs: usize| {
         // Two runs that do not count go first.

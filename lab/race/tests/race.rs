@@ -12,7 +12,7 @@ use lanework_race::machine::{Fact, Machine};
 use lanework_race::overrun::Overruns;
 use lanework_race::pairing::{LaunchSamples, Pair, Plan, RaceError, Series};
 use lanework_race::race::{Error, analyse, in_process};
-use lanework_race::record::{Record, RecordError, ResultRow};
+use lanework_race::record::{LARGE, Record, RecordError, ResultRow};
 use lanework_race::subject::{Facts, Subject, Variant, work};
 use lanework_race::table::{Style, csv, render};
 use lanework_race::verdict::{Lane, Verdict};
@@ -405,6 +405,25 @@ fn records_are_saved_whole_and_read_back() {
     assert_eq!(Record::load(&first).expect("reads back"), stored);
     let left: Vec<_> = std::fs::read_dir(first.parent().expect("folder")).expect("lists").collect();
     assert_eq!(left.len(), 2, "temporary files were left behind");
+}
+
+#[test]
+fn a_large_record_is_compressed_as_a_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plain = record().save(folder.path()).expect("saves");
+    let large = Record { page: Some("long ".repeat(LARGE / 4)), ..record() };
+    let path = large.save(folder.path()).expect("saves");
+    assert!(path.to_string_lossy().ends_with("-2.json.gz"), "{}", path.display());
+    assert!(std::fs::metadata(&path).expect("a file").len() < LARGE as u64 / 4);
+    assert_eq!(Record::load(&path).expect("reads back").page, large.page);
+    let found = lanework_race::history::load_all(folder.path()).expect("lists");
+    assert_eq!(found.entries.iter().map(|e| &e.path).collect::<Vec<_>>(), [&plain, &path]);
+    assert!(found.skipped.is_empty());
+    // A damaged one is named.
+    let bytes = std::fs::read(&path).expect("bytes");
+    std::fs::write(&path, &bytes[..bytes.len() - 9]).expect("written");
+    let found = lanework_race::history::load_all(folder.path()).expect("lists");
+    assert!(found.skipped.len() == 1 && found.skipped[0].path() == path);
 }
 
 /// A summary is found to be the same as its record, and what moved is found in either.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::markdown::{strings, table};
 use crate::races::{Effort, Race, race_all};
-use crate::{Failure, Found, Options, Session, document};
+use crate::{CORRECT, Failure, Found, Options, Session, document};
 
 /// `study.toml` behind its question.
 #[derive(Debug, Deserialize)]
@@ -96,10 +96,7 @@ pub fn races(
     subjects.extend(lanework_suite::all(context));
     subjects.retain(|subject| lanework_suite::selects(&asked.subject, subject.path()));
     if subjects.is_empty() {
-        return Err(format!(
-            "no subject matches '{}'; `lanework bench all --list` shows them",
-            asked.subject
-        ));
+        return Err(format!("no subject matches '{}'", asked.subject));
     }
     let known = |name: &&String| {
         ["*", BACKENDS].contains(&name.as_str()) || subjects.iter().any(|s| s.names().any(|n| n == *name))
@@ -147,21 +144,22 @@ fn result_table(rows: &[ResultRow]) -> String {
 /// # Errors
 /// [`Failure`]: a wrong `study.toml`, no race that can run here, or a gate that stayed shut.
 pub fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Failure> {
-    let wrong = |why: String| Failure::input(format!("{}/study.toml: {why}", study.name));
+    let wrong = |why: String| Failure::input(format!("{}/study.toml: {why}", study.name)).help(CORRECT);
     let asked: Question =
         study.table.clone().try_into().map_err(|e: toml::de::Error| wrong(e.to_string()))?;
     let mode = if options.full { &asked.full } else { &asked.quick };
     let (mut all, mut missing) = (Vec::new(), Vec::new());
     for one in &asked.race {
-        let (races, strangers) = races(&session.context, Vec::new(), one).map_err(wrong)?;
+        let (races, strangers) = races(&session.context, Vec::new(), one)
+            .map_err(|why| wrong(why).help("`lanework bench all --list` shows them"))?;
         all.extend(races);
         let why =
             if session.context.peers.is_some() { "is not a variant of it" } else { "did not race: --peers" };
         missing.extend(strangers.iter().map(|name| format!("{}: {name} {why}", one.subject)));
     }
     if all.is_empty() {
-        missing.insert(0, format!("{}: none of its races can be run here", study.name));
-        return Err(Failure::unavailable(missing.join("; ")));
+        let what = format!("{}: none of its races can be run here: {}", study.name, missing.join(", "));
+        return Err(Failure::unavailable(what).help("`lanework bench all --list` shows the variants here"));
     }
     let effort = Effort { seconds: mode.seconds, launches: mode.launches, core: None };
     let record = race_all(session, &study.name, &all, &effort)?;

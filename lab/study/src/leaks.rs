@@ -15,8 +15,9 @@ use crate::{Failure, Session};
 pub fn optimised() -> Result<(), Failure> {
     if cfg!(debug_assertions) {
         return Err(Failure::unavailable(
-            "debug assertions branch on secrets: leaks are judged in an optimised build, `cargo run --release`",
-        ));
+            "debug assertions branch on secrets, so that leaks cannot be judged",
+        )
+        .help("use an optimised build, `cargo run --release`"));
     }
     Ok(())
 }

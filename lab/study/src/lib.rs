@@ -17,10 +17,15 @@ mod outcome;
 pub mod process;
 pub mod races;
 mod session;
+mod spill;
 pub mod text;
 
-pub use outcome::{Failure, Outcome};
+pub use outcome::{Failure, Message, Outcome};
+
+/// The remedy for a `study.toml` that a study cannot use.
+pub const CORRECT: &str = "correct study.toml, or remove the folder to run the study as it is built in";
 pub use session::Session;
+pub use spill::{Keep, Spill};
 
 /// A study with code of its own. Its files are built in, so that the command works outside its repository.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +76,8 @@ pub struct Options {
     pub full: bool,
     /// The arguments, from which a study takes its own options.
     pub own: ArgMatches,
+    /// Keeps homes of spilled values on this machine.
+    pub keep: Keep,
 }
 
 /// One process of a study's workload.

@@ -101,7 +101,7 @@ pub fn race_all(session: &Session, name: &str, races: &[Race], effort: &Effort) 
         let first = known.is_empty();
         let worker = Worker::new(arguments).map_err(Failure::unavailable)?.behind(known);
         let (mut outcome, _) = worker.race(&plan, |_, _| bar.inc(1)).map_err(|e| match e {
-            LaunchError::Refused { .. } => Failure::refused(e),
+            LaunchError::Refused { .. } => Failure::refused(e).help("`lanework check` shows what fails"),
             _ => Failure::unavailable(e),
         })?;
         if first {

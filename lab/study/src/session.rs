@@ -30,7 +30,7 @@ impl Session {
     /// Prints a line for people beside what is printed as the result; nothing under `--json`.
     pub fn note(&self, line: impl std::fmt::Display) {
         if !self.json {
-            // Nobody is helped by failing where nobody listens.
+            // A closed stream does not stop the work.
             let _ = writeln!(std::io::stderr(), "{line}");
         }
     }

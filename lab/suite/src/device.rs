@@ -13,7 +13,7 @@ pub const CUDA: &str = "cuda";
 /// The devices for what can run on one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// Nobody said: checks take those that there are, jobs take none.
+    /// Not named: checks take those that there are, jobs take none.
     #[default]
     Unasked,
     /// No device, the CPU alone.
@@ -30,7 +30,7 @@ impl FromStr for DeviceChoice {
     fn from_str(text: &str) -> Result<DeviceChoice, String> {
         let wrong = || {
             format!(
-                "'{text}' is no device: write none, cuda or all, or numbers as `lanework doctor` shows them (0 or 0,1)"
+                "'{text}' is not a device: write none, cuda or all, or numbers as `lanework doctor` shows them (0 or 0,1)"
             )
         };
         match text {
@@ -77,6 +77,15 @@ impl DeviceChoice {
     #[must_use]
     pub fn is_asked(&self) -> bool {
         matches!(self, DeviceChoice::Cuda(_) | DeviceChoice::Emulated(_))
+    }
+
+    /// What to do where they cannot be opened.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            DeviceChoice::Emulated(_) => "build with the feature `emulated`, which takes a C++ compiler",
+            _ => "`lanework doctor` shows the devices",
+        }
     }
 
     /// What variants on these devices are called.
@@ -127,8 +136,7 @@ fn emulated(count: usize) -> Result<Vec<Device>, String> {
 
 #[cfg(not(feature = "emulated"))]
 fn emulated(_: usize) -> Result<Vec<Device>, String> {
-    Err("this build has no emulated device; build with the feature `emulated`, which takes a C++ compiler"
-        .to_owned())
+    Err("this build has no emulated device".to_owned())
 }
 
 #[cfg(test)]

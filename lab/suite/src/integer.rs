@@ -5,13 +5,13 @@
 #![forbid(unsafe_code)]
 
 use lanework_integer::backend::BACKENDS;
-use lanework_integer::check as checks;
+use lanework_integer::internals::check as checks;
 use lanework_race::gate::GateRow;
 
 use crate::{Context, Depth, checked, missing, row};
 
 /// All checks of the GCDs on every backend; a required backend that cannot run is a failed row. There are no rows at
-/// [`Depth::KnownAnswers`]: nobody publishes any, the oracle is plain arithmetic.
+/// [`Depth::KnownAnswers`]: none are published, the oracle is plain arithmetic.
 pub fn check(
     context: &Context,
     pattern: &str,

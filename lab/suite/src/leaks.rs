@@ -116,9 +116,9 @@ pub fn gather(
     let wanted = |path: &str| request.wants(path);
     if let Some(said) = &said {
         let said = said.as_ref().map(String::as_str);
-        let rows = lanework_mayo::leaks::memcheck_rows(&context.cpu, &wanted, said);
+        let rows = lanework_mayo::internals::leaks::memcheck_rows(&context.cpu, &wanted, said);
         rows.into_iter().for_each(|row| tell(Evidence::Operation(required(context, row))));
-        let rows = lanework_magma::leaks::memcheck_rows(&context.cpu, &wanted, said);
+        let rows = lanework_magma::internals::leaks::memcheck_rows(&context.cpu, &wanted, said);
         rows.into_iter().for_each(|row| tell(Evidence::Operation(required(context, row))));
     }
     for (path, subject) in subjects(context, &wanted) {
@@ -143,8 +143,8 @@ pub fn gather(
 
 /// What there is to judge: paths with the operations, or with backends that are not here.
 fn subjects(context: &Context, wanted: &dyn Fn(&str) -> bool) -> Vec<(String, Result<Subject, Unavailable>)> {
-    let mut all = lanework_mayo::leaks::subjects(&context.cpu, wanted);
-    all.extend(lanework_magma::leaks::subjects(&context.cpu, wanted));
+    let mut all = lanework_mayo::internals::leaks::subjects(&context.cpu, wanted);
+    all.extend(lanework_magma::internals::leaks::subjects(&context.cpu, wanted));
     all
 }
 
@@ -162,8 +162,8 @@ pub fn any(context: &Context, what: &str, means: &[Means]) -> bool {
         subjects(context, &asked);
     }
     if means.contains(&Means::Valgrind) {
-        lanework_mayo::leaks::memcheck_rows(&context.cpu, &asked, Ok(""));
-        lanework_magma::leaks::memcheck_rows(&context.cpu, &asked, Ok(""));
+        lanework_mayo::internals::leaks::memcheck_rows(&context.cpu, &asked, Ok(""));
+        lanework_magma::internals::leaks::memcheck_rows(&context.cpu, &asked, Ok(""));
     }
     met.get()
 }
@@ -191,7 +191,7 @@ fn row(what: String, backend: &str, means: Means, finding: Finding) -> Row {
 
 /// A required backend that is not there must not pass unseen.
 fn required(context: &Context, mut row: Row) -> Row {
-    let mayo = lanework_mayo::backend::BACKENDS.iter().map(|b| (b.name(), b.get(&context.cpu).is_ok()));
+    let mayo = lanework_mayo::internals::BACKENDS.iter().map(|b| (b.name(), b.get(&context.cpu).is_ok()));
     let magma = lanework_magma::backend::BACKENDS.iter().map(|b| (b.name(), b.get(&context.cpu).is_ok()));
     let there = mayo.chain(magma).filter(|(name, _)| *name == row.backend).all(|(_, there)| there);
     if let Finding::NotApplicable(why) = &row.finding
@@ -222,8 +222,8 @@ pub fn under_memcheck(context: &Context, what: &str) {
         observe(&headline(&plant), || (plant.run)(std::hint::black_box(&secret)));
     }
     let wanted = |path: &str| request.wants(path);
-    lanework_mayo::leaks::under_memcheck(&context.cpu, &wanted);
-    lanework_magma::leaks::under_memcheck(&context.cpu, &wanted);
+    lanework_mayo::internals::leaks::under_memcheck(&context.cpu, &wanted);
+    lanework_magma::internals::leaks::under_memcheck(&context.cpu, &wanted);
 }
 
 /// Whether memcheck found each planted leak and named it.

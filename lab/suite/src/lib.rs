@@ -4,6 +4,7 @@
 //! path is `<primitive>/<parameters>/<operation>`, a variant is `<backend>[+threads=N]` or a peer's name.
 #![forbid(unsafe_code)]
 
+use core::fmt;
 use std::path::PathBuf;
 
 use lanework_cpu::{Cpu, Settings};
@@ -24,7 +25,6 @@ pub mod lanes;
 pub mod leaks;
 pub mod magma;
 pub mod mayo;
-pub mod spill;
 pub mod vdf;
 
 /// What every subject is built from: the processor as it may be used, and where the peers are.
@@ -56,7 +56,7 @@ impl Context {
     }
 }
 
-/// How much a check runs.
+/// How much a check runs: a depth of a primitive's own checks (`lanework_cpu::check::Depth`), or some of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// A second or two for each backend: the tour's and the gates'.
@@ -71,7 +71,7 @@ pub enum Depth {
 #[must_use]
 pub fn primitives() -> Vec<(&'static str, Vec<&'static str>)> {
     let mayo =
-        lanework_mayo::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).chain([CUDA]).collect();
+        lanework_mayo::internals::BACKENDS.iter().map(lanework_cpu::Backend::name).chain([CUDA]).collect();
     vec![
         ("mayo", mayo),
         ("magma", lanework_magma::backend::BACKENDS.iter().map(lanework_cpu::Backend::name).collect()),
@@ -80,21 +80,36 @@ pub fn primitives() -> Vec<(&'static str, Vec<&'static str>)> {
     ]
 }
 
+/// A name that no primitive or backend has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    what: String,
+    /// Those that there are.
+    pub known: Vec<&'static str>,
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl core::error::Error for Unknown {}
+
 /// Whether every forced backend is one that there is, be it available here or not.
 ///
 /// # Errors
-/// A sentence naming the primitive or the backend that no machine has, and those that there are.
-pub fn known(settings: &Settings) -> Result<(), String> {
+/// [`Unknown`], naming the primitive or the backend that no machine has, and those that there are.
+pub fn known(settings: &Settings) -> Result<(), Unknown> {
     let primitives = primitives();
     for (primitive, backend) in settings.forced() {
         let mut tables =
             primitives.iter().filter(|(name, _)| primitive.is_empty() || *name == primitive).peekable();
         if tables.peek().is_none() {
-            let names: Vec<&str> = primitives.iter().map(|(name, _)| *name).collect();
-            return Err(format!(
-                "'{primitive}={backend}': no primitive '{primitive}'; there are: {}",
-                names.join(", ")
-            ));
+            return Err(Unknown {
+                what: format!("'{primitive}={backend}': no primitive '{primitive}'"),
+                known: primitives.iter().map(|(name, _)| *name).collect(),
+            });
         }
         // Primitives share names: each is told once.
         let mut names: Vec<&str> = Vec::new();
@@ -104,10 +119,8 @@ pub fn known(settings: &Settings) -> Result<(), String> {
             }
         }
         if !names.contains(&backend) {
-            return Err(format!(
-                "no backend '{backend}' (--backend, LANEWORK_BACKEND); there are: {}",
-                names.join(", ")
-            ));
+            let what = format!("no backend '{backend}' (--backend, LANEWORK_BACKEND)");
+            return Err(Unknown { what, known: names });
         }
     }
     Ok(())
@@ -265,15 +278,18 @@ mod tests {
         assert_eq!(of("portable"), Ok(()));
         // Known, even where it is not available: that is another error, with another exit code.
         assert_eq!(of("mayo=avx512"), Ok(()));
-        assert!(of("mayi=avx2").is_err_and(|e| e.contains("'mayi'") && e.contains("mayo")));
+        let names = |text, stranger: &str, known: &str| {
+            of(text).is_err_and(|e| e.to_string().contains(stranger) && e.known.contains(&known))
+        };
+        assert!(names("mayi=avx2", "'mayi'", "mayo"));
         assert_eq!(of("magma=portable"), Ok(()));
         assert_eq!(of("integer=portable"), Ok(()));
-        assert!(of("integer=gfni").is_err_and(|e| e.contains("'gfni'") && e.contains("portable")));
-        assert!(of("magma=sse9").is_err_and(|e| e.contains("'sse9'")));
-        assert!(of("mayo=sse9").is_err_and(|e| e.contains("'sse9'") && e.contains("portable")));
+        assert!(names("integer=gfni", "'gfni'", "portable"));
+        assert!(names("magma=sse9", "'sse9'", "portable"));
+        assert!(names("mayo=sse9", "'sse9'", "portable"));
         assert!(of("sse9").is_err());
         assert_eq!(of("mayo=cuda"), Ok(()));
-        assert!(of("magma=cuda").is_err_and(|e| e.contains("'cuda'")));
+        assert!(names("magma=cuda", "'cuda'", "portable"));
     }
 
     #[test]

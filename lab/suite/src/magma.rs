@@ -7,9 +7,10 @@
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Cpu, Select, Threads};
+use lanework_magma::Engine;
 use lanework_magma::backend::BACKENDS;
-use lanework_magma::floor::{Ports, cycles_per_byte};
-use lanework_magma::{Engine, check as checks};
+use lanework_magma::internals::check as checks;
+use lanework_magma::internals::floor::{Ports, cycles_per_byte};
 use lanework_race::gate::{Gate, GateRow};
 use lanework_race::machine::Machine;
 use lanework_race::record::ResultRow;
@@ -344,7 +345,7 @@ impl Inputs {
     }
 }
 /// The floor of the modes that are nothing but independent blocks in bulk: CTR and ECB, of a buffer that fills the lanes. The
-/// others wait for their chains, whose floor nobody has counted.
+/// others wait for their chains, whose floor is not counted.
 pub(crate) fn floor(row: &ResultRow, machine: &Machine) -> Option<f64> {
     /// Less than this does not fill the widest lanes, where another bound holds.
     const BULK: u64 = 8192;

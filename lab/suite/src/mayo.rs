@@ -10,11 +10,10 @@ use std::convert::Infallible;
 use std::hint::black_box;
 
 use lanework_cpu::{Cpu, Select, Threads};
-use lanework_mayo::backend::BACKENDS;
 use lanework_mayo::batch::{self, Signers, Verifiers};
+use lanework_mayo::internals::{BACKENDS, check as checks};
 use lanework_mayo::{
     Engine, Params, PublicKey, Round, SecretKey, Set, SignOptions, Signature, SigningKey, VerifyingKey,
-    check as checks,
 };
 use lanework_race::gate::{Gate, GateRow};
 use lanework_race::subject::{Facts, Runnable, Subject, Unavailable, Variant, work};
@@ -28,7 +27,6 @@ pub mod cuda;
 mod floor;
 #[cfg(feature = "peers")]
 pub mod peers;
-#[cfg(feature = "study")]
 pub mod phases;
 pub mod threads;
 

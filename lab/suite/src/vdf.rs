@@ -14,10 +14,9 @@ use lanework_cpu::{Cpu, Select, Threads};
 use lanework_race::gate::{Gate, GateRow};
 use lanework_race::subject::{Facts, Runnable, Subject, Unavailable, Variant, work};
 use lanework_vdf::chain::Chain;
-use lanework_vdf::known::{self, Record};
-use lanework_vdf::{
-    Discriminant, Engine, Form, Limits, Options, Question, Strict, Task, check as checks, verify,
-};
+use lanework_vdf::internals::check as checks;
+use lanework_vdf::internals::known::{self, Record};
+use lanework_vdf::{Discriminant, Engine, Form, Limits, Options, Question, Strict, Task, verify};
 
 use crate::magma::Filler;
 use crate::{Context, Depth, Job, checked, missing, row, skipped};

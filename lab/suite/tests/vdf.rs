@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use lanework_cpu::Cpu;
 use lanework_peers::{DelayLibrary, Peers};
 use lanework_suite::vdf::peers::{big_endian, both_ways, start};
-use lanework_vdf::{Discriminant, Lenient, Limits, Question, Strict, Task, known, spec, verify};
+use lanework_vdf::internals::known;
+use lanework_vdf::{Discriminant, Lenient, Limits, Question, Strict, Task, spec, verify};
 
 fn library() -> Option<DelayLibrary> {
     let built = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");

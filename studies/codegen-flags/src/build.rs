@@ -127,7 +127,7 @@ fn arguments(flags: &Flags, profile: &str, host: &str, target: &Path) -> Vec<Str
     all
 }
 
-/// How a build is made, for whoever wants to repeat it.
+/// How a build is made, so that it can be repeated.
 pub(super) fn made_by(flags: &Flags) -> String {
     let mut parts = Vec::new();
     let into = PathBuf::from("FILE");

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, FromArgMatches};
 use lanework_race::study::Study;
-use lanework_study::{Entry, Failure, Found, Options, Session, document};
+use lanework_study::{CORRECT, Entry, Failure, Found, Options, Session, document};
 use serde_json::json;
 
 use question::Question;
@@ -39,7 +39,7 @@ struct Own {
 }
 
 fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Failure> {
-    let asked = Question::of(study).map_err(Failure::input)?;
+    let asked = Question::of(study).map_err(|why| Failure::input(why).help(CORRECT))?;
     let own = Own::from_arg_matches(&options.own).map_err(Failure::input)?;
     let wanted =
         races::Wanted { folder: own.builds.as_deref(), as_built: own.as_built, build_only: own.build_only };

@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(word(&[r(1.3, "faster"), r(0.9, "slower")]), "MATTERS BOTH WAYS");
         assert_eq!(word(&[r(1.01, "faster"), r(0.99, "slower")]), "HARDLY MATTERS");
         assert_eq!(word(&[r(1.0, "same"), r(1.001, "same")]), "DOES NOT MATTER");
-        // A large figure that nobody vouches for moves nothing.
+        // A large figure without a verdict moves nothing.
         assert_eq!(word(&[r(2.0, "cannot tell")]), "CANNOT TELL");
         assert_eq!(word(&[]), "");
     }

@@ -100,7 +100,7 @@ impl Question {
         }
         for mode in [&self.quick, &self.full] {
             if let Some(name) = mode.builds.iter().find(|n| **n == self.baseline || self.named(n).is_none()) {
-                return Some(format!("'{name}' is no build that could be raced against the baseline"));
+                return Some(format!("'{name}' is not a build that could be raced against the baseline"));
             }
             if mode.builds.is_empty() || mode.subjects.is_empty() || mode.backends.is_empty() {
                 return Some("a mode races nothing".to_owned());

@@ -15,7 +15,7 @@ use lanework_race::pairing::{NotHere, Plan};
 use lanework_race::record::{Record, ResultRow};
 use lanework_race::subject::Subject;
 use lanework_race::table::folded;
-use lanework_study::{Failure, Session};
+use lanework_study::{CORRECT, Failure, Session};
 use serde::Serialize;
 
 use super::ENTRY;
@@ -176,9 +176,10 @@ fn make(
         let all =
             folded(record.not_here.iter().map(|n| (n.subject.as_str(), n.variant.as_str(), n.why.as_str())));
         return Err(Failure::unavailable(format!(
-            "there is none of the builds to race against the baseline: {}",
-            all.join("; ")
-        )));
+            "no build to race against the baseline: {}",
+            all.join(", ")
+        ))
+        .help("leave --as-built out to make them"));
     }
     if let Some(says) = baseline {
         record.remarks.extend(remark(&says, &Build::ours(), wanted.as_built.then_some(folder.as_path())));
@@ -272,8 +273,9 @@ pub(super) fn measure(
     let mut record = Record::new(ENTRY.name, &session.command, Machine::inspect(&clock, Vec::new()));
     let mut jobs = Vec::new();
     for path in &mode.subjects {
-        let subject = lanework_suite::find(&session.context, path)
-            .ok_or_else(|| Failure::input(format!("{}/study.toml: no subject '{path}'", ENTRY.name)))?;
+        let subject = lanework_suite::find(&session.context, path).ok_or_else(|| {
+            Failure::input(format!("{}/study.toml: no subject '{path}'", ENTRY.name)).help(CORRECT)
+        })?;
         let (here, absent) = backends(&subject, mode);
         record.not_here.extend(absent);
         jobs.extend(here.into_iter().map(|backend| (path.clone(), backend)));

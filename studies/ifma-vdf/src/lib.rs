@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use lanework_cpu::Select;
 use lanework_race::study::Study;
-use lanework_study::{Entry, Failure, Found, Options, Outcome, Session, Workload, document};
+use lanework_study::{CORRECT, Entry, Failure, Found, Options, Outcome, Session, Workload, document};
 use serde_json::json;
 
 use question::Plan;
@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry {
 
 fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Failure> {
     let full = options.full;
-    let plan = Plan::of(study).map_err(Failure::input)?;
+    let plan = Plan::of(study).map_err(|why| Failure::input(why).help(CORRECT))?;
     let measured = races::measure(session, study, &plan, full)?;
     let told = sentences::told(&plan, &measured);
     let page = page::page(&study.question, &plan, &measured, &told, full);

@@ -13,7 +13,7 @@ use lanework_cpu::Cpu;
 use lanework_race::clock::{Clock, Monotonic};
 use lanework_race::stats::median;
 use lanework_vdf::Engine;
-use lanework_vdf::known;
+use lanework_vdf::internals::known;
 use lanework_vdf::{Discriminant, Form};
 
 use super::synthetic::Fault;

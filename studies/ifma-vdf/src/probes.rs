@@ -60,7 +60,7 @@ pub static PRODUCTS: &[Backend<Product>] =
             ),
             Backend::new(
                 "busy",
-                "the shipped product, with as many multiply-adds again that nobody needs: half the ports",
+                "the shipped product, with as many superfluous multiply-adds again: half the ports",
                 Features::AVX512,
                 &kernels::BUSY,
             ),
@@ -85,7 +85,7 @@ mod tests {
     use crate::arithmetic::avx512::KERNELS;
     use lanework_cpu::Settings;
     use lanework_integer::Int;
-    use lanework_integer::check::Numbers;
+    use lanework_integer::internals::check::Numbers;
 
     fn probes() -> Option<&'static Probes> {
         PROBES.get(&Settings::from_env().expect("settings").cpu()).ok().map(|engine| engine.kernels())

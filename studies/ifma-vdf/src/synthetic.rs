@@ -14,7 +14,7 @@ use std::hint::black_box;
 use crate::arithmetic::{Arithmetic, BACKENDS, Kernels, Number};
 use crate::probes::{PROBES, PRODUCTS, Probes};
 use lanework_cpu::{Backend, Cpu};
-use lanework_integer::check::Numbers;
+use lanework_integer::internals::check::Numbers;
 use lanework_integer::{Int, Uint};
 #[cfg(feature = "peers")]
 use lanework_peers::gmp::Gmp;

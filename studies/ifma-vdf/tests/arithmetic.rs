@@ -2,7 +2,7 @@
 //! operands at the edges of carries. Split by backend and width, so that they run side by side.
 
 use lanework_cpu::Settings;
-use lanework_integer::check::Numbers;
+use lanework_integer::internals::check::Numbers;
 use lanework_integer::{Int, Uint};
 use num_bigint::{BigInt, BigUint, Sign};
 use study_ifma_vdf::arithmetic::{Arithmetic, BACKENDS, Kernels, Number};

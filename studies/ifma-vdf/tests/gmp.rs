@@ -4,7 +4,7 @@
 use lanework_cpu::Settings;
 use lanework_integer::Int;
 use lanework_integer::Uint;
-use lanework_integer::check::Numbers;
+use lanework_integer::internals::check::Numbers;
 use lanework_peers::gmp::{Gmp, minus, plus, shifted, small, times};
 use study_ifma_vdf::arithmetic::{Arithmetic, BACKENDS, Engine, Kernels, Number};
 

@@ -14,7 +14,7 @@ use lanework_race::table::percent;
 use lanework_study::markdown::table;
 use lanework_study::races::Effort;
 use lanework_study::races::{Race, race_all};
-use lanework_study::{Entry, Failure, Found, Options, Outcome, Session, Workload, document};
+use lanework_study::{CORRECT, Entry, Failure, Found, Options, Outcome, Session, Workload, document};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -64,7 +64,7 @@ struct Question {
 
 impl Question {
     fn of(study: &Study) -> Result<Question, Failure> {
-        let wrong = |why: String| Failure::input(format!("{}: {why}", study.name));
+        let wrong = |why: String| Failure::input(format!("{}/study.toml: {why}", study.name)).help(CORRECT);
         let asked: Question =
             study.table.clone().try_into().map_err(|e: toml::de::Error| wrong(e.to_string()))?;
         for mode in [&asked.quick, &asked.full] {

@@ -7,7 +7,7 @@ use lanework_race::gate::{Gate, GateRow, Passed};
 use lanework_race::pairing::Plan;
 use lanework_race::process::{self, ProcessError, Program};
 use lanework_race::record::{Record, ResultRow};
-use lanework_study::{Failure, Outcome, Session, Workload};
+use lanework_study::{CORRECT, Failure, Outcome, Session, Workload};
 
 use super::tally::Tally;
 use super::{ENTRY, Processes};
@@ -119,7 +119,8 @@ pub(super) fn race(
     slower: f64,
     record: &mut Record,
 ) -> Result<Whole, Failure> {
-    let planted = units(slower).ok_or_else(|| Failure::input("a slowdown that cannot be planted"))?;
+    let planted =
+        units(slower).ok_or_else(|| Failure::input("a slowdown that cannot be planted").help(CORRECT))?;
     let [nothing, again] = NOTHING.map(|name| Program::new(name, NOTHING[0], Vec::<String>::new()));
     let passed = gate(&nothing, planted)?;
     let bar = session.progress((asked.equals + asked.planted) as u64, "racing processes");

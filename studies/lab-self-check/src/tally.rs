@@ -29,7 +29,7 @@ pub(super) struct Tally {
     pub(super) variant: String,
     /// What was planted: so much more work, as a fraction.
     pub(super) planted: f64,
-    /// Baseline's time / variant's time as it must be; `None` where starting a process takes a part that nobody knows.
+    /// Baseline's time / variant's time as it must be; `None` where starting a process takes an unknown part.
     pub(super) truth: Option<f64>,
     pub(super) races: usize,
     faster: usize,

@@ -10,7 +10,7 @@ use lanework_race::study::Study;
 use lanework_race::table::folded;
 use lanework_study::markdown::{NONE, table};
 use lanework_study::races::peer_builds;
-use lanework_study::{Failure, Found, Options, Session, document, leaks};
+use lanework_study::{CORRECT, Failure, Found, Options, Session, document, leaks};
 use lanework_suite::leaks::Evidence;
 use lanework_suite::leaks::evidence::{Finding, Means, PlantedRow, Row};
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ fn named(name: &str) -> Option<Means> {
 
 impl Question {
     fn of(study: &Study) -> Result<Question, Failure> {
-        let wrong = |why: String| Failure::input(format!("{}: {why}", study.name));
+        let wrong = |why: String| Failure::input(format!("{}/study.toml: {why}", study.name)).help(CORRECT);
         let asked: Question =
             study.table.clone().try_into().map_err(|e: toml::de::Error| wrong(e.to_string()))?;
         for part in asked.quick.iter().chain(&asked.full) {

@@ -3,7 +3,7 @@
 
 use crate::subjects::REPORT;
 use lanework_magma::backend::BACKENDS;
-use lanework_magma::floor::{Ports, ROUNDS, cycles_per_byte};
+use lanework_magma::internals::floor::{Ports, ROUNDS, cycles_per_byte};
 use lanework_race::machine::Machine;
 use serde::Serialize;
 
@@ -55,7 +55,7 @@ pub(super) fn shares(ports: &Ports, ghz: f64, ns_per_byte: impl Fn(&str) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lanework_magma::floor::{ZEN4, ZEN5};
+    use lanework_magma::internals::floor::{ZEN4, ZEN5};
 
     #[test]
     fn every_design_is_shown_with_its_bound_or_without_one() {

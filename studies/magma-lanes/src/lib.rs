@@ -10,7 +10,7 @@ mod variants;
 mod verdict;
 
 use lanework_race::study::Study;
-use lanework_study::{Entry, Failure, Found, Options, Outcome, Session, Workload, document};
+use lanework_study::{CORRECT, Entry, Failure, Found, Options, Outcome, Session, Workload, document};
 use serde_json::json;
 
 use question::Plan;
@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry {
 
 fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Failure> {
     let full = options.full;
-    let plan = Plan::of(study).map_err(Failure::input)?;
+    let plan = Plan::of(study).map_err(|why| Failure::input(why).help(CORRECT))?;
     let measured = races::measure(session, study, &plan, full)?;
     let page = page::page(&study.question, &plan, &measured, full);
     let findings = json!({ "flags": measured.flags, "floors": page.shares, "verdict": page.verdict });
@@ -34,10 +34,9 @@ fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Fai
 /// One process of the report's loop: prints the blocks of its last operation.
 fn workload(session: &Session, args: &Workload) -> Result<Outcome, Failure> {
     if args.subject != "constant" {
-        return Err(Failure::input(format!(
-            "no subject '{}' in this workload; there is constant",
-            args.subject
-        )));
+        return Err(
+            Failure::input(format!("no subject '{}' in this workload", args.subject)).help("name constant")
+        );
     }
     let report = flags::run(session, &args.configuration, args.count)?;
     println!("{}", serde_json::to_string(&report).map_err(Failure::input)?);

@@ -7,7 +7,7 @@ use lanework_race::clock::Monotonic;
 use lanework_race::record::{Record, ResultRow};
 use lanework_race::study::Study;
 use lanework_study::races::Effort;
-use lanework_study::{Failure, Session, data, races};
+use lanework_study::{CORRECT, Failure, Session, data, races};
 use lanework_suite::Context;
 
 use super::flags::{self, Line};
@@ -97,7 +97,7 @@ pub(super) fn measure(
     for asked in &plan.race {
         // The other names are those of peers that were not asked for: a test checks that.
         let (here, _) = data::races(&session.context, crate::subjects::subjects(&session.context), asked)
-            .map_err(|why| Failure::input(format!("{}/study.toml: {why}", study.name)))?;
+            .map_err(|why| Failure::input(format!("{}/study.toml: {why}", study.name)).help(CORRECT))?;
         races.extend(here);
     }
     let shared = Effort { seconds: effort.seconds, launches: effort.launches, core: None };

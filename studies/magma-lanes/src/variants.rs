@@ -8,7 +8,8 @@
 use core::hint::black_box;
 
 use lanework_cpu::{Backend, Features};
-use lanework_magma::{Error, spec};
+use lanework_magma::Error;
+use lanework_magma::internals::spec;
 
 mod table;
 #[cfg(target_arch = "x86_64")]

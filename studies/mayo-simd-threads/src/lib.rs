@@ -1,12 +1,16 @@
 //! `mayo-simd-threads`: whether vectors, threads or both pay for MAYO.
-#![forbid(unsafe_code)]
 
 mod answers;
+pub mod backends;
+mod forked;
 mod page;
 mod question;
 mod races;
+pub mod round1;
+pub mod sets;
 mod workload;
 
+use lanework_mayo::Params;
 use lanework_race::study::Study;
 use lanework_study::{Entry, Failure, Found, Options, Outcome, Session, Workload, document};
 use lanework_suite::mayo::phases;
@@ -31,8 +35,7 @@ fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Fai
     let plan = Plan::of(study).map_err(Failure::input)?;
     let runner = Runner::new(session, &plan, &study.name, full)?;
     let found = runner.measure(&ROUNDS)?;
-    let sets = question::SETS.map(|set| workload::set(&format!("{}/{set}", ROUNDS[0])));
-    let sets = sets.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let sets: Vec<_> = Params::all().filter(|params| params.path().starts_with(ROUNDS[0])).collect();
     let profiles = phases::profile(&session.context.cpu, &sets, &PROFILED).map_err(Failure::refused)?;
     let figures = Figures { plan: &plan, found: &found };
     let page = page::page(&study.question, &figures, &profiles, &ROUNDS, full);

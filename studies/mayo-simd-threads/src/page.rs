@@ -4,10 +4,10 @@
 use lanework_race::record::ResultRow;
 use lanework_race::table::{percent, time, times};
 use lanework_study::markdown::{NONE, strings, table};
+use lanework_suite::mayo::phases::{PHASES, Profile};
 use serde::Serialize;
 
 use super::answers::{Answer, Findings, set_name};
-use super::phases::{PHASES, Profile};
 use super::question::{Evidence, Plan, SETS, improvement, mean};
 use super::races::{Measured, shown, thread_counts, unoptimised};
 

@@ -2,11 +2,13 @@
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Cpu, Threads};
-use lanework_mayo::known::Maker;
-use lanework_mayo::study::{self, Made};
-use lanework_mayo::{Engine, Params};
+use lanework_mayo::internals::Scheme;
+use lanework_mayo::internals::known::Maker;
 use lanework_study::Failure;
 use serde::{Deserialize, Serialize};
+
+use super::backends::{self, Engine, Made};
+use super::sets::Set;
 
 /// A backend of either table, and how many threads share the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ impl Configuration {
     }
 
     pub(super) fn engine(&self, cpu: &Cpu) -> Result<Engine, Failure> {
-        study::engine(&self.backend, cpu).map_err(Failure::unavailable)
+        backends::engine(&self.backend, cpu).map_err(Failure::unavailable)
     }
 
     /// Threads that work at the same time: in a batch, or inside one operation.
@@ -56,10 +58,9 @@ pub(super) struct Report {
 }
 
 /// The set at a path like `round2/mayo1`.
-pub(super) fn set(path: &str) -> Result<&'static Params, Failure> {
-    Params::all()
-        .chain(Params::study_only())
-        .find(|p| p.path() == path)
+pub(super) fn set(path: &str) -> Result<Set, Failure> {
+    Set::all()
+        .find(|set| set.path() == path)
         .ok_or_else(|| Failure::input(format!("there is no parameter set '{path}'")))
 }
 
@@ -95,22 +96,24 @@ fn fold(sum: u64, bytes: &[u8]) -> u64 {
 }
 
 /// Key generation, signing and verification of item number `item`: the checksum, and whether the signature is valid.
-fn one(engine: Engine, set: &Params, item: usize) -> (u64, bool) {
+fn one(on: Scheme, item: usize) -> (u64, bool) {
+    let set = on.sizes();
     let seed = &filled::<40>(item, 1)[..set.secret_key_bytes()];
-    let randomizer = &filled::<40>(item, 2)[..set.salt_bytes()];
+    let randomizer = &filled::<40>(item, 2)[..set.salt_bytes];
     let message = filled::<32>(item, 3);
-    let public_key = engine.public_key(set, seed);
-    let Some(signature) = engine.sign(set, seed, &message, randomizer) else { return (0, false) };
-    let valid = engine.verify(set, &public_key, &message, &signature);
+    let public_key = on.public_key(seed);
+    let Some(signature) = on.sign(seed, &message, randomizer) else { return (0, false) };
+    let valid = on.verify(&public_key, &message, &signature);
     (fold(fold(0, &public_key), &signature), valid)
 }
 
 /// Runs it.
-pub(super) fn run(c: &Configuration, cpu: &Cpu, set: &Params, count: usize) -> Result<Report, Failure> {
+pub(super) fn run(c: &Configuration, cpu: &Cpu, set: Set, count: usize) -> Result<Report, Failure> {
     let engine = c.engine(cpu)?;
+    let on = engine.scheme(set);
     let mut items = vec![(0, false); count];
     let mut work = |threads: Threads<'_>| {
-        threads.for_each(&mut items, |i, item| *item = one(engine, set, i)).map_err(Failure::unavailable)
+        threads.for_each(&mut items, |i, item| *item = one(on, i)).map_err(Failure::unavailable)
     };
     let threads = if c.threads == 1 {
         work(Threads::One)?;
@@ -120,7 +123,7 @@ pub(super) fn run(c: &Configuration, cpu: &Cpu, set: &Params, count: usize) -> R
         work(Threads::Pool(&pool))?;
         threads_now()
     };
-    let Made { name, summary, elimination, own_products, aes } = study::describe(&engine);
+    let Made { name, summary, elimination, own_products, aes } = engine.describe();
     Ok(Report {
         backend: name.to_owned(),
         summary: summary.to_owned(),

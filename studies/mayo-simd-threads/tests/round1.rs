@@ -5,10 +5,12 @@
 use std::path::PathBuf;
 
 use lanework_cpu::Cpu;
-use lanework_mayo::Params;
-use lanework_mayo::known::{Maker, NistDrbg};
-use lanework_mayo::study::{engine, rows};
+use lanework_mayo::internals::Sizes;
+use lanework_mayo::internals::known::{Maker, NistDrbg};
 use lanework_peers::{Peers, STACK_BYTES, SignaturePeer, set_random};
+use study_mayo_simd_threads::backends::{engine, names};
+use study_mayo_simd_threads::round1::SETS;
+use study_mayo_simd_threads::sets::Set;
 
 fn peers() -> Vec<Box<dyn SignaturePeer>> {
     let built = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
@@ -28,9 +30,9 @@ fn peers() -> Vec<Box<dyn SignaturePeer>> {
 }
 
 /// What the next requests of 24 to 40 bytes give, first the seed, then the randomizer.
-fn drawn(set: &Params, entropy: &[u8; 48]) -> (Vec<u8>, Vec<u8>) {
+fn drawn(sizes: &Sizes, entropy: &[u8; 48]) -> (Vec<u8>, Vec<u8>) {
     let mut drbg = NistDrbg::new(entropy);
-    let (mut seed, mut randomizer) = (vec![0; set.secret_key_bytes()], vec![0; set.salt_bytes()]);
+    let (mut seed, mut randomizer) = (vec![0; sizes.secret_key_bytes()], vec![0; sizes.salt_bytes]);
     drbg.fill(&mut seed);
     drbg.fill(&mut randomizer);
     (seed, randomizer)
@@ -38,8 +40,8 @@ fn drawn(set: &Params, entropy: &[u8; 48]) -> (Vec<u8>, Vec<u8>) {
 
 fn cross(peer: &dyn SignaturePeer) {
     let cpu = Cpu::detect();
-    for set in Params::study_only() {
-        let theirs = peer.set(&format!("mayo{}", set.set().number())).expect("all sets are there");
+    for (at, (set, sizes)) in SETS.iter().enumerate() {
+        let theirs = peer.set(set).expect("all sets are there");
         for salt in 0..4u8 {
             let entropy = [salt; 48];
             let message = vec![salt ^ 0x5c; 33 * usize::from(salt)];
@@ -50,22 +52,23 @@ fn cross(peer: &dyn SignaturePeer) {
             let mut signature = vec![0; theirs.signature];
             peer.keypair(theirs.id, &mut pk, &mut sk).expect("a key");
             peer.sign(theirs.id, &mut signature, &message, &sk).expect("a signature");
-            let (seed, randomizer) = drawn(set, &entropy);
-            assert_eq!(sk, seed, "{} {}", peer.name(), set.name());
-            for row in rows() {
-                let Ok(ours) = engine(row.name(), &cpu) else { continue };
-                let what = format!("{} {} {}", peer.name(), row.name(), set.name());
-                assert_eq!(ours.public_key(set, &seed), pk, "{what}");
-                assert_eq!(ours.sign(set, &seed, &message, &randomizer).as_ref(), Some(&signature), "{what}");
-                assert!(ours.verify(set, &pk, &message, &signature), "{what}");
+            let (seed, randomizer) = drawn(sizes, &entropy);
+            assert_eq!(sk, seed, "{} {set}", peer.name());
+            for row in names() {
+                let Ok(ours) = engine(row, &cpu) else { continue };
+                let ours = ours.scheme(Set::Round1(at));
+                let what = format!("{} {row} {set}", peer.name());
+                assert_eq!(ours.public_key(&seed), pk, "{what}");
+                assert_eq!(ours.sign(&seed, &message, &randomizer).as_ref(), Some(&signature), "{what}");
+                assert!(ours.verify(&pk, &message, &signature), "{what}");
                 // A signature that the peer did not make itself.
-                let other = ours.sign(set, &seed, &message, &seed).expect("honest seeds sign");
+                let other = ours.sign(&seed, &message, &seed).expect("honest seeds sign");
                 assert_ne!(other, signature);
                 assert_eq!(peer.verify(theirs.id, &message, &other, &pk), Ok(true), "{what}");
                 let mut bad = other;
                 bad[0] ^= 1;
                 assert_eq!(peer.verify(theirs.id, &message, &bad, &pk), Ok(false), "{what}");
-                assert!(!ours.verify(set, &pk, &message, &bad), "{what}");
+                assert!(!ours.verify(&pk, &message, &bad), "{what}");
             }
         }
     }

@@ -53,7 +53,7 @@ fn renew(root: &Path, name: &str, entries: &[Entry], check: bool) -> Result<Stri
         return Ok(format!("{shown}: as {} records have it", own.len()));
     }
     if check {
-        return Err(wrong("it is not as its records have it; `cargo xtask readme` renews it".to_owned()));
+        return Err(wrong("it differs from its records".to_owned()));
     }
     fs::write(&file, due).map_err(|e| wrong(e.to_string()))?;
     Ok(format!("{shown}: renewed from {} records", own.len()))
@@ -106,7 +106,7 @@ mod tests {
         record.page = Some("# Which?\n\n×4.00\n".into());
         record.remarks.push("made under load".into());
         let saved = record.save(&root.join("records")).expect("saved");
-        assert!(all(true).is_err_and(|e| e.contains("not as its records")));
+        assert!(all(true).is_err_and(|e| e.contains("differs from its records")));
         assert!(all(false).is_ok() && all(true).is_ok());
         let text = fs::read_to_string(&file).expect("read");
         let link = format!("(../../{})", seen_from(root, &saved));

@@ -84,7 +84,7 @@ fn what_a_killed_run_left_is_removed_and_what_a_living_one_holds_is_not() {
         Draft::place_all(vec![made], true).unwrap();
         assert_eq!(names(folder.path()), [".lanework-0.tmp", "file"]);
         assert_eq!(fs::read(&path).unwrap(), b"new");
-        // Something that is not a file is nobody's rest.
+        // A name that is not a file was not left by a run.
         drop(held);
         fs::remove_file(left(0)).unwrap();
         std::os::unix::fs::symlink("file", left(0)).unwrap();

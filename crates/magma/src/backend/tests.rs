@@ -6,9 +6,9 @@ use lanework_cpu::memory::Block;
 use lanework_cpu::{Cpu, Settings};
 
 use super::{BACKENDS, Kernels, LANES};
+use crate::internals::spec;
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule};
-use crate::spec;
 
 /// Reproducible pseudorandom numbers.
 struct Numbers(u64);

@@ -6,8 +6,8 @@ use lanework_cpu::{Cpu, Select, Settings, Threads};
 use super::hazmat::{EcbJob, ecb_encrypt};
 use super::*;
 use crate::backend::BACKENDS;
+use crate::internals::spec;
 use crate::key::{Gost28147, Magma};
-use crate::spec;
 
 /// Reproducible pseudorandom numbers.
 struct Numbers(u64);

@@ -7,8 +7,9 @@ use streebog::{Digest, Streebog256};
 use zeroize::Zeroizing;
 
 use super::*;
+use crate::internals::spec;
 use crate::limits::Limits;
-use crate::{Engine, Mgm, Sbox, spec};
+use crate::{Engine, Mgm, Sbox};
 
 const KEY: [u8; 32] = *b"\x01\x23\x45\x67\x89\xab\xcd\xef\xfe\xdc\xba\x98\x76\x54\x32\x10\0\x11\x22\x33DUfw\x88\x99\xaa\xbb\xcc\xdd\xee\xff";
 const SALT: [u8; 32] = [0xa7; 32];

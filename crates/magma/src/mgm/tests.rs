@@ -4,13 +4,13 @@ use inout::InOutBuf;
 use lanework_cpu::Threads;
 
 use super::*;
-use crate::known::mgm::{INSIDES, MESSAGES};
-use crate::known::modes::engines;
-use crate::known::{array, bytes};
+use crate::internals::known::mgm::{INSIDES, MESSAGES};
+use crate::internals::known::modes::engines;
+use crate::internals::known::{array, bytes};
+use crate::internals::spec;
+use crate::internals::spec::modes::mgm as slowly;
 use crate::limits::Limits;
 use crate::sbox::Sbox;
-use crate::spec;
-use crate::spec::modes::mgm as slowly;
 
 fn each(test: impl Fn(Engine)) {
     engines().into_iter().for_each(test);

@@ -8,11 +8,11 @@ use super::hazmat::{EcbDecryptor, EcbEncryptor};
 use super::legacy::{self, Imit, Meshing};
 use super::*;
 use crate::backend::Engine;
+use crate::internals::known::modes::engines;
+use crate::internals::spec::modes as plain;
 use crate::key::{Gost28147, Keyed, Magma};
-use crate::known::modes::engines;
 use crate::limits::Limits;
 use crate::sbox::Sbox;
-use crate::spec::modes as plain;
 
 mod errors;
 

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::Mgm;
+use crate::internals::known::keys::{CTR_OMAC, Leaf, MGM_L, PACKETS, RECORDS, SEALED};
+use crate::internals::known::mgm::MESSAGES;
+use crate::internals::known::{array, bytes};
 use crate::kdf::kdf;
 use crate::key::{Keyed, Sealed};
-use crate::known::keys::{CTR_OMAC, Leaf, MGM_L, PACKETS, RECORDS, SEALED};
-use crate::known::mgm::MESSAGES;
-use crate::known::{array, bytes};
 use crate::modes::{CtrAcpkm, Omac, Stream};
 
 fn leaves(suite: Suite, leaves: &[Leaf]) {

@@ -14,40 +14,61 @@ mod verify;
 mod whip;
 
 use super::operands::kernel;
-use super::{Expand, Kernels, SetKernels, stamp_sets};
+use super::{Expand, Kernels, SetKernels, SetSpec, every_set};
+use crate::params::Sizes;
 use lanes::regs;
 
 /// Largest expanded key whose operands are laid out unpacked, at twice the size. Above it the gain (14 % for MAYO-1)
 /// becomes a loss of a quarter when the key shares a level-2 cache of 1 MiB with other work.
 const LAID_OUT_MAX: usize = 256 * 1024;
 
-macro_rules! set {
-    ($params:expr) => {{
-        const P: &crate::params::Params = $params;
-        const S: usize = P.index();
-        const A: usize = regs(P, 0);
-        const B: usize = regs(P, 1);
-        const NR: usize = P.m.div_ceil(32);
-        SetKernels {
-            params: P,
-            scratch_blocks: products::scratch_blocks(P),
-            keygen_blocks: products::scratch_blocks(P),
-            sign_blocks: products::scratch_blocks(P),
-            sign_expanded_blocks: products::scratch_blocks(P),
-            keygen: kernel!(keygen: products::keygen::<S, A, B>),
-            sign: kernel!(sign: products::sign::<S, A, B>),
-            verify: kernel!(verify: verify::verify::<S, A, B>),
-            whip: kernel!(whip: whip::whip::<S, NR>),
-            solve: kernel!(solve: eliminate::solve::<S, NR>),
-            finish: kernel!(finish: eliminate::finish::<S>),
-            public_blocks: public::public_blocks(P),
-            expand_public: kernel!(expand_public: public::expand_public::<S, A, B>),
-            verify_expanded: kernel!(verify_expanded: public::verify_expanded::<S, A, B>),
-            secret_blocks: secret::secret_blocks(P),
-            expand_secret: kernel!(expand_secret: secret::expand_secret::<S, A, B>),
-            sign_expanded: kernel!(sign_expanded: secret::sign_expanded::<S, A, B>),
-        }
-    }};
+/// Registers of an m-vector, as generic arguments.
+pub struct Widths {
+    /// Registers of the first chunk of a pair of m-vectors, and of the second.
+    pub first: usize,
+    /// See `first`.
+    pub second: usize,
+    /// Registers of an m-vector with an element to a byte.
+    pub registers: usize,
+}
+
+impl Widths {
+    /// Those of a set.
+    #[must_use]
+    pub const fn of(sizes: &Sizes) -> Widths {
+        Widths { first: regs(sizes, 0), second: regs(sizes, 1), registers: sizes.m.div_ceil(32) }
+    }
+}
+
+/// The kernels of a set; the generic arguments behind it are its [`Widths`].
+///
+/// # Safety
+/// The kernels may be reached only on a CPU with the features that the row `avx2` needs.
+#[must_use]
+pub const unsafe fn set<S: SetSpec, const A: usize, const B: usize, const NR: usize>() -> SetKernels {
+    const {
+        let widths = Widths::of(S::SIZES);
+        assert!(A == widths.first && B == widths.second && NR == widths.registers);
+    }
+    SetKernels {
+        sizes: S::SIZES,
+        scratch_blocks: products::scratch_blocks(S::SIZES),
+        keygen_blocks: products::scratch_blocks(S::SIZES),
+        sign_blocks: products::scratch_blocks(S::SIZES),
+        sign_expanded_blocks: products::scratch_blocks(S::SIZES),
+        keygen: kernel!(keygen: products::keygen<S, A, B>),
+        sign: kernel!(sign: products::sign<S, A, B>),
+        verify: kernel!(verify: verify::verify<S, A, B>),
+        whip: kernel!(whip: whip::whip<S, NR>),
+        solve: kernel!(solve: eliminate::solve<S, NR>),
+        finish: kernel!(finish: eliminate::finish<S>),
+        public_blocks: public::public_blocks(S::SIZES),
+        expand_public: kernel!(expand_public: public::expand_public<S, A, B>),
+        verify_expanded: kernel!(verify_expanded: public::verify_expanded<S, A, B>),
+        secret_blocks: secret::secret_blocks(S::SIZES),
+        expand_secret: kernel!(expand_secret: secret::expand_secret<S, A, B>),
+        sign_expanded: kernel!(sign_expanded: secret::sign_expanded<S, A, B>),
+    }
 }
 
 /// The symmetric kernels.
@@ -62,7 +83,9 @@ pub(crate) const EXPAND: Expand = Expand {
 };
 
 /// The field kernels.
-pub(crate) const SETS: [SetKernels; super::SETS] = stamp_sets!(set);
+pub(crate) const SETS: [SetKernels; super::SETS] =
+    // SAFETY: only the rows `avx2` and `avx2-vaes` have them.
+    unsafe { every_set!(avx2) };
 
 /// The backend.
 pub(crate) static KERNELS: Kernels = Kernels { expand: EXPAND, sets: SETS };

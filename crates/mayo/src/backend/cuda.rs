@@ -4,6 +4,8 @@
 pub(crate) mod fuse;
 #[cfg(test)]
 mod header;
+pub(crate) mod job;
+pub(crate) mod kernels;
 pub(crate) mod lane;
 pub(crate) mod shape;
 pub(crate) mod threads;

@@ -1,7 +1,7 @@
 //! Known answers and agreement of the `expand` kernels, for every instruction set this machine has.
 
 use super::portable;
-use crate::symmetric_spec as spec;
+use crate::internals::symmetric_spec as spec;
 
 /// One instruction set's functions, made safe by the detection in [`tiers`].
 struct Tier {

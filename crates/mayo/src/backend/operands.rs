@@ -10,136 +10,142 @@
 //! half of the portable kernels worse with fields. For the same reason those are never inlined into their entries.
 
 use super::{SLACK, SetKernels};
-use crate::params::Params;
+use crate::params::Sizes;
 use crate::sys::Block;
 
 /// P and P3, for verification.
 #[derive(Clone, Copy)]
-pub(crate) struct Matrices<'a> {
+pub struct Matrices<'a> {
     /// P1 then P2: `p12_bytes`, and [`SLACK`].
-    pub(crate) p: &'a [u8],
+    pub p: &'a [u8],
     /// P3: `p3_vecs` m-vectors, and [`SLACK`].
-    pub(crate) p3: &'a [u8],
+    pub p3: &'a [u8],
 }
 
 /// P3 = Upper(O^T (P1 O + P2)).
-pub(crate) struct Keygen<'a> {
+pub struct Keygen<'a> {
     /// As in [`Matrices`].
-    pub(crate) p: &'a [u8],
+    pub p: &'a [u8],
     /// O: v x o elements.
-    pub(crate) o: &'a [u8],
+    pub o: &'a [u8],
     /// Gets P3: `p3_vecs` m-vectors.
-    pub(crate) p3: &'a mut [u8],
-    pub(crate) scratch: &'a mut [Block],
+    pub p3: &'a mut [u8],
+    /// At least the blocks that the set's kernels need.
+    pub scratch: &'a mut [Block],
 }
 
 /// The vinegar products of one attempt.
-pub(crate) struct Sign<'a, K> {
+pub struct Sign<'a, K> {
     /// P as in [`Matrices`], or the layout that [`ExpandSecret`] made.
-    pub(crate) key: K,
+    pub key: K,
     /// O: v x o elements.
-    pub(crate) o: &'a [u8],
+    pub o: &'a [u8],
     /// The vinegar vectors: k x v elements.
-    pub(crate) vinegar: &'a [u8],
+    pub vinegar: &'a [u8],
     /// n m-vectors and [`SLACK`]; empty if the set has no linear term.
-    pub(crate) lambda: &'a [u8],
+    pub lambda: &'a [u8],
     /// Gets k x o padded m-vectors: v_i^T L, and with lambda M_0 += O^T lambda_vinegar + lambda_oil.
-    pub(crate) m: &'a mut [Block],
+    pub m: &'a mut [Block],
     /// Gets padded m-vectors in schedule order: v_i^T P1 v_j + v_j^T P1 v_i (once if i = j), and with lambda, where one
     /// index is 0, + sum of v_j\[r\] lambda_r for the other index j.
-    pub(crate) u: &'a mut [Block],
-    pub(crate) scratch: &'a mut [Block],
+    pub u: &'a mut [Block],
+    /// At least the blocks that the set's kernels need.
+    pub scratch: &'a mut [Block],
 }
 
 /// The products of verification.
-pub(crate) struct Verify<'a, K> {
+pub struct Verify<'a, K> {
     /// [`Matrices`], or the layout that [`ExpandPublic`] made.
-    pub(crate) key: K,
+    pub key: K,
     /// The signature's vectors: k x n elements.
-    pub(crate) s: &'a [u8],
+    pub s: &'a [u8],
     /// As in [`Sign`].
-    pub(crate) lambda: &'a [u8],
+    pub lambda: &'a [u8],
     /// Gets padded m-vectors in schedule order.
-    pub(crate) u: &'a mut [Block],
-    pub(crate) scratch: &'a mut [Block],
+    pub u: &'a mut [Block],
+    /// At least the blocks that the set's kernels need.
+    pub scratch: &'a mut [Block],
 }
 
 /// y = sum of z^l u_l mod f(z).
-pub(crate) struct Whip<'a> {
+pub struct Whip<'a> {
     /// Padded m-vectors in schedule order.
-    pub(crate) u: &'a [Block],
+    pub u: &'a [Block],
     /// Gets one m-vector.
-    pub(crate) y: &'a mut [u8],
+    pub y: &'a mut [u8],
 }
 
 /// Builds A and y from m, u and t, and solves A x = y with the free variables taken from r; returns whether A has rank
 /// m.
-pub(crate) struct Solve<'a> {
+pub struct Solve<'a> {
     /// What [`Sign`] gave.
-    pub(crate) m: &'a [Block],
+    pub m: &'a [Block],
     /// What [`Sign`] gave.
-    pub(crate) u: &'a [Block],
+    pub u: &'a [Block],
     /// The target: one m-vector.
-    pub(crate) t: &'a [u8],
+    pub t: &'a [u8],
     /// k x o elements.
-    pub(crate) r: &'a [u8],
+    pub r: &'a [u8],
     /// Gets k x o elements.
-    pub(crate) x: &'a mut [u8],
-    pub(crate) scratch: &'a mut [Block],
+    pub x: &'a mut [u8],
+    /// At least the blocks that the set's kernels need.
+    pub scratch: &'a mut [Block],
 }
 
 /// s_i = (v_i + O x_i, x_i).
-pub(crate) struct Finish<'a> {
+pub struct Finish<'a> {
     /// O: v x o elements.
-    pub(crate) o: &'a [u8],
+    pub o: &'a [u8],
     /// The vinegar vectors: k x v elements.
-    pub(crate) vinegar: &'a [u8],
+    pub vinegar: &'a [u8],
     /// What [`Solve`] gave.
-    pub(crate) x: &'a [u8],
+    pub x: &'a [u8],
     /// Gets k x n elements.
-    pub(crate) s: &'a mut [u8],
+    pub s: &'a mut [u8],
 }
 
 /// Lays out an expanded public key.
-pub(crate) struct ExpandPublic<'a> {
-    pub(crate) key: Matrices<'a>,
+pub struct ExpandPublic<'a> {
+    /// P and P3.
+    pub key: Matrices<'a>,
     /// Gets `public_blocks`, in the backend's layout.
-    pub(crate) layout: &'a mut [Block],
+    pub layout: &'a mut [Block],
 }
 
 /// Lays out an expanded secret key.
-pub(crate) struct ExpandSecret<'a> {
+pub struct ExpandSecret<'a> {
     /// As in [`Matrices`].
-    pub(crate) p: &'a [u8],
+    pub p: &'a [u8],
     /// O: v x o elements.
-    pub(crate) o: &'a [u8],
+    pub o: &'a [u8],
     /// Gets `secret_blocks`, in the backend's layout.
-    pub(crate) layout: &'a mut [Block],
-    pub(crate) scratch: &'a mut [Block],
+    pub layout: &'a mut [Block],
+    /// At least the blocks that the set's kernels need.
+    pub scratch: &'a mut [Block],
 }
 
-fn check_p(set: &Params, p: &[u8]) {
+fn check_p(set: &Sizes, p: &[u8]) {
     assert!(p.len() >= set.p12_bytes() + SLACK, "P is too short");
 }
 
-fn check_o(set: &Params, o: &[u8]) {
+fn check_o(set: &Sizes, o: &[u8]) {
     assert_eq!(o.len(), set.v() * set.o);
 }
 
-fn check_vinegar(set: &Params, vinegar: &[u8]) {
+fn check_vinegar(set: &Sizes, vinegar: &[u8]) {
     assert_eq!(vinegar.len(), set.k * set.v());
 }
 
-fn check_lambda(set: &Params, lambda: &[u8]) {
+fn check_lambda(set: &Sizes, lambda: &[u8]) {
     let want = if set.linear_term { set.n * set.m_bytes() + SLACK } else { 0 };
     assert!(lambda.len() >= want && (want > 0 || lambda.is_empty()), "lambda has the wrong length");
 }
 
-fn check_m(set: &Params, m: &[Block]) {
+fn check_m(set: &Sizes, m: &[Block]) {
     assert_eq!(m.len(), SetKernels::padded_blocks(set, set.k * set.o));
 }
 
-fn check_u(set: &Params, u: &[Block]) {
+fn check_u(set: &Sizes, u: &[Block]) {
     assert_eq!(u.len(), SetKernels::padded_blocks(set, set.pairs()));
 }
 
@@ -148,7 +154,7 @@ fn check_scratch(kernels: &SetKernels, scratch: &[Block]) {
 }
 
 impl Matrices<'_> {
-    fn check(&self, set: &Params) {
+    fn check(&self, set: &Sizes) {
         check_p(set, self.p);
         assert!(self.p3.len() >= set.p3_vecs() * set.m_bytes() + SLACK, "P3 is too short");
     }
@@ -156,7 +162,7 @@ impl Matrices<'_> {
 
 impl Keygen<'_> {
     pub(super) fn check(&self, kernels: &SetKernels) {
-        let set = kernels.params;
+        let set = kernels.sizes;
         check_p(set, self.p);
         check_o(set, self.o);
         assert_eq!(self.p3.len(), set.p3_vecs() * set.m_bytes());
@@ -166,7 +172,7 @@ impl Keygen<'_> {
 
 impl<K> Sign<'_, K> {
     fn check_others(&self, kernels: &SetKernels) {
-        let set = kernels.params;
+        let set = kernels.sizes;
         check_o(set, self.o);
         check_vinegar(set, self.vinegar);
         check_lambda(set, self.lambda);
@@ -183,7 +189,7 @@ impl<K> Sign<'_, K> {
 
 impl Sign<'_, &[u8]> {
     pub(super) fn check(&self, kernels: &SetKernels) {
-        check_p(kernels.params, self.key);
+        check_p(kernels.sizes, self.key);
         self.check_others(kernels);
     }
 }
@@ -197,7 +203,7 @@ impl Sign<'_, &[Block]> {
 
 impl<K> Verify<'_, K> {
     fn check_others(&self, kernels: &SetKernels) {
-        let set = kernels.params;
+        let set = kernels.sizes;
         assert_eq!(self.s.len(), set.k * set.n);
         check_lambda(set, self.lambda);
         check_u(set, self.u);
@@ -207,7 +213,7 @@ impl<K> Verify<'_, K> {
 
 impl Verify<'_, Matrices<'_>> {
     pub(super) fn check(&self, kernels: &SetKernels) {
-        self.key.check(kernels.params);
+        self.key.check(kernels.sizes);
         self.check_others(kernels);
     }
 }
@@ -221,14 +227,14 @@ impl Verify<'_, &[Block]> {
 
 impl Whip<'_> {
     pub(super) fn check(&self, kernels: &SetKernels) {
-        check_u(kernels.params, self.u);
-        assert_eq!(self.y.len(), kernels.params.m_bytes());
+        check_u(kernels.sizes, self.u);
+        assert_eq!(self.y.len(), kernels.sizes.m_bytes());
     }
 }
 
 impl Solve<'_> {
     pub(super) fn check(&self, kernels: &SetKernels) {
-        let set = kernels.params;
+        let set = kernels.sizes;
         check_m(set, self.m);
         check_u(set, self.u);
         assert_eq!(self.t.len(), set.m_bytes());
@@ -245,7 +251,7 @@ impl Solve<'_> {
 
 impl Finish<'_> {
     pub(super) fn check(&self, kernels: &SetKernels) {
-        let set = kernels.params;
+        let set = kernels.sizes;
         check_o(set, self.o);
         check_vinegar(set, self.vinegar);
         assert_eq!(self.x.len(), set.k * set.o);
@@ -255,15 +261,15 @@ impl Finish<'_> {
 
 impl ExpandPublic<'_> {
     pub(super) fn check(&self, kernels: &SetKernels) {
-        self.key.check(kernels.params);
+        self.key.check(kernels.sizes);
         assert_eq!(self.layout.len(), kernels.public_blocks);
     }
 }
 
 impl ExpandSecret<'_> {
     pub(super) fn check(&self, kernels: &SetKernels) {
-        check_p(kernels.params, self.p);
-        check_o(kernels.params, self.o);
+        check_p(kernels.sizes, self.p);
+        check_o(kernels.sizes, self.o);
         assert_eq!(self.layout.len(), kernels.secret_blocks);
         check_scratch(kernels, self.scratch);
     }
@@ -271,49 +277,49 @@ impl ExpandSecret<'_> {
 
 /// The entry of the table for a kernel of this name: takes the operands apart.
 macro_rules! kernel {
-    (keygen: $kernel:expr) => {
-        kernel!(@ $kernel, Keygen<'_>, Keygen { p, o, p3, scratch }, (p, o, p3, scratch) -> ())
+    (keygen: $($kernel:tt)*) => {
+        kernel!(@ [$($kernel)*] Keygen<'_>, Keygen { p, o, p3, scratch }, (p, o, p3, scratch) -> ())
     };
-    (sign: $kernel:expr) => {
-        kernel!(@ $kernel, Sign<'_, &[u8]>, Sign { key, o, vinegar, lambda, m, u, scratch },
+    (sign: $($kernel:tt)*) => {
+        kernel!(@ [$($kernel)*] Sign<'_, &[u8]>, Sign { key, o, vinegar, lambda, m, u, scratch },
             (key, o, vinegar, lambda, m, u, scratch) -> ())
     };
-    (verify: $kernel:expr) => {
-        kernel!(@ $kernel, Verify<'_, Matrices<'_>>, Verify { key, s, lambda, u, scratch },
+    (verify: $($kernel:tt)*) => {
+        kernel!(@ [$($kernel)*] Verify<'_, Matrices<'_>>, Verify { key, s, lambda, u, scratch },
             (key.p, key.p3, s, lambda, u, scratch) -> ())
     };
-    (whip: $kernel:expr) => { kernel!(@ $kernel, Whip<'_>, Whip { u, y }, (u, y) -> ()) };
-    (solve: $kernel:expr) => {
-        kernel!(@ $kernel, Solve<'_>, Solve { m, u, t, r, x, scratch }, (m, u, t, r, x, scratch) -> bool)
+    (whip: $($kernel:tt)*) => { kernel!(@ [$($kernel)*] Whip<'_>, Whip { u, y }, (u, y) -> ()) };
+    (solve: $($kernel:tt)*) => {
+        kernel!(@ [$($kernel)*] Solve<'_>, Solve { m, u, t, r, x, scratch }, (m, u, t, r, x, scratch) -> bool)
     };
-    (finish: $kernel:expr) => {
-        kernel!(@ $kernel, Finish<'_>, Finish { o, vinegar, x, s }, (o, vinegar, x, s) -> ())
+    (finish: $($kernel:tt)*) => {
+        kernel!(@ [$($kernel)*] Finish<'_>, Finish { o, vinegar, x, s }, (o, vinegar, x, s) -> ())
     };
-    (expand_public: $kernel:expr) => {
-        kernel!(@ $kernel, ExpandPublic<'_>, ExpandPublic { key, layout }, (key.p, key.p3, layout) -> ())
+    (expand_public: $($kernel:tt)*) => {
+        kernel!(@ [$($kernel)*] ExpandPublic<'_>, ExpandPublic { key, layout }, (key.p, key.p3, layout) -> ())
     };
-    (verify_expanded: $kernel:expr) => {
-        kernel!(@ $kernel, Verify<'_, &[$crate::sys::Block]>, Verify { key, s, lambda, u, scratch },
+    (verify_expanded: $($kernel:tt)*) => {
+        kernel!(@ [$($kernel)*] Verify<'_, &[$crate::sys::Block]>, Verify { key, s, lambda, u, scratch },
             (key, s, lambda, u, scratch) -> ())
     };
-    (expand_secret: $kernel:expr) => {
-        kernel!(@ $kernel, ExpandSecret<'_>, ExpandSecret { p, o, layout, scratch }, (p, o, layout, scratch) -> ())
+    (expand_secret: $($kernel:tt)*) => {
+        kernel!(@ [$($kernel)*] ExpandSecret<'_>, ExpandSecret { p, o, layout, scratch }, (p, o, layout, scratch) -> ())
     };
-    (sign_expanded: $kernel:expr) => {
-        kernel!(@ $kernel, Sign<'_, &[$crate::sys::Block]>, Sign { key, o, vinegar, lambda, m, u, scratch },
+    (sign_expanded: $($kernel:tt)*) => {
+        kernel!(@ [$($kernel)*] Sign<'_, &[$crate::sys::Block]>, Sign { key, o, vinegar, lambda, m, u, scratch },
             (key, o, vinegar, lambda, m, u, scratch) -> ())
     };
-    (@ $kernel:expr, $type:ty, $operands:pat, ($($argument:expr),*) -> $gives:ty) => {{
+    (@ [$($kernel:ident)::+ <$set:ident $(, $width:ident)*>] $type:ty, $operands:pat, ($($argument:expr),*) -> $gives:ty) => {{
         use $crate::backend::operands::*;
         // Generic, so that entries are instantiated as if the kernels were in the table themselves. Portable ones are
         // safe to call.
         #[allow(unused_unsafe)]
-        unsafe fn entry<const SET: usize>($operands: $type) -> $gives {
+        unsafe fn entry<$set: SetSpec $(, const $width: usize)*>($operands: $type) -> $gives {
             // SAFETY: only the safe calls of `SetKernels` call entries, on a backend whose features were checked and
             // with operands of the contract's lengths.
-            unsafe { ($kernel)($($argument),*) }
+            unsafe { $($kernel)::+::<$set $(, $width)*>($($argument),*) }
         }
-        entry::<S>
+        entry::<$set $(, $width)*>
     }};
 }
 pub(crate) use kernel;

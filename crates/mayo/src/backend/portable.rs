@@ -4,36 +4,52 @@ pub(crate) mod eliminate;
 pub(crate) mod expand;
 pub(crate) mod products;
 pub(crate) mod whip;
-pub(in crate::backend) mod words;
+pub mod words;
 
 use super::operands::kernel;
-use super::{Expand, Kernels, SetKernels, stamp_sets};
+use super::{Expand, Kernels, SetKernels, SetSpec, every_set};
+use crate::params::Sizes;
 
-macro_rules! set {
-    ($params:expr) => {{
-        const P: &crate::params::Params = $params;
-        const S: usize = P.index();
-        const NW: usize = P.m_bytes().div_ceil(8);
-        SetKernels {
-            params: P,
-            scratch_blocks: products::scratch_blocks(P),
-            keygen_blocks: products::scratch_blocks(P),
-            sign_blocks: products::scratch_blocks(P),
-            sign_expanded_blocks: products::scratch_blocks(P),
-            keygen: kernel!(keygen: products::keygen::<S, NW>),
-            sign: kernel!(sign: products::sign::<S, NW>),
-            verify: kernel!(verify: products::verify::<S, NW>),
-            whip: kernel!(whip: whip::whip::<S, NW>),
-            solve: kernel!(solve: eliminate::solve::<S, NW>),
-            finish: kernel!(finish: eliminate::finish::<S>),
-            public_blocks: products::public_blocks(P),
-            expand_public: kernel!(expand_public: products::expand_public::<S>),
-            verify_expanded: kernel!(verify_expanded: products::verify_expanded::<S, NW>),
-            secret_blocks: products::secret_blocks(P),
-            expand_secret: kernel!(expand_secret: products::expand_secret::<S, NW>),
-            sign_expanded: kernel!(sign_expanded: products::sign_expanded::<S, NW>),
-        }
-    }};
+/// Words of an m-vector, as a generic argument.
+pub struct Widths {
+    /// 64-bit words of an m-vector.
+    pub words: usize,
+}
+
+impl Widths {
+    /// Those of a set.
+    #[must_use]
+    pub const fn of(sizes: &Sizes) -> Widths {
+        Widths { words: sizes.m_bytes().div_ceil(8) }
+    }
+}
+
+/// The kernels of a set; the generic arguments behind it are its [`Widths`].
+///
+/// # Safety
+/// None on any CPU: `unsafe` as in the other backends, where it is the features.
+#[must_use]
+pub const unsafe fn set<S: SetSpec, const NW: usize>() -> SetKernels {
+    const { assert!(NW == Widths::of(S::SIZES).words) };
+    SetKernels {
+        sizes: S::SIZES,
+        scratch_blocks: products::scratch_blocks(S::SIZES),
+        keygen_blocks: products::scratch_blocks(S::SIZES),
+        sign_blocks: products::scratch_blocks(S::SIZES),
+        sign_expanded_blocks: products::scratch_blocks(S::SIZES),
+        keygen: kernel!(keygen: products::keygen<S, NW>),
+        sign: kernel!(sign: products::sign<S, NW>),
+        verify: kernel!(verify: products::verify<S, NW>),
+        whip: kernel!(whip: whip::whip<S, NW>),
+        solve: kernel!(solve: eliminate::solve<S, NW>),
+        finish: kernel!(finish: eliminate::finish<S>),
+        public_blocks: products::public_blocks(S::SIZES),
+        expand_public: kernel!(expand_public: products::expand_public<S>),
+        verify_expanded: kernel!(verify_expanded: products::verify_expanded<S, NW>),
+        secret_blocks: products::secret_blocks(S::SIZES),
+        expand_secret: kernel!(expand_secret: products::expand_secret<S, NW>),
+        sign_expanded: kernel!(sign_expanded: products::sign_expanded<S, NW>),
+    }
 }
 
 /// The symmetric kernels.
@@ -48,7 +64,9 @@ pub(crate) const EXPAND: Expand = Expand {
 };
 
 /// The field kernels.
-pub(crate) const SETS: [SetKernels; super::SETS] = stamp_sets!(set);
+pub(crate) const SETS: [SetKernels; super::SETS] =
+    // SAFETY: portable kernels run on any CPU.
+    unsafe { every_set!(portable) };
 
 /// The backend.
 pub(crate) static KERNELS: Kernels = Kernels { expand: EXPAND, sets: SETS };

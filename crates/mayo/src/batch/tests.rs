@@ -9,7 +9,7 @@ use super::*;
 use crate::backend::altered;
 use crate::backend::operands::{Finish, Solve};
 use crate::backend::{Kernels, SetKernels, portable};
-use crate::known::NistDrbg;
+use crate::internals::known::NistDrbg;
 use crate::params::{Round, Set};
 
 /// A generator with the same numbers for two callers.
@@ -181,7 +181,7 @@ fn what_goes_wrong_with_one_goes_wrong_with_no_other() {
     /// Some signatures have a wrong bit.
     fn flipping(Finish { o, vinegar, x, s }: Finish<'_>) {
         sound().finish(Finish { o, vinegar, x, s });
-        s[planted().n - 1] ^= u8::from(x[0].is_multiple_of(3));
+        s[planted().n() - 1] ^= u8::from(x[0].is_multiple_of(3));
     }
     for base in engines() {
         let engine = plant(base, |k| {

@@ -9,7 +9,9 @@ use lanework_cuda::Error as DeviceError;
 
 use super::{Gpu, Tally};
 use crate::backend::cuda::fuse::Plan;
-use crate::backend::cuda::lane::{Job, Kernels, Lane, bytes_each, matrix_bytes};
+use crate::backend::cuda::job::{Job, bytes_each, matrix_bytes};
+use crate::backend::cuda::kernels::Kernels;
+use crate::backend::cuda::lane::Lane;
 use crate::backend::cuda::shape;
 use crate::error::Error;
 use crate::params::Params;

@@ -23,18 +23,16 @@ fn restarting(params: &Params) -> u32 {
         (Round::Two, Set::Mayo2) => 145_057,
         (Round::Two, Set::Mayo3) => 1021,
         (Round::Two, Set::Mayo5) => 1769,
-        #[cfg(feature = "study")]
-        (Round::One, _) => panic!("round 1 has no kernels"),
     }
 }
 
 /// Five, of which the fourth takes a second attempt.
 pub(super) fn with_a_restart(params: &'static Params) -> Batch {
-    let seed: Vec<u8> = (0..params.salt_bytes).map(|i| (i * 151 + 77) as u8).collect();
+    let seed: Vec<u8> = (0..params.salt_bytes()).map(|i| (i * 151 + 77) as u8).collect();
     let mut batch = Batch::new(params, 5);
     batch.keys[3] = SecretKey::from_seed(params, &seed).unwrap();
     batch.messages[3] = format!("restart {}", restarting(params)).into_bytes();
-    batch.randomizers[3] = Zeroizing::new(vec![0x42; params.salt_bytes]);
+    batch.randomizers[3] = Zeroizing::new(vec![0x42; params.salt_bytes()]);
     batch
 }
 
@@ -64,7 +62,7 @@ fn flip(bytes: &mut [u8], bit: isize) {
 fn corrupted_inputs_are_refused_in_every_set() {
     for params in Params::all() {
         let (gpu, _) = plain();
-        let (salt, public_bytes) = (params.salt_bytes as isize * 8, params.public_key_bytes());
+        let (salt, public_bytes) = (params.salt_bytes() as isize * 8, params.public_key_bytes());
         let mut batch = Batch::new(params, 12);
         let mut public: Vec<PublicKey> = batch.keys.iter().map(|k| k.public_key(Engine::best())).collect();
         let mut signatures: Vec<Signature> = (0..12).map(|i| batch.signature(&batch.keys[i], i)).collect();

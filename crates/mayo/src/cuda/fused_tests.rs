@@ -61,7 +61,7 @@ fn fused_alone(params: &'static Params, order: Order) {
     // A corrupted one, one of another message, and a key that is not the signer's.
     let mut signatures: Vec<Signature> = signed.into_iter().flatten().collect();
     let mut bytes = signatures[1].clone().into_bytes();
-    bytes[params.n * params.k / 4] ^= 0x10;
+    bytes[params.n() * params.k() / 4] ^= 0x10;
     signatures[1] = Signature::made(params, bytes);
     signatures[3] = batch.signature(&batch.keys[3], 2);
     let mut keys = public;
@@ -80,7 +80,7 @@ fn fused_alone(params: &'static Params, order: Order) {
         assert_eq!(count(&control, before, name, params), 0, "{name} of {what}");
     }
     // Lambda has its own kernel: when signing and when verifying.
-    assert_eq!(count(&control, before, "expand", params), if params.linear_term { 2 } else { 0 }, "{what}");
+    assert_eq!(count(&control, before, "expand", params), if params.linear_term() { 2 } else { 0 }, "{what}");
     // One multiprocessor, five operations: a block continues with the next one. Memory of secrets is cleared.
     for launch in control.launched()[before..].iter().filter(|l| l.kernel.starts_with("mayo_fused")) {
         let cleared = !launch.kernel.starts_with("mayo_fused_verify");

@@ -10,7 +10,9 @@ use super::chunks::Work;
 use super::work::{Signing, Verifying};
 use super::{Expand, Gpu, GpuSigners, GpuVerifiers, Multiply, Release, Tally, one_set};
 use crate::backend::cuda::fuse::Plan;
-use crate::backend::cuda::lane::{Expanded, Job, Kernels, Lane};
+use crate::backend::cuda::job::Job;
+use crate::backend::cuda::kernels::Kernels;
+use crate::backend::cuda::lane::{Expanded, Lane};
 use crate::backend::cuda::shape;
 use crate::digest::Message;
 use crate::error::Error;
@@ -149,7 +151,7 @@ impl Gpu {
             total,
             p: if secret { device.secret(words)? } else { device.buffer(words)? },
             hashes: device.secret(own(shape::seed(params)))?,
-            seeds: device.secret(own(params.salt_bytes))?,
+            seeds: device.secret(own(params.salt_bytes()))?,
             bits: None,
         })
     }
@@ -165,7 +167,7 @@ impl Gpu {
         let mut public = Vec::with_capacity(keys.len());
         let chunks = keys.chunks(lane.capacity);
         for (chunk, at) in chunks.zip((0..).step_by(lane.capacity)) {
-            let seeds = lane.host_seeds.write()?.chunks_exact_mut(params.salt_bytes);
+            let seeds = lane.host_seeds.write()?.chunks_exact_mut(params.salt_bytes());
             seeds.zip(chunk).for_each(|(to, key)| to.copy_from_slice(key.expose_seed()));
             lane.expand_secret(chunk.len(), &expanded, at)?;
             let bytes = lane.host_public_keys.read()?.chunks_exact(params.public_key_bytes());
@@ -219,7 +221,7 @@ impl Gpu {
     pub(super) fn self_test(&self, kernels: &Arc<Kernels>, expand: Expand) -> Result<(), String> {
         let params = kernels.params;
         let (device, cpu) = (&self.device, self.cpu);
-        let seed = |fill: u8| vec![fill; params.salt_bytes];
+        let seed = |fill: u8| vec![fill; params.salt_bytes()];
         let key = |fill| SecretKey::from_seed(params, &seed(fill)).map_err(|e| e.to_string());
         let keys = [key(0x5a)?, key(0xc3)?];
         let messages = [&b"self-test"[..], b"of a device"];

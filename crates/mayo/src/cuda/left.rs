@@ -103,7 +103,7 @@ fn look(
 /// Key generation, signing, expanding and signing with expanded keys, by fresh secrets: the needles, key by key.
 fn plant(gpu: &Gpu, cpu: Engine, params: &'static Params) -> Result<Vec<Vec<u8>>, String> {
     let draw = || -> Result<Vec<u8>, String> {
-        let mut bytes = vec![0; params.salt_bytes];
+        let mut bytes = vec![0; params.salt_bytes()];
         SysRng.try_fill_bytes(&mut bytes).map_err(|e| e.to_string())?;
         Ok(bytes)
     };
@@ -137,8 +137,8 @@ fn plant(gpu: &Gpu, cpu: Engine, params: &'static Params) -> Result<Vec<Vec<u8>>
         }
         let mut needles = Vec::new();
         for (i, signature) in signed.iter().enumerate() {
-            let salt = &signature.as_bytes()[params.signature_bytes() - params.salt_bytes..];
-            let (o, vinegar) = scheme::secrets_of(cpu, params, &seeds[i], messages[i], salt);
+            let salt = &signature.as_bytes()[params.signature_bytes() - params.salt_bytes()..];
+            let (o, vinegar) = scheme::secrets_of(cpu.expand(), params.sizes(), &seeds[i], messages[i], salt);
             needles.extend([seeds[i].clone(), randomizers[i].to_vec()]);
             needles.extend([o[..NEEDLE].to_vec(), vinegar[..NEEDLE].to_vec()]);
         }

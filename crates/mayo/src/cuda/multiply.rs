@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::work::Verifying;
 use super::{Expand, Gpu, GpuVerifiers, GpuVerifyingKeys};
-use crate::backend::cuda::lane::Kernels;
+use crate::backend::cuda::kernels::Kernels;
 use crate::digest::Message;
 use crate::error::Error;
 use crate::keys::{PublicKey, SecretKey, SignOptions, Signature};
@@ -55,7 +55,7 @@ impl Gpu {
     /// CPU.
     fn test_bits(&self, kernels: &Arc<Kernels>) -> Result<(), String> {
         let (params, cpu) = (kernels.params, self.cpu);
-        let seed = |fill: u8| vec![fill; params.salt_bytes];
+        let seed = |fill: u8| vec![fill; params.salt_bytes()];
         let key = |fill| SecretKey::from_seed(params, &seed(fill)).map_err(|e| e.to_string());
         let keys = [key(0x96)?, key(0x3c)?];
         let public: Vec<PublicKey> = keys.iter().map(|key| key.public_key(cpu)).collect();

@@ -41,7 +41,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cuda::lane::{Job, matrix_bytes};
+    use crate::backend::cuda::job::{Job, matrix_bytes};
     use crate::backend::cuda::shape::{slice_words, words};
     use crate::params::{Params, Round, Set};
 

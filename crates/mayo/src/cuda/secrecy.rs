@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use super::{Expand, Gpu, GpuSigners, Multiply, Options, Release, Ring};
 use crate::backend::Engine;
-use crate::backend::cuda::lane::Kernels;
+use crate::backend::cuda::kernels::Kernels;
 use crate::backend::cuda::{IMAGE, PLANTED};
 use crate::keys::{SecretKey, SignOptions};
 use crate::params::{Params, Round, Set};
@@ -37,11 +37,11 @@ const MESSAGE: &[u8] = b"a message";
 
 /// Key generation, signing and signing with an expanded key, verified, from secrets; headlines have `name`.
 fn operate(gpu: &Gpu, params: &'static Params, name: &str) {
-    let seed: Vec<u8> = (0..params.salt_bytes).map(|i| (i * 151 + 77) as u8).collect();
+    let seed: Vec<u8> = (0..params.salt_bytes()).map(|i| (i * 151 + 77) as u8).collect();
     let key = || SecretKey::from_seed(params, &seed).unwrap();
     let (open, secret) = (key(), [key()]);
     make_secret(secret[0].expose_seed());
-    let randomizer = Zeroizing::new(vec![0x42; params.salt_bytes]);
+    let randomizer = Zeroizing::new(vec![0x42; params.salt_bytes()]);
     let engine = Engine::portable();
     let expected = open.sign_randomized(engine, MESSAGE, &randomizer, SignOptions::default()).unwrap();
     let hidden = [randomizer];
@@ -53,7 +53,7 @@ fn operate(gpu: &Gpu, params: &'static Params, name: &str) {
         let signature = signed.into_iter().next().unwrap().unwrap();
         let encoded = signature.as_bytes();
         assert!(
-            secret_bytes(encoded) >= encoded.len() - params.salt_bytes,
+            secret_bytes(encoded) >= encoded.len() - params.salt_bytes(),
             "s is secret until it is given away"
         );
         release(encoded);

@@ -51,7 +51,7 @@ fn bytes(count: usize, tag: usize, i: usize) -> Vec<u8> {
 
 impl Batch {
     pub(super) fn new(params: &'static Params, count: usize) -> Batch {
-        let salt = params.salt_bytes;
+        let salt = params.salt_bytes();
         Batch {
             params,
             keys: (0..count).map(|i| SecretKey::from_seed(params, &bytes(salt, 1, i)).unwrap()).collect(),
@@ -393,7 +393,7 @@ fn host_and_kernels_agree_on_sizes() {
     use crate::backend::cuda::shape::{self, Products};
     let (device, _) = Device::emulated(Emulation::default());
     let module = device.module(&crate::backend::cuda::IMAGE).unwrap();
-    let [said, bits] = crate::backend::cuda::lane::Kernels::shapes(&device, &module).unwrap();
+    let [said, bits] = crate::backend::cuda::kernels::Kernels::shapes(&device, &module).unwrap();
     for p in Params::all() {
         let products = [Products::Keygen, Products::Sign, Products::SignExpanded, Products::Verify];
         let mut ours =

@@ -27,7 +27,7 @@ struct Batch {
 fn batch(params: &'static Params, count: usize) -> Batch {
     let engine = Engine::best();
     let bytes = |tag: usize, i: usize| -> Vec<u8> {
-        (0..params.salt_bytes).map(|at| (at * 41 + i * 97 + tag) as u8).collect()
+        (0..params.salt_bytes()).map(|at| (at * 41 + i * 97 + tag) as u8).collect()
     };
     let keys: Vec<SecretKey> =
         (0..count).map(|i| SecretKey::from_seed(params, &bytes(1, i)).unwrap()).collect();

@@ -141,8 +141,8 @@ impl GpuThreads {
         let of = |each: usize| (each * count).max(1);
         Ok(Buffers {
             keys: self.device.secret(of(keys))?,
-            digests: self.device.buffer(of(params.digest_bytes))?,
-            randomizers: self.device.secret(of(params.salt_bytes))?,
+            digests: self.device.buffer(of(params.digest_bytes()))?,
+            randomizers: self.device.secret(of(params.salt_bytes()))?,
             out: self.device.secret(of(out))?,
             flags: self.device.buffer(of(1))?,
             cycles: self.device.buffer(of(3))?,
@@ -190,10 +190,10 @@ impl GpuThreads {
             return Ok(Default::default());
         };
         let (count, size) = (keys.len(), params.public_key_bytes());
-        let b = self.buffers(params, count, params.salt_bytes, size)?;
+        let b = self.buffers(params, count, params.salt_bytes(), size)?;
         self.stream.put(&packed(keys.iter().map(SecretKey::expose_seed)), &b.keys, 0)?;
         let strings = Strings {
-            keys: (&b.keys, params.salt_bytes),
+            keys: (&b.keys, params.salt_bytes()),
             digests: None,
             randomizers: None,
             out: (&b.out, size),
@@ -240,15 +240,15 @@ impl GpuThreads {
             return Ok(Default::default());
         };
         let (count, size) = (keys.len(), params.signature_bytes());
-        let b = self.buffers(params, count, params.salt_bytes, size)?;
+        let b = self.buffers(params, count, params.salt_bytes(), size)?;
         self.stream.put(&packed(keys.iter().map(SecretKey::expose_seed)), &b.keys, 0)?;
         self.stream.put(&packed(randomizers.iter().map(|r| r.as_slice())), &b.randomizers, 0)?;
         let messages = Message::whole(messages);
         self.stream.put(&self.digests(params, count, messages.iter().copied()), &b.digests, 0)?;
         let strings = Strings {
-            keys: (&b.keys, params.salt_bytes),
-            digests: Some((&b.digests, params.digest_bytes)),
-            randomizers: Some((&b.randomizers, params.salt_bytes)),
+            keys: (&b.keys, params.salt_bytes()),
+            digests: Some((&b.digests, params.digest_bytes())),
+            randomizers: Some((&b.randomizers, params.salt_bytes())),
             out: (&b.out, size),
             flags: &b.flags,
             cycles: &b.cycles,
@@ -294,7 +294,7 @@ impl GpuThreads {
         self.stream.put(&self.digests(params, count, messages), &b.digests, 0)?;
         let strings = Strings {
             keys: (&b.keys, key),
-            digests: Some((&b.digests, params.digest_bytes)),
+            digests: Some((&b.digests, params.digest_bytes())),
             randomizers: None,
             out: (&b.out, size),
             flags: &b.flags,
@@ -311,7 +311,7 @@ impl GpuThreads {
         count: usize,
         messages: impl Iterator<Item = Message<'a>>,
     ) -> Vec<u8> {
-        let mut to = vec![0; count * params.digest_bytes];
+        let mut to = vec![0; count * params.digest_bytes()];
         digests(self.cpu, params, messages, &mut to);
         to
     }

@@ -11,7 +11,8 @@ use super::chunks::Work;
 use super::keys::{GpuSigningKeys, GpuVerifyingKeys};
 use super::{Gpu, Release, Tally, one_set};
 use crate::backend::Engine;
-use crate::backend::cuda::lane::{Expanded, Job, Lane};
+use crate::backend::cuda::job::Job;
+use crate::backend::cuda::lane::{Expanded, Lane};
 use crate::batch::expect_count;
 use crate::digest::Message;
 use crate::error::Error;
@@ -54,8 +55,8 @@ pub(super) fn digests<'a>(
     messages: impl Iterator<Item = Message<'a>>,
     to: &mut [u8],
 ) {
-    let to = to.chunks_exact_mut(params.digest_bytes);
-    scheme::hash_each(cpu, messages.zip(to).filter_map(|(message, to)| message.to_hash(to)));
+    let to = to.chunks_exact_mut(params.digest_bytes());
+    scheme::hash_each(cpu.expand(), messages.zip(to).filter_map(|(message, to)| message.to_hash(to)));
 }
 
 pub(super) struct Keygen<'a> {
@@ -75,7 +76,7 @@ impl Work for Keygen<'_> {
 
     fn start(&self, lane: &mut Lane, chunk: Range<usize>) -> Result<(), DeviceError> {
         let seeds = self.keys[chunk.clone()].iter().map(SecretKey::expose_seed);
-        pack(lane.host_seeds.write()?, self.params.salt_bytes, seeds);
+        pack(lane.host_seeds.write()?, self.params.salt_bytes(), seeds);
         lane.keygen(chunk.len())
     }
 
@@ -141,11 +142,11 @@ impl Work for Signing<'_> {
         let messages = self.messages[chunk.clone()].iter().copied();
         digests(self.cpu, set, messages, lane.host_digests.write()?);
         let randomizers = self.randomizers[chunk.clone()].iter().map(|r| r.as_slice());
-        pack(lane.host_randomizers.write()?, set.salt_bytes, randomizers);
+        pack(lane.host_randomizers.write()?, set.salt_bytes(), randomizers);
         match self.signers {
             GpuSigners::Each(keys) => {
                 let seeds = keys[chunk.clone()].iter().map(SecretKey::expose_seed);
-                pack(lane.host_seeds.write()?, set.salt_bytes, seeds);
+                pack(lane.host_seeds.write()?, set.salt_bytes(), seeds);
             }
             GpuSigners::One(_) => lane.host_keys.write()?.fill(0),
             GpuSigners::Of(_, which) => number(lane.host_keys.write()?, &which[chunk.clone()]),

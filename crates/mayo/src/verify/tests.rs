@@ -4,6 +4,7 @@
 use lanework_cpu::{Cpu, Threads};
 
 use super::*;
+use crate::backend::Engine;
 use crate::batch::{self, Verifiers};
 use crate::digest::{MessageDigest, MessageHasher};
 use crate::expanded::VerifyingKey;

@@ -1,7 +1,7 @@
 //! The needles of a signature's secrets.
 
 use lanework_leakage::residue::Needles;
-use lanework_mayo::field::unpack;
+use lanework_mayo::internals::field::unpack;
 use lanework_mayo::{Engine, Params};
 
 /// The secrets of one seed and of the signature with `salt` on `message`: windows of 8 bytes of the seed, 16 of everything

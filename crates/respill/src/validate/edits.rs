@@ -2,14 +2,14 @@
 //! register changes on the way, and nothing else writes the home while the value lives.
 #![forbid(unsafe_code)]
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
 
-use super::pairs::{Pairs, is_plain_addition, through, transfer};
+use super::pairs::{Pairs, through, transfer};
 use super::reason::{Place, Reason, SlotName};
 use crate::analysis::Analysis;
-use crate::flow::Callee;
+use crate::frame::{reads, writes};
 use crate::homes::Home;
 use crate::neighbours::Neighbours;
 use crate::program::Program;
@@ -25,8 +25,27 @@ pub struct Edits {
     pub homes: BTreeMap<Key, Home>,
     /// The slot that an instruction of the original names, of the slots that have moved.
     pub slot_of: HashMap<usize, Key>,
+    /// Changed instructions that became one move, by their numbers in the original.
+    pub moves: HashMap<usize, Part>,
+    /// Those that go through a free register: which, and whether they read and write the slot.
+    pub through: HashMap<usize, (Register, bool, bool)>,
+    /// Of additions that belong to a changed instruction.
+    pub explained: HashMap<usize, Part>,
+    /// Of changed instructions: the first addition that must run before them.
+    pub begins: HashMap<usize, usize>,
     /// What is wrong.
     pub reasons: Vec<Reason>,
+}
+
+/// A move between a slot's home and a general register.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// The slot.
+    pub key: Key,
+    /// The register.
+    pub general: Register,
+    /// Whether the home is written.
+    pub put: bool,
 }
 
 struct Look<'a> {
@@ -34,22 +53,14 @@ struct Look<'a> {
     other: &'a Program,
     pairs: &'a Pairs,
     info: InstructionInfoFactory,
-    /// Of additions that belong to a changed instruction: which, and the slot.
-    explained: HashMap<usize, (usize, Key)>,
     out: Edits,
 }
 
 /// Checks the edits of an aligned text.
 #[must_use]
 pub fn edits(analysis: &Analysis, other: &Program, pairs: &Pairs) -> Edits {
-    let mut look = Look {
-        analysis,
-        other,
-        pairs,
-        info: InstructionInfoFactory::new(),
-        explained: HashMap::new(),
-        out: Edits::default(),
-    };
+    let mut look =
+        Look { analysis, other, pairs, info: InstructionInfoFactory::new(), out: Edits::default() };
     let mut named: HashMap<usize, Vec<Key>> = HashMap::new();
     for (n, unit) in analysis.units.iter().enumerate() {
         for (s, slot) in unit.slots.iter().enumerate() {
@@ -72,18 +83,9 @@ pub fn edits(analysis: &Analysis, other: &Program, pairs: &Pairs) -> Edits {
             }
         }
     }
-    look.additions();
     look.slots();
-    look.clobbers();
+    look.neighbours();
     look.out
-}
-
-fn reads(access: OpAccess) -> bool {
-    matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
-}
-
-fn writes(access: OpAccess) -> bool {
-    matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
 impl Look<'_> {
@@ -143,10 +145,14 @@ impl Look<'_> {
         let mut reasons = Vec::new();
         if self.flags(op) != self.flags_of(at) {
             reasons.push(Reason::FlagsChanged(place));
-        } else if let Some((_, register, moved, put)) = transfer(self.edited(at))
+        } else if let Some((general, register, moved, put)) = transfer(self.edited(at))
             && self.original(op).mnemonic() == Mnemonic::Mov
         {
             let home = self.home(at, register);
+            self.out.moves.insert(op, Part { key, general, put });
+            if !put && matches!(home, Home::Lane { .. }) {
+                self.out.begins.insert(op, at - 1);
+            }
             if !self.whole(at, moved, put, size, home) {
                 reasons.push(Reason::Width(name.clone(), place));
             }
@@ -158,6 +164,7 @@ impl Look<'_> {
             }
             let old = *self.original(op);
             let access = self.info.info(&old).op_access(n);
+            self.out.through.insert(op, (free.full_register(), reads(access), writes(access)));
             let of = |r: &usize, want: bool| {
                 transfer(self.edited(*r))
                     .filter(|&(general, _, _, put)| general == free.full_register() && put == want)
@@ -167,11 +174,15 @@ impl Look<'_> {
             let mut wide = free.size() == size;
             for (needed, found) in [(reads(access), take), (writes(access), put)] {
                 match found {
-                    Some((r, (_, register, moved, put))) if needed => {
+                    Some((r, (general, register, moved, put))) if needed => {
                         let home = self.home(r, register);
                         wide &= self.whole(r, moved, put, size, home);
                         homes.push(home);
-                        self.explained.insert(r, (op, key));
+                        self.out.explained.insert(r, Part { key, general, put });
+                        if !put {
+                            let first = if matches!(home, Home::Lane { .. }) { r - 1 } else { r };
+                            self.out.begins.insert(op, first);
+                        }
                     }
                     None if needed => reasons.push(Reason::HalfMoved(name.clone(), place.clone())),
                     _ => (),
@@ -191,23 +202,6 @@ impl Look<'_> {
         }
         self.out.slot_of.insert(op, key);
         self.out.reasons.extend(reasons);
-    }
-
-    /// Additions that belong to no changed instruction must touch neither flags nor general registers.
-    fn additions(&mut self) {
-        for r in (0..self.pairs.back.len()).filter(|&r| self.pairs.back[r].is_none()) {
-            let i = self.edited(r);
-            let place = || Place::of(self.other, r);
-            let takes = transfer(i).is_some_and(|(_, _, _, put)| !put);
-            let reason = if i.rflags_modified() != 0 {
-                Reason::FlagsChanged(place())
-            } else if !is_plain_addition(i) || takes && !self.explained.contains_key(&r) {
-                Reason::Unexplained(place())
-            } else {
-                continue;
-            };
-            self.out.reasons.push(reason);
-        }
     }
 
     /// All uses of a moved slot have moved, and it is one that can.
@@ -234,38 +228,11 @@ impl Look<'_> {
         }
     }
 
-    /// The home registers that an instruction of the other version writes.
-    fn written(&mut self, r: usize) -> Vec<Register> {
-        let i = *self.edited(r);
-        // It clears the register above a home.
-        if i.mnemonic() == Mnemonic::Vzeroupper {
-            return Vec::new();
-        }
-        let used = self.info.info(&i).used_registers();
-        used.iter()
-            .filter(|used| writes(used.access()))
-            .map(|used| used.register().full_register())
-            .filter(|register| super::pairs::is_home(*register))
-            .collect()
-    }
-
-    /// The registers that a unit's instructions and their additions write, with the places.
-    fn written_by(&mut self, unit: usize) -> Vec<(usize, Register)> {
-        let body = self.analysis.units[unit].function.body.clone();
-        let mut out = Vec::new();
-        for op in body {
-            let all: Vec<usize> = self.pairs.added_before(op).chain([self.pairs.of[op]]).collect();
-            for r in all {
-                out.extend(self.written(r).into_iter().map(|register| (r, register)));
-            }
-        }
-        out
-    }
-
-    fn clobbers(&mut self) {
+    /// No caller or callee uses a home by itself, and no other caller expects it to be kept.
+    fn neighbours(&mut self) {
         let analysis = self.analysis;
         let units: BTreeSet<usize> = self.out.homes.keys().map(|&(unit, _)| unit).collect();
-        for &n in &units {
+        for n in units {
             let around = Neighbours::of(analysis, n);
             for (&key, &home) in self.out.homes.range((n, 0)..(n + 1, 0)) {
                 if let Some(objection) = around.objection(home) {
@@ -278,91 +245,5 @@ impl Look<'_> {
                 }
             }
         }
-        let mut by: HashMap<usize, Vec<(usize, Register)>> = HashMap::new();
-        let mut told: HashSet<(Key, usize)> = HashSet::new();
-        for n in units {
-            let unit = &analysis.units[n];
-            let own: Vec<(Key, Home)> =
-                self.out.homes.range((n, 0)..(n + 1, 0)).map(|(&key, &home)| (key, home)).collect();
-            let live = |set: Option<&BTreeSet<usize>>, s: usize| set.is_some_and(|set| set.contains(&s));
-            for &op in &unit.function.body {
-                let all: Vec<usize> = self.pairs.added_before(op).chain([self.pairs.of[op]]).collect();
-                for r in all {
-                    let (owner, after) = match self.explained.get(&r) {
-                        Some(&(op, key)) => (Some(key), unit.live.after.get(&op)),
-                        None if r == self.pairs.of[op] => {
-                            (self.out.slot_of.get(&op).copied(), unit.live.after.get(&op))
-                        }
-                        None => (None, unit.live.before.get(&op)),
-                    };
-                    for register in self.written(r) {
-                        for &(key, home) in &own {
-                            if Some(key) != owner
-                                && live(after, key.1)
-                                && touches(self.edited(r), register, home)
-                                && told.insert((key, r))
-                            {
-                                let (slot, at) = (SlotName::of(analysis, key), Place::of(self.other, r));
-                                let reason = Reason::HomeClobbered { slot, home, at, callee: None };
-                                self.out.reasons.push(reason);
-                            }
-                        }
-                    }
-                }
-            }
-            for (&op, call) in &unit.function.calls {
-                let at = || Place::of(&analysis.program, op);
-                let across: Vec<(Key, Home)> =
-                    own.iter().filter(|(key, _)| live(unit.live.after.get(&op), key.1)).copied().collect();
-                if across.is_empty() {
-                    continue;
-                }
-                let Callee::Local(entry) = call.callee else {
-                    for (key, _) in across {
-                        let slot = SlotName::of(analysis, key);
-                        self.out.reasons.push(Reason::AcrossUnknown(slot, at()));
-                    }
-                    continue;
-                };
-                let Some(callee) = analysis.at(entry) else { continue };
-                for below in analysis.below(callee).into_iter().chain([callee]) {
-                    let by = by.entry(below).or_insert_with(|| self.written_by(below));
-                    for &(key, home) in &across {
-                        let hit = by
-                            .iter()
-                            .find(|&&(r, register)| touches(&self.other.ops[r].instruction, register, home));
-                        if hit.is_some() && told.insert((key, self.pairs.of[op])) {
-                            let callee = Some(analysis.units[below].function.name().to_owned());
-                            let (slot, at) = (SlotName::of(analysis, key), at());
-                            self.out.reasons.push(Reason::HomeClobbered { slot, home, at, callee });
-                        }
-                    }
-                    let unit = &analysis.units[below];
-                    if unit.leaves.is_some() {
-                        for &(key, _) in &across {
-                            if told.insert((key, usize::MAX)) {
-                                let slot = SlotName::of(analysis, key);
-                                self.out.reasons.push(Reason::AcrossUnknown(slot, at()));
-                            }
-                        }
-                    }
-                }
-            }
-        }
     }
-}
-
-/// Whether an instruction that writes this register changes the home.
-fn touches(i: &Instruction, register: Register, home: Home) -> bool {
-    if let Home::Lane { zmm, lane } = home {
-        let own = Register::ZMM0 + u32::from(zmm);
-        let mask = Register::K0 + u32::from(lane);
-        // A masked broadcast writes one lane and keeps the others.
-        let other_lane = i.mnemonic() == Mnemonic::Vpbroadcastq
-            && i.op0_kind() == OpKind::Register
-            && i.op_mask() != Register::None
-            && i.merging_masking();
-        return register == mask || register == own && !(other_lane && i.op_mask() != mask);
-    }
-    home.registers().contains(&register)
 }

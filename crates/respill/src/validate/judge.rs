@@ -9,7 +9,8 @@ use lanework_trace::Unavailable;
 use super::differ::{self, DifferError, Stack};
 use super::edits::{Edits, edits};
 use super::pairs::{Pairs, pairs};
-use super::reason::{Place, Reason, SlotName};
+use super::reason::{Reason, SlotName};
+use super::relation::relation;
 use super::runs::{Runs, Versions};
 use super::writers::{self, Writers};
 use super::{Means, MovedSlot, Ran, Refused, Report, UNDECIDED, lockstep, means};
@@ -117,7 +118,8 @@ pub fn validate(
     let pairs = pairs(&original.program, rewritten).map_err(|reason| refuse(vec![*reason], Vec::new()))?;
     let edits = edits(original, rewritten, &pairs);
     let mut reasons = edits.reasons.clone();
-    reasons.extend(floats(original, rewritten, &pairs, &edits));
+    reasons.extend(relation(original, rewritten, &pairs, &edits));
+    reasons.extend(floats(rewritten, &pairs, &edits));
     let suspected = |(unit, slot): &(usize, usize)| !original.units[*unit].slots[*slot].suspects.is_empty();
     if cases.is_empty() {
         let asked = edits.homes.keys().filter(|key| suspected(key));
@@ -172,20 +174,17 @@ pub fn validate(
 }
 
 /// MMX where floating point must be free to begin: the rewritten text's faults that the original did not have.
-fn floats(original: &Analysis, rewritten: &Program, pairs: &Pairs, edits: &Edits) -> Vec<Reason> {
+fn floats(rewritten: &Program, pairs: &Pairs, edits: &Edits) -> Vec<Reason> {
     if !edits.homes.values().any(|home| matches!(home, Home::Mm(_))) {
         return Vec::new();
     }
-    let before = lint::lint(original);
-    let after = lint::lint(&Analysis::new(rewritten.clone()));
-    let known = |finding: &lint::Finding| {
-        let at = |place: &Place, program: &Program| {
-            (0..program.ops.len()).find(|&op| program.line(op) == place.line)
-        };
-        let now = at(&finding.at, rewritten).and_then(|op| pairs.back[op]);
-        before.iter().any(|old| old.fault == finding.fault && at(&old.at, &original.program) == now)
+    // Faults that the original has, too, begin at instructions of its own.
+    let ours = |finding: &lint::Finding| {
+        let since = (0..rewritten.ops.len()).filter(|&r| rewritten.line(r) == finding.since.line);
+        let mut moved = since.filter(|&r| pairs.back[r].is_none_or(|o| edits.slot_of.contains_key(&o)));
+        moved.any(|r| rewritten.said(r) == finding.since.said)
     };
-    let new = after.into_iter().filter(|finding| !known(finding));
+    let new = lint::lint(&Analysis::new(rewritten.clone())).into_iter().filter(ours);
     new.map(|finding| match finding.fault {
         Fault::Left | Fault::Called => Reason::MissingEmms { at: finding.at, after: finding.since },
         Fault::Float | Fault::LiveFloat => Reason::X87WhileMmx { at: finding.at, after: finding.since },

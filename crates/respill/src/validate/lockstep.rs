@@ -2,7 +2,8 @@
 //!
 //! The two stacks below the entry hold different bytes, so that a value which was never put into its home cannot agree
 //! by chance. Allowed differences: addresses of code that correspond; a register that the other version has borrowed on
-//! the way to a home, until it gets another value, while it is not read; the memory of a moved slot. And a distance
+//! the way to a home, until it gets another value, while it is not read; flags that an instruction leaves undefined; the memory of a
+//! moved slot. And a distance
 //! between two places in code, as a `switch` reads it from its table, until its jump: it may be moved, extended and
 //! added to another register, and must become a corresponding address before any other use.
 #![forbid(unsafe_code)]
@@ -41,7 +42,7 @@ fn forgotten() -> Set {
 
 /// Whether it does nothing and stands between the program's statements.
 fn filling(loaded: &Loaded, step: &Step<'_>) -> bool {
-    step.site.instruction.mnemonic() == Mnemonic::Nop
+    matches!(step.site.instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Endbr64)
         && loaded.code().contains(&step.address())
         && loaded.op_at(step.address()).is_none()
 }
@@ -76,6 +77,8 @@ struct Walk<'a> {
     /// Registers that hold a distance between places in code, and the flags that were made of one.
     distances: Set,
     flags: u64,
+    /// Flags that the manual leaves undefined: processors set them one way for memory and another for a register.
+    undefined: u64,
     room: Vec<Access>,
     last: Option<(usize, usize)>,
     out: Lockstep,
@@ -113,7 +116,7 @@ impl Walk<'_> {
                 return Some(format!("{register} is {one:#x} in the original and {two:#x} here"));
             }
         }
-        let [one, two] = [a, b].map(|step| step.flags() & FLAGS & !self.flags);
+        let [one, two] = [a, b].map(|step| step.flags() & FLAGS & !(self.flags | self.undefined));
         (one != two).then(|| format!("the flags are {one:#x} in the original and {two:#x} here"))
     }
 
@@ -261,6 +264,9 @@ impl Walk<'_> {
         if let Err(what) = self.by_distance(a, b, used) {
             return self.part(what);
         }
+        let i = &a.site.instruction;
+        self.undefined &= !flags_of(i.rflags_written() | i.rflags_cleared() | i.rflags_set());
+        self.undefined |= flags_of(i.rflags_undefined());
         if used.read & self.borrowed != 0 {
             return self.part("a register is read that was borrowed on the way to a home");
         }
@@ -326,6 +332,7 @@ pub(super) fn compare(
         borrowed: 0,
         distances: 0,
         flags: 0,
+        undefined: 0,
         room: Vec::new(),
         last: None,
         out: Lockstep::default(),

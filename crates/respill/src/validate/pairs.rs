@@ -9,7 +9,8 @@ use std::ops::Range;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::reason::{Place, Reason};
-use crate::program::{Program, Target};
+use crate::assembler::Reference;
+use crate::program::{Gap, Op, Program, Target};
 use crate::text::{Kind, Text};
 
 /// The correspondence of two versions.
@@ -82,10 +83,35 @@ pub fn is_plain_addition(i: &Instruction) -> bool {
             ))
 }
 
+/// Whether an instruction does the same with a general register as with a memory operand of that width. Others have no
+/// such form, or another meaning: a bit's number reaches beyond a memory operand.
+#[must_use]
+pub fn takes_register(i: &Instruction) -> bool {
+    use Mnemonic::{
+        Adc, Adcx, Add, Adox, And, Andn, Bextr, Blsi, Blsmsk, Blsr, Bsf, Bsr, Bt, Btc, Btr, Bts, Bzhi, Cmova,
+        Cmovae, Cmovb, Cmovbe, Cmove, Cmovg, Cmovge, Cmovl, Cmovle, Cmovne, Cmovno, Cmovnp, Cmovns, Cmovo,
+        Cmovp, Cmovs, Cmp, Crc32, Dec, Div, Idiv, Imul, Inc, Lzcnt, Mov, Movsxd, Mul, Mulx, Neg, Not, Or,
+        Pdep, Pext, Popcnt, Rcl, Rcr, Rol, Ror, Rorx, Sal, Sar, Sarx, Sbb, Shl, Shld, Shlx, Shr, Shrd, Shrx,
+        Sub, Test, Tzcnt, Xor,
+    };
+    if i.has_lock_prefix() || i.has_rep_prefix() || i.has_repne_prefix() {
+        return false;
+    }
+    match i.mnemonic() {
+        Bt | Btc | Btr | Bts => i.op1_kind() != OpKind::Register,
+        Adc | Adcx | Add | Adox | And | Andn | Bextr | Blsi | Blsmsk | Blsr | Bsf | Bsr | Bzhi | Cmova
+        | Cmovae | Cmovb | Cmovbe | Cmove | Cmovg | Cmovge | Cmovl | Cmovle | Cmovne | Cmovno | Cmovnp
+        | Cmovns | Cmovo | Cmovp | Cmovs | Cmp | Crc32 | Dec | Div | Idiv | Imul | Inc | Lzcnt | Mov
+        | Movsxd | Mul | Mulx | Neg | Not | Or | Pdep | Pext | Popcnt | Rcl | Rcr | Rol | Ror | Rorx
+        | Sal | Sar | Sarx | Sbb | Shl | Shld | Shlx | Shr | Shrd | Shrx | Sub | Test | Tzcnt | Xor => true,
+        _ => false,
+    }
+}
+
 /// The operand of an original instruction that a general register replaces.
 #[must_use]
 pub fn through(o: &Instruction, r: &Instruction) -> Option<(u32, Register)> {
-    if o.mnemonic() != r.mnemonic() || o.op_count() != r.op_count() {
+    if o.mnemonic() != r.mnemonic() || o.op_count() != r.op_count() || !takes_register(o) {
         return None;
     }
     let mut found = None;
@@ -177,11 +203,78 @@ pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> 
             (Some(Target::Op(one)), Some(Target::Op(two))) => out.begins(*one, *two),
             (one, two) => one == two,
         };
-        if !same && !out.changed.contains(&o) {
+        let changed = out.changed.binary_search(&o).is_ok();
+        if !same && !changed {
             return Err(Box::new(Reason::Target(Place::of(other, r))));
         }
+        let decoded = changed || alike(&original.ops[o].instruction, &other.ops[r].instruction);
+        if !decoded || !referred(original, other, o, &out) {
+            return Err(Box::new(Reason::Decoded(Place::of(other, r))));
+        }
+        // What is filled up to an alignment has another length.
+        if let (Gap::Bytes(_), _) | (_, Gap::Bytes(_)) = (&original.ops[o].after, &other.ops[r].after)
+            && original.ops[o].after != other.ops[r].after
+        {
+            return Err(Box::new(Reason::Decoded(Place::of(other, r))));
+        }
+    }
+    if original.data != other.data || original.lead != other.lead {
+        return Err(Box::new(Reason::Data));
     }
     Ok(out)
+}
+
+/// Whether two instructions are the same as the decoder reads them, but for targets and fields that a linker fills in, and the length
+/// of a branch.
+fn alike(o: &Instruction, r: &Instruction) -> bool {
+    let branch = matches!(o.op0_kind(), OpKind::NearBranch64 | OpKind::NearBranch32 | OpKind::NearBranch16);
+    if branch {
+        return o.mnemonic() == r.mnemonic() && o.op0_kind() == r.op0_kind();
+    }
+    let relative = o.is_ip_rel_memory_operand();
+    let (mut o, mut r) = (*o, *r);
+    if relative && r.is_ip_rel_memory_operand() {
+        o.set_memory_displacement64(0);
+        r.set_memory_displacement64(0);
+    }
+    // Equality is of everything but the address and the length.
+    o == r
+}
+
+/// Whether the fields that a linker fills in refer to the same, or to code that corresponds.
+fn referred(original: &Program, other: &Program, o: usize, pairs: &Pairs) -> bool {
+    let (one, two) = (&original.ops[o], &other.ops[pairs.of[o]]);
+    let into_code = |program: &Program, reference: &Reference| {
+        reference.place.and_then(|place| {
+            let offset = place.offset.wrapping_add_signed(reference.addend);
+            program.at.get(&crate::assembler::Place { offset, ..place }).copied()
+        })
+    };
+    let code = |program: &Program, reference: &Reference| {
+        reference.place.is_some_and(|place| program.lead.contains_key(&place.section))
+    };
+    let same = |a: &Reference, b: &Reference| {
+        if a.name != b.name {
+            return false;
+        }
+        if !code(original, a) {
+            return a.place == b.place && a.addend == b.addend;
+        }
+        // A place in code: counted from the field, as the target is, or absolute.
+        if let (Some(Target::Op(x)), Some(Target::Op(y))) = (&one.target, &two.target) {
+            return pairs.begins(*x, *y);
+        }
+        matches!((into_code(original, a), into_code(other, b)), (Some(x), Some(y)) if pairs.begins(x, y))
+    };
+    // An operand that counts from the instruction must name something.
+    let named = |op: &Op| {
+        !op.instruction.is_ip_rel_memory_operand() || op.target.is_some() || !op.references.is_empty()
+    };
+    // A value that moved may have taken a reference of its operand with it, but none is added.
+    one.references.len() == two.references.len()
+        && one.references.iter().zip(&two.references).all(|(a, b)| same(a, b))
+        && named(one) == named(two)
+        && (named(one) || one.instruction.ip_rel_memory_address() == two.instruction.ip_rel_memory_address())
 }
 
 fn piece(

@@ -90,6 +90,11 @@ pub enum Reason {
     FlagsChanged(Place),
     /// A jump goes somewhere else than before.
     Target(Place),
+    /// An instruction, or what lies behind it, is not the same in the two objects although the text is: a constant depends on the
+    /// length of the code.
+    Decoded(Place),
+    /// The data of the two objects differ.
+    Data,
     /// Another width is moved than the slot has.
     Width(SlotName, Place),
     /// A register is used on the way that may be live.
@@ -203,6 +208,8 @@ impl Reason {
             Reason::Unexplained(_) => "unexplained",
             Reason::FlagsChanged(_) => "flags-changed",
             Reason::Target(_) => "target",
+            Reason::Decoded(_) => "decoded",
+            Reason::Data => "data",
             Reason::Width(..) => "width",
             Reason::Borrowed(..) => "borrowed",
             Reason::HalfMoved(..) => "half-moved",
@@ -257,6 +264,10 @@ impl fmt::Display for Reason {
             Reason::Missing(at) => write!(f, "{at}: has no counterpart in the rewritten text"),
             Reason::Unexplained(at) => write!(f, "{at}: is no move to or from a home"),
             Reason::FlagsChanged(at) => write!(f, "{at}: changes other flags than the original does there"),
+            Reason::Decoded(at) => write!(f, "{at}: is not the same in both objects"),
+            Reason::Data => {
+                f.write_str("the data of the two objects differ: some depend on the length of the code")
+            }
             Reason::Target(at) => write!(f, "{at}: goes somewhere else than in the original"),
             Reason::Width(slot, at) => write!(f, "{at}: moves another width than {slot} has"),
             Reason::Borrowed(register, at) => {

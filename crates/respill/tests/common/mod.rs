@@ -1,4 +1,8 @@
 //! Texts that several tests rewrite.
+#![allow(dead_code, reason = "each test uses a part")]
+
+#[cfg(not(miri))]
+pub(crate) mod native;
 
 /// A function with a loop, a helper that is called while values live, an operand, a constant and 4-byte values.
 pub(crate) const PROGRAM: &str = "

@@ -524,7 +524,8 @@ mod tests {
         let frame = proof(&d, 50, &made);
         let (length, text) = frame.split_at(4);
         assert_eq!(length, (text.len() as u32).to_be_bytes());
-        let content = crate::known::bytes(core::str::from_utf8(text).expect("text")).expect("digits");
+        let content =
+            crate::internals::known::bytes(core::str::from_utf8(text).expect("text")).expect("digits");
         assert_eq!(content[..8], 50u64.to_be_bytes());
         assert_eq!(content[8..16], 100u64.to_be_bytes());
         assert_eq!(content[116], 2);

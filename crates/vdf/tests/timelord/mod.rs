@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use lanework_vdf::Engine;
 use lanework_vdf::client::{ClientError, Event, Summary, serve};
+use lanework_vdf::internals::known;
 use lanework_vdf::prover::Options;
-use lanework_vdf::{Discriminant, Lenient, Limits, Question, known, number, verify};
+use lanework_vdf::{Discriminant, Lenient, Limits, Question, number, verify};
 use rustix::net::sockopt;
 
 /// Longer than any loaded machine takes to send.

@@ -402,7 +402,7 @@ mod tests {
         let (found, _) = asking(-20.0, &[1.0]).expect("all answered");
         assert_eq!(found.dropped().as_deref(), Some("suspicious, and another process did not show it"));
         // What is not suspicious costs nothing.
-        let (found, seeds) = asking(SUSPECT, &[]).expect("nobody was asked");
+        let (found, seeds) = asking(SUSPECT, &[]).expect("no process was asked");
         assert_eq!((found, seeds.len()), (Confirmed { leaks: false, asked: 0 }, 0));
         assert_eq!(found.dropped(), None);
     }

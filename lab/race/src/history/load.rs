@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::differences;
-use crate::record::{Record, RecordError, slug};
+use crate::record::{Record, RecordError, slug, stem};
 
 /// A record and where it lies.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,7 +92,7 @@ pub struct History {
     pub skipped: Vec<HistoryError>,
 }
 
-/// Reads every `<root>/<machine>/*.json`. A root that does not exist holds none.
+/// Reads every `<root>/<machine>/*.json` and `*.json.gz`. A root that does not exist holds none.
 ///
 /// # Errors
 /// [`HistoryError::Folder`] when the root itself cannot be listed.
@@ -106,8 +106,8 @@ pub fn load_all(root: &Path) -> Result<History, HistoryError> {
         match listed(&machine) {
             Err(e) => skipped.push(e),
             Ok(files) => {
-                for path in files.into_iter().filter(|p| p.extension().is_some_and(|e| e == "json")) {
-                    // Reading a pipe would wait for whoever writes to it.
+                for path in files.into_iter().filter(|p| stem(p).is_some()) {
+                    // Reading a pipe would wait for its writer.
                     let readable = if path.is_file() { load(&path) } else { Err(not_a_file(path)) };
                     match readable {
                         Ok(entry) => entries.push(entry),
@@ -120,7 +120,7 @@ pub fn load_all(root: &Path) -> Result<History, HistoryError> {
     // Records of one second come in the order of their numbers: `x.json`, `x-2.json`, `x-10.json`.
     entries.sort_by(|a, b| {
         let place = |e: &Entry| {
-            let stem = e.path.file_stem().map_or(String::new(), |s| s.to_string_lossy().into_owned());
+            let stem = stem(&e.path).unwrap_or_default().to_owned();
             let number = stem.rsplit_once('-').and_then(|(_, n)| n.parse::<u32>().ok()).unwrap_or(1);
             let plain = format!("{}-{}", e.record.date.get(..10).unwrap_or("undated"), slug(&e.record.study));
             (e.path.parent().map(Path::to_owned), if stem == plain { 1 } else { number })

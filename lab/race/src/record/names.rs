@@ -1,7 +1,17 @@
 //! How records are called and dated.
 #![forbid(unsafe_code)]
 
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::ENDINGS;
+
+/// The name of a record's file without its ending; `None` if it does not end as records do.
+#[must_use]
+pub fn stem(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    ENDINGS.iter().find_map(|ending| name.strip_suffix(ending))
+}
 
 /// A name with only lower-case letters, digits, dots and dashes, safe as a file name; never empty.
 #[must_use]
@@ -18,7 +28,7 @@ pub fn slug(name: &str) -> String {
     if out.is_empty() { "unnamed".into() } else { out.into() }
 }
 
-/// The time as `YYYY-MM-DDThh:mm:ssZ`.
+/// The time as `YYYY-MM-DDThh:mm:ssZ`. A calendar crate would bring ten others for these lines.
 #[must_use]
 pub fn utc(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());

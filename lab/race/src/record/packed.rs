@@ -1,6 +1,6 @@
 //! Samples as files hold them: their decimal text, compressed.
 //!
-//! The text is packed and not the binary numbers, so that whoever unpacks finds digit for digit what `--json` prints, and needs
+//! The text is packed and not the binary numbers, so that unpacking gives digit for digit what `--json` prints, and needs
 //! nothing but zlib and Base64 for it. zlib's check sum tells a damaged file.
 #![forbid(unsafe_code)]
 

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Select, Threads};
-use lanework_mayo::backend::BACKENDS;
+use lanework_mayo::internals::BACKENDS;
 use lanework_mayo::{Engine, Params, Round, Set};
 use lanework_race::gate::Gate;
 use lanework_race::subject::{Subject, Unavailable, Variant};

@@ -5,7 +5,7 @@
 //! floor. Not counted: SHAKE, solving, loads, stores, and that both want the same pipes.
 #![forbid(unsafe_code)]
 
-use lanework_magma::floor::Ports;
+use lanework_magma::internals::floor::Ports;
 use lanework_mayo::Params;
 use lanework_race::machine::Machine;
 use lanework_race::record::ResultRow;
@@ -60,7 +60,7 @@ pub(crate) fn floor(row: &ResultRow, machine: &Machine) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use lanework_magma::floor::{ZEN4, ZEN5};
+    use lanework_magma::internals::floor::{ZEN4, ZEN5};
     use lanework_mayo::{Round, Set};
 
     use super::*;
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_larger_bound_is_the_floor_and_what_nobody_counted_has_none() {
+    fn the_larger_bound_is_the_floor_and_an_uncounted_operation_has_none() {
         let p = Params::of(Round::Three, Set::Mayo1);
         let of = |operation, backend, ports| cycles(p, operation, backend, ports);
         let aes = p.p12_bytes() as f64 / 16.0 * 8.0;

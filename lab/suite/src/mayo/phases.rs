@@ -1,13 +1,16 @@
-//! Where an operation's time goes: its phases, timed one by one in turns. The clock is here, not in the library.
+//! Where an operation's time goes: its phases, timed one by one in turns.
 #![forbid(unsafe_code)]
 
-use lanework_cpu::Cpu;
-use lanework_mayo::Params;
-use lanework_mayo::study::{self, Bench, Operation, Phase};
+use lanework_cpu::{Cpu, Select};
+use lanework_mayo::{Engine, Params};
 use lanework_race::affinity::Pin;
 use lanework_race::clock::{Clock, Monotonic};
 use lanework_race::stats::median;
 use serde::Serialize;
+
+mod bench;
+
+pub use bench::{Bench, Operation, Phase};
 
 /// Turns over everything; the figure is their median.
 const TURNS: usize = 9;
@@ -79,8 +82,8 @@ pub fn profile(cpu: &Cpu, sets: &[&'static Params], backends: &[&str]) -> Result
     let mut all = Vec::new();
     for &params in sets {
         let path = params.path();
-        for engine in backends.iter().filter_map(|name| study::engine(name, cpu).ok()) {
-            let bench = std::cell::RefCell::new(Bench::new(engine, params));
+        for engine in backends.iter().filter_map(|name| Engine::choose(cpu, Select::Named(name)).ok()) {
+            let bench = std::cell::RefCell::new(Bench::new(engine.kernels().scheme(params)));
             if !bench.borrow_mut().whole(Operation::Verify) {
                 return Err(format!("{path}: the profile's own signature does not verify"));
             }
@@ -98,8 +101,8 @@ pub fn profile(cpu: &Cpu, sets: &[&'static Params], backends: &[&str]) -> Result
                     Some(times[1 + at] / times[0])
                 };
                 all.push(Profile {
-                    set: path.to_owned(),
-                    backend: study::describe(&engine).name,
+                    set: path.clone(),
+                    backend: engine.name(),
                     operation: operation.name(),
                     whole_ns: times[0],
                     shares: PHASES.map(share),

@@ -1,12 +1,13 @@
-//! A backend's squarings against known forms, and its chains and proofs against the books' on inputs that nobody has seen before.
+//! A backend's squarings against known forms, and its chains and proofs against the books' on new random inputs.
 #![forbid(unsafe_code)]
 
 use std::hash::{BuildHasher, RandomState};
 
 use lanework_vdf::chain::Chain;
-use lanework_vdf::check::Row;
+use lanework_vdf::internals::check::Row;
+use lanework_vdf::internals::known;
 use lanework_vdf::{
-    Discriminant, Engine, Form, Limits, Options, Question, Strict, Task, known, prove, spec, verify,
+    Discriminant, Engine, Form, Limits, Options, Question, Strict, Task, prove, spec, verify,
 };
 
 use crate::Depth;

@@ -5,7 +5,7 @@
 //! rows, products, reduction, mispredicted exits, and the way from one chain to the other.
 #![forbid(unsafe_code)]
 
-use lanework_magma::floor::{Ports, ZEN4};
+use lanework_magma::internals::floor::{Ports, ZEN4};
 use lanework_race::machine::Machine;
 use lanework_race::record::ResultRow;
 
@@ -39,12 +39,12 @@ pub(crate) fn floor(row: &ResultRow, machine: &Machine) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use lanework_magma::floor::ZEN5;
+    use lanework_magma::internals::floor::ZEN5;
 
     use super::*;
 
     #[test]
-    fn the_chains_add_up_and_what_nobody_counted_has_no_floor() {
+    fn the_chains_add_up_and_an_uncounted_operation_has_no_floor() {
         // 372 steps of 3, and 101.6 of 12.
         let all = cycles("avx512", &ZEN4).expect("counted");
         assert!((all - (1116.0 + 1219.4)).abs() < 1.0, "{all}");

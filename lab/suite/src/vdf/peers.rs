@@ -15,7 +15,8 @@ use lanework_race::gate::GateRow;
 use lanework_race::machine::PeerBuild;
 use lanework_race::subject::{Facts, Runnable, Unavailable, Variant, work};
 use lanework_vdf::chain::Chain;
-use lanework_vdf::{Discriminant, Engine, Form, Limits, Question, Strict, Task, known, spec, verify};
+use lanework_vdf::internals::known;
+use lanework_vdf::{Discriminant, Engine, Form, Limits, Question, Strict, Task, spec, verify};
 
 use super::{BITS, Operation, PROVED, challenges, engine, failed, generator, prove, published};
 use crate::Context;

@@ -13,7 +13,7 @@ use super::{Arithmetic, BACKENDS, Kernels, Number};
 use lanework_integer::{Int, Uint};
 
 use lanework_cpu::check::{Depth, Row};
-use lanework_integer::check::Numbers;
+use lanework_integer::internals::check::Numbers;
 
 #[cfg(test)]
 mod tests;

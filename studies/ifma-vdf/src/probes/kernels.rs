@@ -1,5 +1,5 @@
 //! Forms of the vector kernels that only a study runs: products as one loop over the classes of rows, products with as many
-//! multiplications again that nobody needs, and sums in two's complement.
+//! superfluous multiplications again, and sums in two's complement.
 //!
 //! The functions that are raced lie in sections of their own, so that the linker says how long their code is.
 
@@ -80,7 +80,7 @@ unsafe fn finish<const V: usize, const D: usize>(
     }
 }
 
-/// As many multiply-adds as a product of L limbs has, on registers that nobody reads, each independent of the next seven.
+/// As many multiply-adds as a product of L limbs has, on registers that are not read, each independent of the next seven.
 #[inline(always)]
 unsafe fn busy(count: usize) {
     // SAFETY: the caller has the features.
@@ -134,7 +134,7 @@ unsafe {
             )*
         }
 
-        /// Elsewhere nobody says.
+        /// Elsewhere it is unknown.
         #[cfg(not(target_os = "linux"))]
         pub(crate) mod bytes {
             $(

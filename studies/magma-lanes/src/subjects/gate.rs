@@ -6,10 +6,11 @@ use lanework_cpu::check::Row;
 use lanework_cpu::memory::{self, Block};
 use lanework_cpu::{Backend, Select};
 use lanework_magma::backend::BACKENDS;
+use lanework_magma::internals::spec;
 use lanework_magma::modes::hazmat::EcbEncryptor;
 use lanework_magma::modes::legacy::{CfbEncryptor, Meshing};
 use lanework_magma::modes::{Ctr, Stream};
-use lanework_magma::{Engine, Gost28147, Magma, Sbox, spec};
+use lanework_magma::{Engine, Gost28147, Magma, Sbox};
 use lanework_race::gate::GateRow;
 use lanework_suite::{Context, row, skipped};
 

@@ -44,7 +44,7 @@ impl<T: Copy + Default> Zeroize for [T] {
 mod backend {
     mod sponge;
 
-    use crate::params::Params;
+    use crate::params::Sizes;
 
     /// Bytes behind a kernel's input that it may read.
     pub(crate) const SLACK: usize = 128;
@@ -52,9 +52,14 @@ mod backend {
     pub(crate) struct SetKernels;
 
     impl SetKernels {
-        pub(crate) const fn stride(params: &Params) -> usize {
-            params.m_bytes().next_multiple_of(64)
+        pub(crate) const fn stride(sizes: &Sizes) -> usize {
+            sizes.m_bytes().next_multiple_of(64)
         }
+    }
+
+    /// A parameter set as a type.
+    pub(crate) trait SetSpec {
+        const SIZES: &'static Sizes;
     }
 
     mod portable {
@@ -64,11 +69,17 @@ mod backend {
         mod whip;
         mod words;
 
-        use crate::params::{Params, Round, Set};
+        use super::SetSpec;
+        use crate::params::{Params, Round, Set, Sizes};
         use crate::sys::{Block, bytes_mut};
 
-        const P: &Params = Params::of(Round::Three, Set::Mayo1);
-        const S: usize = P.index();
+        struct Mayo1;
+
+        impl SetSpec for Mayo1 {
+            const SIZES: &'static Sizes = Params::of(Round::Three, Set::Mayo1).sizes();
+        }
+
+        const P: &Sizes = Mayo1::SIZES;
         const NW: usize = P.m_bytes().div_ceil(8);
         const STRIDE: usize = P.m_bytes().next_multiple_of(64) / 64;
         const COLUMNS: usize = P.k * P.o;
@@ -80,7 +91,7 @@ mod backend {
             from.map(Block)
         }
 
-        /// The linear system of one signature: as many bytes as [`COLUMNS`], [`Params::pairs`] and m say.
+        /// The linear system of one signature: as many bytes as [`COLUMNS`], [`Sizes::pairs`] and m say.
         #[unsafe(no_mangle)]
         pub extern "C" fn spill_mayo_solve(
             x: &mut [u8; COLUMNS + 1],
@@ -92,7 +103,7 @@ mod backend {
             let mut scratch = [Block::ZERO; ROOM];
             let (front, rank) = x.split_at_mut(COLUMNS);
             let nibbles = r.map(|r| r & 15);
-            let full = eliminate::solve::<S, NW>(&blocks(m), &blocks(u), t, &nibbles, front, &mut scratch);
+            let full = eliminate::solve::<Mayo1, NW>(&blocks(m), &blocks(u), t, &nibbles, front, &mut scratch);
             rank[0] = u8::from(full);
             bytes_mut(&mut scratch).fill(0);
             core::hint::black_box(&mut scratch);

@@ -4,9 +4,9 @@ use inout::InOutBuf;
 use lanework_cpu::{Cpu, Settings};
 
 use crate::backend::{BACKENDS, Kernels};
+use crate::internals::spec;
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule};
-use crate::spec;
 
 /// Both tiers, as far as this machine has them.
 fn each(test: impl Fn(&str, &Kernels)) {

@@ -151,7 +151,7 @@ fn g(rows: &[u64; 8], x: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec;
+    use crate::internals::spec;
 
     #[test]
     fn nobody_is_told_that_an_empty_message_is_authentic() {

@@ -22,13 +22,13 @@ use core::arch::x86_64::*;
 use super::lanes::{TABLE, Y, table_of, tables, take};
 use super::poly::{add_shifted, below, fill, iota, long_bytes, reduce, registers, slot_bytes, spread};
 use super::whip::whip_bytes;
-use crate::backend::SetKernels;
+use crate::backend::{SetKernels, SetSpec};
 use crate::field::mul;
-use crate::params::Params;
+use crate::params::Sizes;
 use crate::sys::{Block, bytes};
 
 /// Pairs of columns, with y's.
-const fn pairs(p: &Params) -> usize {
+const fn pairs(p: &Sizes) -> usize {
     p.k * p.o.div_ceil(2) + 1
 }
 
@@ -36,7 +36,7 @@ const fn pairs(p: &Params) -> usize {
 const GROUP: usize = 8;
 
 /// Slots of M, sums, columns with a group of zeros behind them, quads, tables of r.
-pub(super) const fn scratch_bytes(p: &Params) -> usize {
+pub(super) const fn scratch_bytes(p: &Sizes) -> usize {
     let nr = registers(p);
     p.k * p.o.div_ceil(2) * slot_bytes(nr)
         + p.o.div_ceil(2) * long_bytes(p)
@@ -46,7 +46,7 @@ pub(super) const fn scratch_bytes(p: &Params) -> usize {
 }
 
 /// l for each (i, j).
-pub(super) const fn powers(p: &Params) -> [[u8; 12]; 12] {
+pub(super) const fn powers(p: &Sizes) -> [[u8; 12]; 12] {
     let mut out = [[0; 12]; 12];
     let mut l = 0;
     while l < p.pairs() {
@@ -60,7 +60,7 @@ pub(super) const fn powers(p: &Params) -> [[u8; 12]; 12] {
 
 /// See `SetKernels::solve`.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn solve<const S: usize, const NR: usize>(
+pub(super) fn solve<S: SetSpec, const NR: usize>(
     m: &[Block],
     u: &[Block],
     t: &[u8],
@@ -68,7 +68,7 @@ pub(super) fn solve<const S: usize, const NR: usize>(
     x: &mut [u8],
     mut scratch: &mut [Block],
 ) -> bool {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let halves = set.o.div_ceil(2);
     let slots = take(&mut scratch, set.k * halves * slot_bytes(NR));
     let long = take(&mut scratch, halves * long_bytes(set));
@@ -101,14 +101,9 @@ pub(super) fn solve<const S: usize, const NR: usize>(
 
 /// A's pairs of columns.
 #[target_feature(enable = "avx2")]
-unsafe fn matrix<const S: usize, const NR: usize>(
-    m: &[Block],
-    slots: *mut u8,
-    long: *mut u8,
-    columns: *mut Y,
-) {
-    let set = const { Params::by_index(S) };
-    let powers = const { &powers(Params::by_index(S)) };
+unsafe fn matrix<S: SetSpec, const NR: usize>(m: &[Block], slots: *mut u8, long: *mut u8, columns: *mut Y) {
+    let set = S::SIZES;
+    let powers = const { &powers(S::SIZES) };
     let (halves, stride) = (set.o.div_ceil(2), SetKernels::stride(set));
     let m = bytes(m).as_ptr();
     // SAFETY: called by `solve` with room for all of it; padded m-vectors have NR x 16 bytes.
@@ -145,13 +140,13 @@ unsafe fn matrix<const S: usize, const NR: usize>(
 
 /// y += A r.
 #[target_feature(enable = "avx2")]
-unsafe fn add_product<const S: usize, const NR: usize>(
+unsafe fn add_product<S: SetSpec, const NR: usize>(
     r: &[u8],
     columns: *const Y,
     r_tables: *mut u8,
     y: &mut [Y; NR],
 ) {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let halves = set.o.div_ceil(2);
     let low = _mm256_set1_epi8(15);
     let mut constants = [0u8; 96];
@@ -308,12 +303,12 @@ fn find<const NR: usize>(column: &[Y; NR], free: &mut [Y; NR]) -> Pivot<NR> {
 /// pivot's row of the later pairs is not read after the first update but corrected by (first row's entry) times (first
 /// multiplier in the second row).
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-unsafe fn eliminate<const S: usize, const NR: usize>(
+unsafe fn eliminate<S: SetSpec, const NR: usize>(
     columns: *mut Y,
     quads: *mut u8,
     rows: &mut [u8; 160],
 ) -> bool {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (total, halves) = (pairs(set), set.o.div_ceil(2));
     let low = _mm256_set1_epi8(15);
     let zero = _mm256_setzero_si256();
@@ -477,8 +472,8 @@ unsafe fn collect<const NR: usize>(y: *const Y, rows: &[u8; 160], r: &[u8], x: &
 
 /// See `SetKernels::finish`.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn finish<const S: usize>(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
-    let set = const { Params::by_index(S) };
+pub(super) fn finish<S: SetSpec>(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
+    let set = S::SIZES;
     let (v, oil) = (set.v(), set.o);
     const PITCH: usize = 160;
     let mut columns = [0u8; 20 * PITCH];

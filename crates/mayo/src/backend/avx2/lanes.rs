@@ -24,7 +24,7 @@
 
 use core::arch::x86_64::*;
 
-use crate::params::Params;
+use crate::params::Sizes;
 use crate::sys::Block;
 
 /// A register.
@@ -34,7 +34,7 @@ pub(super) type Y = __m256i;
 pub(super) const TABLE: usize = 16;
 
 /// Registers of chunk `chunk` of a pair of m-vectors; 0 for a chunk that does not exist.
-pub(super) const fn regs(p: &Params, chunk: usize) -> usize {
+pub(super) const fn regs(p: &Sizes, chunk: usize) -> usize {
     let mb = p.m_bytes();
     let (from, first) = (32 * chunk, chunk == 0);
     if mb <= from || (!first && mb <= 40) {
@@ -46,7 +46,7 @@ pub(super) const fn regs(p: &Params, chunk: usize) -> usize {
 }
 
 /// Bytes of chunk `chunk`.
-pub(super) const fn chunk_bytes(p: &Params, chunk: usize) -> usize {
+pub(super) const fn chunk_bytes(p: &Sizes, chunk: usize) -> usize {
     let left = p.m_bytes() - 32 * chunk;
     if left <= 40 { left } else { 32 }
 }

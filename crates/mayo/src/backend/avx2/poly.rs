@@ -11,8 +11,9 @@
 use core::arch::x86_64::*;
 
 use super::lanes::Y;
+use crate::backend::SetSpec;
 use crate::field::mul;
-use crate::params::Params;
+use crate::params::Sizes;
 
 /// Zero bytes on both sides of a slot's coefficients.
 const PAD: usize = 32;
@@ -23,17 +24,17 @@ pub(super) const fn slot_bytes(nr: usize) -> usize {
 }
 
 /// Registers of an m-vector with one element to a byte.
-pub(super) const fn registers(p: &Params) -> usize {
+pub(super) const fn registers(p: &Sizes) -> usize {
     p.m.div_ceil(32)
 }
 
 /// Windows of an unreduced sum.
-const fn windows(p: &Params) -> usize {
+const fn windows(p: &Sizes) -> usize {
     (p.m + p.pairs() - 1).div_ceil(32)
 }
 
 /// Bytes of an unreduced sum; the reduction reads zeros behind its end.
-pub(super) const fn long_bytes(p: &Params) -> usize {
+pub(super) const fn long_bytes(p: &Sizes) -> usize {
     (windows(p) + 2) * 32
 }
 
@@ -89,20 +90,20 @@ pub(super) unsafe fn fill<const NR: usize>(slot: *mut u8, x: &[Y; NR]) {
 /// `long` must have `count` times `long_bytes`, the slots their bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn add_shifted<const S: usize>(
+pub(super) unsafe fn add_shifted<S: SetSpec>(
     long: *mut u8,
     count: usize,
     l: usize,
     slot: *const u8,
     slot_step: usize,
 ) {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (from, to) = (l / 32, (l + set.m - 1) / 32);
     for c in 0..count {
         for w in from..=to {
             // SAFETY: windows from..=to meet the shifted coefficients, so the load stays within the slot.
             unsafe {
-                let at = long.add(c * const { long_bytes(Params::by_index(S)) } + 32 * w).cast();
+                let at = long.add(c * const { long_bytes(S::SIZES) } + 32 * w).cast();
                 let x = _mm256_loadu_si256(slot.add(c * slot_step + PAD + 32 * w).sub(l).cast());
                 _mm256_storeu_si256(at, _mm256_xor_si256(_mm256_loadu_si256(at), x));
             }
@@ -116,8 +117,8 @@ pub(super) unsafe fn add_shifted<const S: usize>(
 /// `long` must have `long_bytes`.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn reduce<const S: usize, const NR: usize>(long: *const u8) -> [Y; NR] {
-    let set = const { Params::by_index(S) };
+pub(super) unsafe fn reduce<S: SetSpec, const NR: usize>(long: *const u8) -> [Y; NR] {
+    let set = S::SIZES;
     let low = _mm256_set1_epi8(15);
     let mut out = [_mm256_setzero_si256(); NR];
     for (n, out) in out.iter_mut().enumerate() {

@@ -15,12 +15,12 @@ use core::arch::x86_64::*;
 use super::eliminate::powers;
 use super::lanes::{Sums, Y, chunk_bytes, fold, put, take, unpack};
 use super::shape::{Shape, Triangle, halves, oil_tables, start, vector_tables};
-use crate::backend::SetKernels;
-use crate::params::Params;
+use crate::backend::{SetKernels, SetSpec};
+use crate::params::Sizes;
 use crate::sys::Block;
 
 /// Scratch for the largest kernel of a set.
-pub(super) const fn scratch_blocks(p: &Params) -> usize {
+pub(super) const fn scratch_blocks(p: &Sizes) -> usize {
     let s = Shape::of(p);
     let (by_k, by_o) = (s.table_bytes(s.k_pairs), s.table_bytes(s.o_pairs));
     let sums = s.operand_bytes() + s.pairs_max() * s.regs_max * size_of::<Y>();
@@ -112,7 +112,7 @@ pub(super) unsafe fn second_symmetric<const R: usize>(
 
 /// The place of u_l, for every pair of vectors.
 pub(super) fn pair_at(
-    set: &'static Params,
+    set: &'static Sizes,
     powers: &[[u8; 12]; 12],
     u: &mut [Block],
 ) -> impl Fn(usize, usize) -> *mut u8 {
@@ -159,14 +159,14 @@ pub(super) unsafe fn oil_rows<const R: usize>(
 
 /// See `SetKernels::keygen`.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn keygen<const S: usize, const A: usize, const B: usize>(
+pub(super) fn keygen<S: SetSpec, const A: usize, const B: usize>(
     p: &[u8],
     o: &[u8],
     p3: &mut [u8],
     mut scratch: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
-    let s = const { &Shape::of(Params::by_index(S)) };
+    let set = S::SIZES;
+    let s = const { &Shape::of(S::SIZES) };
     let tables = take(&mut scratch, s.table_bytes(s.o_pairs));
     let operands: *mut Y = take(&mut scratch, s.operand_bytes()).cast();
     let x: *mut Y = take(&mut scratch, s.rows_bytes(s.v_even, s.o_pairs)).cast();
@@ -266,7 +266,7 @@ pub(super) unsafe fn vinegar_rows<const R: usize>(
 
 /// See `SetKernels::sign`.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn sign<const S: usize, const A: usize, const B: usize>(
+pub(super) fn sign<S: SetSpec, const A: usize, const B: usize>(
     p: &[u8],
     o: &[u8],
     vinegar: &[u8],
@@ -275,14 +275,14 @@ pub(super) fn sign<const S: usize, const A: usize, const B: usize>(
     u: &mut [Block],
     mut scratch: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
-    let s = const { &Shape::of(Params::by_index(S)) };
+    let set = S::SIZES;
+    let s = const { &Shape::of(S::SIZES) };
     let v_tables = take(&mut scratch, s.table_bytes(s.k_pairs));
     let o_tables = take(&mut scratch, s.table_bytes(s.o_pairs));
     let operands: *mut Y = take(&mut scratch, s.operand_bytes()).cast();
     let rows: *mut Y = take(&mut scratch, s.rows_bytes(s.v_even, s.k_pairs)).cast();
     let acc: *mut Y = take(&mut scratch, s.pairs_max() * s.regs_max * size_of::<Y>()).cast();
-    let powers = const { &powers(Params::by_index(S)) };
+    let powers = const { &powers(S::SIZES) };
     let by_v = Sums { tables: v_tables, stride: s.stride(), pairs: s.k_pairs, operands };
     let by_o = Sums { tables: o_tables, stride: s.stride(), pairs: s.o_pairs, operands };
     let p1 = Triangle { base: p.as_ptr(), size: s.v, mb: s.mb };

@@ -9,9 +9,9 @@ use super::lanes::{NOTHING, Sums, Y, chunk_bytes, take, unpack};
 use super::products::{pair_at, second_symmetric};
 use super::shape::{Shape, Triangle, halves, lay, start, vector_tables};
 use super::verify::verify;
-use crate::backend::SLACK;
+use crate::backend::{SLACK, SetSpec};
 
-use crate::params::Params;
+use crate::params::Sizes;
 use crate::sys::{Block, bytes, bytes_mut};
 
 /// Columns of the pair of rows at position `row`.
@@ -20,7 +20,7 @@ const fn columns(s: &Shape, row: usize) -> usize {
 }
 
 /// Bytes of all operands.
-const fn operand_bytes(p: &Params) -> usize {
+const fn operand_bytes(p: &Sizes) -> usize {
     let s = Shape::of(p);
     let (mut total, mut row) = (0, 0);
     while row < s.v_even + s.o_even {
@@ -31,16 +31,16 @@ const fn operand_bytes(p: &Params) -> usize {
 }
 
 /// Whether the operands are laid out.
-const fn laid_out(p: &Params) -> bool {
+const fn laid_out(p: &Sizes) -> bool {
     operand_bytes(p) <= super::LAID_OUT_MAX
 }
 
-const fn raw_bytes(p: &Params) -> usize {
+const fn raw_bytes(p: &Sizes) -> usize {
     p.p12_bytes() + SLACK + p.p3_vecs() * p.m_bytes() + SLACK
 }
 
 /// See `SetKernels::public_blocks`.
-pub(super) const fn public_blocks(p: &Params) -> usize {
+pub(super) const fn public_blocks(p: &Sizes) -> usize {
     (if laid_out(p) { operand_bytes(p) } else { raw_bytes(p) }).div_ceil(64)
 }
 
@@ -76,15 +76,15 @@ unsafe fn lay_row<const R: usize>(
 
 /// See `SetKernels::expand_public`.
 #[target_feature(enable = "avx2")]
-pub(super) fn expand_public<const S: usize, const A: usize, const B: usize>(
+pub(super) fn expand_public<S: SetSpec, const A: usize, const B: usize>(
     p: &[u8],
     p3: &[u8],
     expanded: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
-    let s = const { &Shape::of(Params::by_index(S)) };
+    let set = S::SIZES;
+    let s = const { &Shape::of(S::SIZES) };
     expanded.fill(Block::ZERO);
-    if !const { laid_out(Params::by_index(S)) } {
+    if !const { laid_out(S::SIZES) } {
         let (front, back) = bytes_mut(expanded).split_at_mut(set.p12_bytes() + SLACK);
         front[..set.p12_bytes()].copy_from_slice(&p[..set.p12_bytes()]);
         let len = set.p3_vecs() * set.m_bytes();
@@ -131,16 +131,16 @@ unsafe fn laid_row<const R: usize>(
 
 /// See `SetKernels::verify_expanded`.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn verify_expanded<const S: usize, const A: usize, const B: usize>(
+pub(super) fn verify_expanded<S: SetSpec, const A: usize, const B: usize>(
     expanded: &[Block],
     s_elements: &[u8],
     lambda: &[u8],
     u: &mut [Block],
     mut scratch: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
-    let s = const { &Shape::of(Params::by_index(S)) };
-    if !const { laid_out(Params::by_index(S)) } {
+    let set = S::SIZES;
+    let s = const { &Shape::of(S::SIZES) };
+    if !const { laid_out(S::SIZES) } {
         let (p, p3) = bytes(expanded).split_at(set.p12_bytes() + SLACK);
         return verify::<S, A, B>(p, p3, s_elements, lambda, u, scratch);
     }
@@ -149,7 +149,7 @@ pub(super) fn verify_expanded<const S: usize, const A: usize, const B: usize>(
     let operands: *mut Y = take(&mut scratch, s.operand_bytes()).cast();
     let y: *mut Y = take(&mut scratch, s.rows_bytes(rows, s.k_pairs)).cast();
     let acc: *mut Y = take(&mut scratch, s.k_pairs * s.regs_max * size_of::<Y>()).cast();
-    let powers = const { &powers(Params::by_index(S)) };
+    let powers = const { &powers(S::SIZES) };
     let sums = Sums { tables, stride: s.table_bytes(1), pairs: s.k_pairs, operands };
     // The products only read their operands.
     let mut laid = Sums { operands: expanded.as_ptr().cast_mut().cast(), ..sums };

@@ -10,8 +10,8 @@ use super::eliminate::powers;
 use super::lanes::{Sums, Y, chunk_bytes, fold, put, take, unpack};
 use super::products::{add_bytes, oil_rows, pair_at, second_symmetric, vinegar_rows};
 use super::shape::{Shape, Triangle, halves, oil_tables, start, vector_tables};
-use crate::backend::SLACK;
-use crate::params::Params;
+use crate::backend::{SLACK, SetSpec};
+use crate::params::Sizes;
 use crate::sys::{Block, bytes_mut};
 
 /// Bytes of P1's operands.
@@ -35,13 +35,13 @@ const fn laid_out(s: &Shape) -> bool {
 }
 
 /// Blocks before L.
-const fn l_offset(p: &Params) -> usize {
+const fn l_offset(p: &Sizes) -> usize {
     let s = Shape::of(p);
     (if laid_out(&s) { p1_operand_bytes(&s) } else { p.p1_vecs() * p.m_bytes() + SLACK }).div_ceil(64)
 }
 
 /// See `SetKernels::secret_blocks`.
-pub(super) const fn secret_blocks(p: &Params) -> usize {
+pub(super) const fn secret_blocks(p: &Sizes) -> usize {
     l_offset(p) + l_bytes(&Shape::of(p)).div_ceil(64)
 }
 
@@ -64,16 +64,16 @@ unsafe fn lay_l<const R: usize>(s: &Shape, x: *const Y, r: usize, l: *mut Y) {
 
 /// See `SetKernels::expand_secret`.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn expand_secret<const S: usize, const A: usize, const B: usize>(
+pub(super) fn expand_secret<S: SetSpec, const A: usize, const B: usize>(
     p: &[u8],
     o: &[u8],
     expanded: &mut [Block],
     mut scratch: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
-    let s = const { &Shape::of(Params::by_index(S)) };
+    let set = S::SIZES;
+    let s = const { &Shape::of(S::SIZES) };
     expanded.fill(Block::ZERO);
-    let (front, l) = expanded.split_at_mut(const { l_offset(Params::by_index(S)) });
+    let (front, l) = expanded.split_at_mut(const { l_offset(S::SIZES) });
     let l: *mut Y = l.as_mut_ptr().cast();
     let tables = take(&mut scratch, s.table_bytes(s.o_pairs));
     let operands: *mut Y = take(&mut scratch, s.operand_bytes()).cast();
@@ -95,7 +95,7 @@ pub(super) fn expand_secret<const S: usize, const A: usize, const B: usize>(
                 p1.columns::<B>(sums, x1.add(r / 2 * s.o_pairs * B), r, 32);
                 lay_l::<B>(s, x1, r, l1);
             }
-            if const { laid_out(&Shape::of(Params::by_index(S))) } {
+            if const { laid_out(&Shape::of(S::SIZES)) } {
                 to = p1.lay_rows::<A>(to, r, 0);
                 if B > 0 {
                     to = p1.lay_rows::<B>(to, r, 32);
@@ -103,7 +103,7 @@ pub(super) fn expand_secret<const S: usize, const A: usize, const B: usize>(
             }
         }
     }
-    if !const { laid_out(&Shape::of(Params::by_index(S))) } {
+    if !const { laid_out(&Shape::of(S::SIZES)) } {
         let len = set.p1_vecs() * s.mb;
         bytes_mut(front)[..len].copy_from_slice(&p[..len]);
     }
@@ -160,7 +160,7 @@ unsafe fn vinegar_times_l<const R: usize>(
 
 /// See `SetKernels::sign_expanded`.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn sign_expanded<const S: usize, const A: usize, const B: usize>(
+pub(super) fn sign_expanded<S: SetSpec, const A: usize, const B: usize>(
     expanded: &[Block],
     o: &[u8],
     vinegar: &[u8],
@@ -169,15 +169,15 @@ pub(super) fn sign_expanded<const S: usize, const A: usize, const B: usize>(
     u: &mut [Block],
     mut scratch: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
-    let s = const { &Shape::of(Params::by_index(S)) };
-    let (p1, l) = expanded.split_at(const { l_offset(Params::by_index(S)) });
+    let set = S::SIZES;
+    let s = const { &Shape::of(S::SIZES) };
+    let (p1, l) = expanded.split_at(const { l_offset(S::SIZES) });
     let v_tables = take(&mut scratch, s.table_bytes(s.k_pairs));
     let o_tables = take(&mut scratch, s.table_bytes(s.o_pairs));
     let operands: *mut Y = take(&mut scratch, s.operand_bytes()).cast();
     let rows: *mut Y = take(&mut scratch, s.rows_bytes(s.v_even, s.k_pairs)).cast();
     let acc: *mut Y = take(&mut scratch, s.pairs_max() * s.regs_max * size_of::<Y>()).cast();
-    let powers = const { &powers(Params::by_index(S)) };
+    let powers = const { &powers(S::SIZES) };
     let by_v = Sums { tables: v_tables, stride: s.table_bytes(1), pairs: s.k_pairs, operands };
     let by_o = Sums { tables: o_tables, stride: s.table_bytes(1), pairs: s.o_pairs, operands };
     // The products only read their operands.
@@ -194,7 +194,7 @@ pub(super) fn sign_expanded<const S: usize, const A: usize, const B: usize>(
         let [u0, u1] = halves(s, rows, s.v_even, s.k_pairs, A);
         let linear = set.linear_term.then_some(lambda.as_ptr());
         for r in (0..s.v).step_by(2) {
-            if const { laid_out(&Shape::of(Params::by_index(S))) } {
+            if const { laid_out(&Shape::of(S::SIZES)) } {
                 laid.operands = laid_rows::<A>(s, laid, u0, r, linear, 0);
                 if B > 0 {
                     laid.operands = laid_rows::<B>(s, laid, u1, r, linear, 32);

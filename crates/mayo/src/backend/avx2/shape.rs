@@ -6,8 +6,8 @@
 use core::arch::x86_64::*;
 
 use super::lanes::{NOTHING, Sums, TABLE, Y, regs, tables, unpack};
-use crate::backend::SetKernels;
-use crate::params::Params;
+use crate::backend::{SetKernels, SetSpec};
+use crate::params::Sizes;
 
 /// Sizes that all product kernels of a set share.
 #[derive(Clone, Copy)]
@@ -33,7 +33,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub(super) const fn of(p: &Params) -> Shape {
+    pub(super) const fn of(p: &Sizes) -> Shape {
         let (v_even, o_even) = (p.v().next_multiple_of(2), p.o.next_multiple_of(2));
         let (a, b) = (regs(p, 0), regs(p, 1));
         Shape {
@@ -188,8 +188,8 @@ pub(super) unsafe fn vector_tables(s: &Shape, elements: &[u8], len: usize, out: 
 /// # Safety
 /// As for `vector_tables`.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn oil_tables<const S: usize>(o: &[u8], out: *mut u8) {
-    let s = const { &Shape::of(Params::by_index(S)) };
+pub(super) unsafe fn oil_tables<S: SetSpec>(o: &[u8], out: *mut u8) {
+    let s = const { &Shape::of(S::SIZES) };
     // Up to ten pairs of columns.
     let mut pairs = [[0u8; 192]; 10];
     for (r, row) in o.chunks_exact(s.o).enumerate().take(s.v) {

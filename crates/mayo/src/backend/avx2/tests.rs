@@ -8,8 +8,8 @@ use crate::backend::operands::{
 };
 use crate::backend::{SLACK, SetKernels};
 use crate::field::mul;
-use crate::known::{digests, records, response, sha256_hex};
-use crate::params::Params;
+use crate::internals::known::{Library, digests, records, response, sha256_hex};
+use crate::params::{Params, Sizes};
 use crate::sys::{Block, bytes, bytes_mut};
 
 /// The backend, or a printed skip; a failure if LANEWORK_REQUIRE names it.
@@ -54,7 +54,7 @@ impl Noise {
         out
     }
     /// Padded m-vectors of random elements.
-    fn vectors(&mut self, set: &Params, count: usize) -> Vec<Block> {
+    fn vectors(&mut self, set: &Sizes, count: usize) -> Vec<Block> {
         let mut out = vec![Block::ZERO; SetKernels::padded_blocks(set, count)];
         for slot in bytes_mut(&mut out).chunks_exact_mut(SetKernels::stride(set)) {
             slot[..set.m_bytes()].copy_from_slice(&self.bytes(set.m_bytes()));
@@ -65,7 +65,7 @@ impl Noise {
 
 /// The results of every phase on the same inputs: (phase, bytes).
 fn phases(k: &SetKernels, seed: u64) -> Vec<(&'static str, Vec<u8>)> {
-    let set = k.params;
+    let set = k.sizes;
     let mut noise = Noise(seed);
     let (v, o, kk, n, mb) = (set.v(), set.o, set.k, set.n, set.m_bytes());
     let p = noise.bytes(set.p12_bytes() + SLACK);
@@ -141,17 +141,17 @@ fn phases(k: &SetKernels, seed: u64) -> Vec<(&'static str, Vec<u8>)> {
 #[test]
 fn every_phase_agrees_with_portable() {
     let Some(avx2) = avx2() else { return };
-    for (ours, theirs) in avx2.sets.iter().zip(&portable().sets) {
+    for (params, (ours, theirs)) in Params::all().zip(avx2.sets.iter().zip(&portable().sets)) {
         for seed in 0..3 {
             for ((phase, got), (_, want)) in phases(ours, seed).into_iter().zip(phases(theirs, seed)) {
-                assert_eq!(got, want, "{}: {phase}, seed {seed}", ours.params.name());
+                assert_eq!(got, want, "{}: {phase}, seed {seed}", params.name());
             }
         }
     }
 }
 
 /// m of which some rows (equations) or vectors are zero, so that A has a known or at least a lower rank.
-fn degenerate(set: &Params, noise: &mut Noise, how: usize) -> Vec<Block> {
+fn degenerate(set: &Sizes, noise: &mut Noise, how: usize) -> Vec<Block> {
     let mut m = noise.vectors(set, set.k * set.o);
     let stride = SetKernels::stride(set);
     for (at, vector) in bytes_mut(&mut m).chunks_exact_mut(stride).enumerate() {
@@ -179,8 +179,8 @@ fn degenerate(set: &Params, noise: &mut Noise, how: usize) -> Vec<Block> {
 fn deficient_systems_agree_with_portable() {
     let Some(avx2) = avx2() else { return };
     let (mut refused, mut solved) = (0, 0);
-    for (ours, theirs) in avx2.sets.iter().zip(&portable().sets) {
-        let set = ours.params;
+    for (params, (ours, theirs)) in Params::all().zip(avx2.sets.iter().zip(&portable().sets)) {
+        let set = ours.sizes;
         let mut noise = Noise(7);
         let mut scratch = noise.blocks(ours.scratch_blocks.max(theirs.scratch_blocks));
         for how in 0..12 {
@@ -194,9 +194,9 @@ fn deficient_systems_agree_with_portable() {
                 ours.solve(Solve { m: &m, u: &u, t: &t, r: &r, x: &mut x, scratch: &mut scratch }),
                 full,
                 "{}: rank, case {how}",
-                set.name()
+                params.name()
             );
-            assert_eq!(x, want, "{}: x, case {how}", set.name());
+            assert_eq!(x, want, "{}: x, case {how}", params.name());
             if full { solved += 1 } else { refused += 1 }
         }
     }
@@ -207,8 +207,8 @@ fn deficient_systems_agree_with_portable() {
 fn all_known_answers() {
     let Some(e) = avx2() else { return };
     for p in Params::all() {
-        let r = records(&e, p, 100).unwrap();
-        assert_eq!(sha256_hex(response(&r).as_bytes()), digests(p).unwrap().all, "{}", p.name());
+        let r = records(&Library { engine: e, params: p }, 100).unwrap();
+        assert_eq!(sha256_hex(response(&r).as_bytes()), digests(p).all, "{}", p.name());
     }
 }
 

@@ -9,7 +9,7 @@ use super::eliminate::powers;
 use super::lanes::{Sums, Y, chunk_bytes, take, unpack};
 use super::products::{pair_at, second_symmetric};
 use super::shape::{Shape, Triangle, halves, start, vector_tables};
-use crate::params::Params;
+use crate::backend::SetSpec;
 use crate::sys::Block;
 
 /// P S^T + (lambda in vector 0) for one chunk of all row pairs.
@@ -53,7 +53,7 @@ pub(super) unsafe fn public_rows<const R: usize>(
 
 /// See `SetKernels::verify`.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn verify<const S: usize, const A: usize, const B: usize>(
+pub(super) fn verify<S: SetSpec, const A: usize, const B: usize>(
     p: &[u8],
     p3: &[u8],
     s_elements: &[u8],
@@ -61,13 +61,13 @@ pub(super) fn verify<const S: usize, const A: usize, const B: usize>(
     u: &mut [Block],
     mut scratch: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
-    let s = const { &Shape::of(Params::by_index(S)) };
+    let set = S::SIZES;
+    let s = const { &Shape::of(S::SIZES) };
     let tables = take(&mut scratch, s.table_bytes(s.k_pairs));
     let operands: *mut Y = take(&mut scratch, s.operand_bytes()).cast();
     let y: *mut Y = take(&mut scratch, s.rows_bytes(s.v_even + s.o_even, s.k_pairs)).cast();
     let acc: *mut Y = take(&mut scratch, s.k_pairs * s.regs_max * size_of::<Y>()).cast();
-    let powers = const { &powers(Params::by_index(S)) };
+    let powers = const { &powers(S::SIZES) };
     let sums = Sums { tables, stride: s.table_bytes(1), pairs: s.k_pairs, operands };
     let p1 = Triangle { base: p.as_ptr(), size: s.v, mb: s.mb };
     let p3 = Triangle { base: p3.as_ptr(), size: s.o, mb: s.mb };

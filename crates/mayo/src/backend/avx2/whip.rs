@@ -8,8 +8,7 @@ use core::arch::x86_64::*;
 
 use super::lanes::Y;
 use super::poly::{add_shifted, fill, gather, long_bytes, reduce, slot_bytes, spread};
-use crate::backend::SetKernels;
-use crate::params::Params;
+use crate::backend::{SetKernels, SetSpec};
 use crate::sys::{Block, bytes};
 
 /// Slots filled at a time.
@@ -20,10 +19,10 @@ const LONG_MAX: usize = 9 * 32;
 
 /// y with one element to a byte.
 #[target_feature(enable = "avx2")]
-pub(super) fn whip_bytes<const S: usize, const NR: usize>(u: &[Block]) -> [Y; NR] {
-    let set = const { Params::by_index(S) };
+pub(super) fn whip_bytes<S: SetSpec, const NR: usize>(u: &[Block]) -> [Y; NR] {
+    let set = S::SIZES;
     const {
-        assert!(slot_bytes(NR) <= SLOT_MAX && long_bytes(Params::by_index(S)) <= LONG_MAX);
+        assert!(slot_bytes(NR) <= SLOT_MAX && long_bytes(S::SIZES) <= LONG_MAX);
     }
     let stride = SetKernels::stride(set);
     let mut slots = [Block::ZERO; BATCH * SLOT_MAX / 64];
@@ -50,7 +49,7 @@ pub(super) fn whip_bytes<const S: usize, const NR: usize>(u: &[Block]) -> [Y; NR
 
 /// See `SetKernels::whip`.
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) fn whip<const S: usize, const NR: usize>(u: &[Block], y: &mut [u8]) {
+pub(super) fn whip<S: SetSpec, const NR: usize>(u: &[Block], y: &mut [u8]) {
     let mut packed = [0u8; 80];
     for (n, x) in whip_bytes::<S, NR>(u).iter().enumerate() {
         // SAFETY: at most five times sixteen bytes.

@@ -26,8 +26,9 @@ use super::gf::{
     table_of_rows, take, times,
 };
 use super::whip::{FRONT, Sum, buffer_bytes, places, slot, spread_out, whip_spread, wide};
+use crate::backend::SetSpec;
 use crate::field::inv;
-use crate::params::Params;
+use crate::params::Sizes;
 use crate::sys::Block;
 use core::arch::x86_64::*;
 
@@ -38,17 +39,17 @@ const SPARE: usize = 8;
 const GROUPS: usize = 10;
 
 /// Registers of a pair of columns.
-pub(super) const fn pair_registers(p: &Params) -> usize {
+pub(super) const fn pair_registers(p: &Sizes) -> usize {
     p.m.div_ceil(64)
 }
 
 /// Pairs of columns, the right side with them.
-const fn column_pairs(p: &Params) -> usize {
+const fn column_pairs(p: &Sizes) -> usize {
     (p.k * p.o + 1).div_ceil(2)
 }
 
 /// The spread-out vectors and the columns.
-pub(super) const fn scratch_blocks(p: &Params) -> usize {
+pub(super) const fn scratch_blocks(p: &Sizes) -> usize {
     let vectors = if p.k * p.o > p.pairs() { p.k * p.o } else { p.pairs() };
     buffer_bytes(p, vectors).div_ceil(64) + (column_pairs(p) + SPARE) * pair_registers(p)
 }
@@ -80,7 +81,7 @@ struct Terms {
     offsets: [[usize; 12]; 12],
 }
 
-const fn terms(p: &Params) -> Terms {
+const fn terms(p: &Sizes) -> Terms {
     let mut out = Terms { begins: [[0; 3]; 12], offsets: [[0; 12]; 12] };
     let mut i = 0;
     while i < p.k {
@@ -108,7 +109,7 @@ const fn terms(p: &Params) -> Terms {
 
 /// See `SetKernels::solve`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni,bmi1")]
-pub(super) fn solve<const S: usize, const NR: usize, const ZP: usize>(
+pub(super) fn solve<S: SetSpec, const NR: usize, const ZP: usize>(
     m: &[Block],
     u: &[Block],
     t: &[u8],
@@ -116,8 +117,8 @@ pub(super) fn solve<const S: usize, const NR: usize, const ZP: usize>(
     x: &mut [u8],
     mut scratch: &mut [Block],
 ) -> bool {
-    let set = const { Params::by_index(S) };
-    let terms = const { &terms(Params::by_index(S)) };
+    let set = S::SIZES;
+    let terms = const { &terms(S::SIZES) };
     let (k, oil) = (set.k, set.o);
     let vectors = if k * oil > set.pairs() { k * oil } else { set.pairs() };
     let buffer = take(&mut scratch, buffer_bytes(set, vectors));
@@ -418,8 +419,8 @@ unsafe fn eliminate<const ZP: usize>(pairs: *mut u8, count: usize, m: usize, r: 
 /// See `SetKernels::finish`. The elements of O are joined in pairs of columns, one byte for each row, so that one
 /// affine instruction makes two vectors' sums over two of the columns for 64 rows.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-pub(super) fn finish<const S: usize>(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
-    let set = const { Params::by_index(S) };
+pub(super) fn finish<S: SetSpec>(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
+    let set = S::SIZES;
     let (n, v, oil, k) = (set.n, set.v(), set.o, set.k);
     let pairs = oil.div_ceil(2);
     let mut joined = [[0u8; 192]; 9];

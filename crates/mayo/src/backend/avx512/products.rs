@@ -25,7 +25,8 @@ use super::sweep::{
     Matrix, Work, contract, contract_plain, row_registers, store_pairs, sweep, sweep_both, vector,
     vector_registers,
 };
-use crate::params::Params;
+use crate::backend::SetSpec;
+use crate::params::Sizes;
 use crate::sys::Block;
 use core::arch::x86_64::*;
 
@@ -35,22 +36,22 @@ const fn quads(rows: usize) -> usize {
 }
 
 /// Registers of a cell.
-pub(super) const fn cell(p: &Params) -> usize {
+pub(super) const fn cell(p: &Sizes) -> usize {
     p.m_bytes().div_ceil(8)
 }
 
 /// Qwords from one pair of vectors to the next in a table of matrices: columns of P1, then of P2.
-pub(super) const fn table_stride(p: &Params) -> usize {
+pub(super) const fn table_stride(p: &Sizes) -> usize {
     2 * quads(p.v()) + (p.o.div_ceil(2)).next_multiple_of(8) + 8
 }
 
 /// Bytes of the cells of rows 4b to 4b + 3 of P1.
-const fn p1_cells(p: &Params, b: usize) -> usize {
+const fn p1_cells(p: &Sizes, b: usize) -> usize {
     (p.v().div_ceil(2) - 2 * b) * cell(p) * 64
 }
 
 /// Bytes of the cells of all P1.
-const fn all_p1_cells(p: &Params) -> usize {
+const fn all_p1_cells(p: &Sizes) -> usize {
     let (mut bytes, mut b) = (0, 0);
     while b < quads(p.v()) {
         bytes += p1_cells(p, b);
@@ -59,11 +60,11 @@ const fn all_p1_cells(p: &Params) -> usize {
     bytes
 }
 
-const fn p2_cells(p: &Params) -> usize {
+const fn p2_cells(p: &Sizes) -> usize {
     p.o.div_ceil(2) * cell(p) * 64
 }
 
-const fn p3_cells(p: &Params) -> usize {
+const fn p3_cells(p: &Sizes) -> usize {
     let (mut bytes, mut b) = (0, 0);
     while b < quads(p.o) {
         bytes += (p.o.div_ceil(2) - 2 * b) * cell(p) * 64;
@@ -73,7 +74,7 @@ const fn p3_cells(p: &Params) -> usize {
 }
 
 /// Scratch for the largest of this file's kernels.
-pub(super) const fn scratch_blocks(p: &Params) -> usize {
+pub(super) const fn scratch_blocks(p: &Sizes) -> usize {
     let (kp, op, g) = (p.k.div_ceil(2), p.o.div_ceil(2), cell(p));
     let rows = quads(p.v()) + quads(p.o);
     let tables = kp * table_stride(p) + (2 * quads(p.v()) * op + 16);
@@ -83,7 +84,7 @@ pub(super) const fn scratch_blocks(p: &Params) -> usize {
 }
 
 /// The part of it that `keygen` uses.
-pub(super) const fn keygen_blocks(p: &Params) -> usize {
+pub(super) const fn keygen_blocks(p: &Sizes) -> usize {
     let (op, g) = (p.o.div_ceil(2), cell(p));
     let table = (8 * (2 * quads(p.v()) * op + 16)).div_ceil(64);
     let results = quads(p.v()) * op * g + 1 + 2 * op * op * row_registers(g) + 1;
@@ -91,7 +92,7 @@ pub(super) const fn keygen_blocks(p: &Params) -> usize {
 }
 
 /// The part of it that `sign` uses.
-pub(super) const fn sign_blocks(p: &Params) -> usize {
+pub(super) const fn sign_blocks(p: &Sizes) -> usize {
     let (kp, op, g) = (p.k.div_ceil(2), p.o.div_ceil(2), cell(p));
     let tables = (8 * kp * table_stride(p)).div_ceil(64) + (8 * (2 * quads(p.v()) * op + 16)).div_ceil(64);
     let cells = (p1_cells(p, 0) + p2_cells(p)) / 64 + 2 + g + 1;
@@ -100,7 +101,7 @@ pub(super) const fn sign_blocks(p: &Params) -> usize {
 }
 
 /// The part of it that `sign_expanded` uses.
-pub(super) const fn sign_expanded_blocks(p: &Params) -> usize {
+pub(super) const fn sign_expanded_blocks(p: &Sizes) -> usize {
     let (kp, op, g) = (p.k.div_ceil(2), p.o.div_ceil(2), cell(p));
     let tables = (8 * kp * table_stride(p)).div_ceil(64) + (8 * (2 * quads(p.v()) * op + 16)).div_ceil(64);
     let results = (2 * kp * kp + 2 * kp * op + 2 * op) * row_registers(g) + 3;
@@ -120,21 +121,21 @@ const fn sign_by_rows(g: usize) -> bool {
 
 /// Whether signing goes over P1 by rows and by columns instead of multiplying it with O: at m = 64 columns are joined
 /// in registers, and if k < o that takes fewer products. W then fits where X would be.
-const fn both_ways(p: &Params) -> bool {
+const fn both_ways(p: &Sizes) -> bool {
     cell(p) == 4 && p.k < p.o
 }
 
 /// See `SetKernels::keygen`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-pub(super) fn keygen<const S: usize, const OP: usize, const G: usize>(
+pub(super) fn keygen<S: SetSpec, const OP: usize, const G: usize>(
     p: &[u8],
     o: &[u8],
     p3: &mut [u8],
     scratch: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (v, oil, mb) = (set.v(), set.o, set.m_bytes());
-    let (mut scratch, _) = scratch.split_at_mut(const { keygen_blocks(Params::by_index(S)) });
+    let (mut scratch, _) = scratch.split_at_mut(const { keygen_blocks(S::SIZES) });
     let to: *mut u64 = take(&mut scratch, 8 * (2 * quads(v) * OP + 16)).cast();
     let x = take(&mut scratch, 64 * quads(v) * OP * G + 64);
     let w = take(&mut scratch, 64 * (2 * OP * OP * row_registers(G) + 1));
@@ -159,7 +160,7 @@ pub(super) fn keygen<const S: usize, const OP: usize, const G: usize>(
         let mut at = 0;
         for i in 0..oil {
             for j in i..oil {
-                for h in 0..const { vector_registers(Params::by_index(S)) } {
+                for h in 0..const { vector_registers(S::SIZES) } {
                     let mut sum = vector::<G>(w, 2 * OP, i, j, h);
                     if i != j {
                         sum = _mm512_xor_si512(sum, vector::<G>(w, 2 * OP, j, i, h));
@@ -184,13 +185,13 @@ pub(super) fn keygen<const S: usize, const OP: usize, const G: usize>(
 /// p must hold P1 and P2 with slack, `to` the matrices of O, x room for all blocks of OP cells.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
 #[inline]
-unsafe fn oil_rows<const S: usize, const OP: usize, const G: usize>(
+unsafe fn oil_rows<S: SetSpec, const OP: usize, const G: usize>(
     p: &[u8],
     to: *const u64,
     x: *mut u8,
     mut scratch: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (v, oil, mb) = (set.v(), set.o, set.m_bytes());
     let cells = take(&mut scratch, p1_cells(set, 0) + 64);
     let p2 = take(&mut scratch, p2_cells(set) + 64);
@@ -219,7 +220,7 @@ unsafe fn pack_lambda<const G: usize>(to: *mut u8, lambda: *const u8, rows: usiz
 
 /// See `SetKernels::sign`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: usize, const JS: usize>(
+pub(super) fn sign<S: SetSpec, const KP: usize, const OP: usize, const G: usize, const JS: usize>(
     p: &[u8],
     o: &[u8],
     vinegar: &[u8],
@@ -228,7 +229,7 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
     u: &mut [Block],
     mut scratch: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (v, oil, k, mb) = (set.v(), set.o, set.k, set.m_bytes());
     let tv: *mut u64 = take(&mut scratch, 8 * KP * JS).cast();
     let to: *mut u64 = take(&mut scratch, 8 * (2 * quads(v) * OP + 16)).cast();
@@ -246,7 +247,7 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
     unsafe {
         table_of_rows(vinegar.as_ptr(), v, k, v, tv, JS);
         table_of_columns::<OP>(o.as_ptr(), v, oil, 2 * quads(v), to);
-        if const { both_ways(Params::by_index(S)) } {
+        if const { both_ways(S::SIZES) } {
             for b in 0..quads(v) {
                 let mut work = Work::NONE;
                 work.triangle::<G>(cells, p.as_ptr(), v, mb, b, 0);
@@ -285,7 +286,7 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
             }
         }
         let (none, nowhere) = (core::ptr::null(), core::ptr::null_mut());
-        if const { both_ways(Params::by_index(S)) } {
+        if const { both_ways(S::SIZES) } {
             contract::<KP, 0, G, JS, false>(us, KP, quads(v), tv, none, w_pairs, nowhere);
             contract::<0, OP, G, 0, false>(xs, KP, quads(v), none, to, nowhere, w_oil);
             contract_plain::<KP, JS>(p.as_ptr().add(set.p1_vecs() * mb), v, oil, tv, w_x);
@@ -297,7 +298,7 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
             contract::<KP, 0, G, JS, false>(xs, OP, quads(v), tv, none, w_x, nowhere);
         }
         store_pairs::<S, G>(w_pairs, u);
-        let per_vector = const { vector_registers(Params::by_index(S)) };
+        let per_vector = const { vector_registers(S::SIZES) };
         for (at, out) in m.chunks_exact_mut(per_vector).enumerate() {
             let (i, j) = (at / oil, at % oil);
             for (h, out) in out.iter_mut().enumerate() {
@@ -321,13 +322,7 @@ pub(super) fn sign<const S: usize, const KP: usize, const OP: usize, const G: us
 /// `cells` must be the whole layout if EXPANDED; otherwise p and p3 must hold P and P3 with slack.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
 #[inline]
-unsafe fn verify_cells<
-    const S: usize,
-    const KP: usize,
-    const G: usize,
-    const JS: usize,
-    const EXPANDED: bool,
->(
+unsafe fn verify_cells<S: SetSpec, const KP: usize, const G: usize, const JS: usize, const EXPANDED: bool>(
     expanded: *const u8,
     p: *const u8,
     p3: *const u8,
@@ -336,7 +331,7 @@ unsafe fn verify_cells<
     u: &mut [Block],
     mut scratch: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (n, v, oil, k, mb) = (set.n, set.v(), set.o, set.k, set.m_bytes());
     let op = oil.div_ceil(2);
     let t: *mut u64 = take(&mut scratch, 8 * KP * JS).cast();
@@ -419,7 +414,7 @@ unsafe fn verify_cells<
 
 /// See `SetKernels::verify`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-pub(super) fn verify<const S: usize, const KP: usize, const G: usize, const JS: usize>(
+pub(super) fn verify<S: SetSpec, const KP: usize, const G: usize, const JS: usize>(
     p: &[u8],
     p3: &[u8],
     s: &[u8],
@@ -442,14 +437,14 @@ pub(super) fn verify<const S: usize, const KP: usize, const G: usize, const JS: 
 }
 
 /// An expanded public key: the cells of four rows of P1 and of P2, block after block, then those of P3.
-pub(super) const fn public_blocks(p: &Params) -> usize {
+pub(super) const fn public_blocks(p: &Sizes) -> usize {
     (all_p1_cells(p) + quads(p.v()) * p2_cells(p) + p3_cells(p)) / 64 + 1
 }
 
 /// See `SetKernels::expand_public`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-pub(super) fn expand_public<const S: usize, const G: usize>(p: &[u8], p3: &[u8], expanded: &mut [Block]) {
-    let set = const { Params::by_index(S) };
+pub(super) fn expand_public<S: SetSpec, const G: usize>(p: &[u8], p3: &[u8], expanded: &mut [Block]) {
+    let set = S::SIZES;
     let (v, oil, mb) = (set.v(), set.o, set.m_bytes());
     let mut to: *mut u8 = expanded.as_mut_ptr().cast();
     // SAFETY: the contract's lengths; `public_blocks` counts the cells and a block for the stores past the last one.
@@ -470,7 +465,7 @@ pub(super) fn expand_public<const S: usize, const G: usize>(p: &[u8], p3: &[u8],
 
 /// See `SetKernels::verify_expanded`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-pub(super) fn verify_expanded<const S: usize, const KP: usize, const G: usize, const JS: usize>(
+pub(super) fn verify_expanded<S: SetSpec, const KP: usize, const G: usize, const JS: usize>(
     expanded: &[Block],
     s: &[u8],
     lambda: &[u8],
@@ -485,19 +480,19 @@ pub(super) fn verify_expanded<const S: usize, const KP: usize, const G: usize, c
 }
 
 /// An expanded secret key: the cells of P1, then those of L, OP for each block of four rows.
-pub(super) const fn secret_blocks(p: &Params) -> usize {
+pub(super) const fn secret_blocks(p: &Sizes) -> usize {
     (all_p1_cells(p) + quads(p.v()) * p2_cells(p)) / 64 + 1
 }
 
 /// See `SetKernels::expand_secret`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-pub(super) fn expand_secret<const S: usize, const OP: usize, const G: usize>(
+pub(super) fn expand_secret<S: SetSpec, const OP: usize, const G: usize>(
     p: &[u8],
     o: &[u8],
     expanded: &mut [Block],
     mut scratch: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (v, oil, mb) = (set.v(), set.o, set.m_bytes());
     let to: *mut u64 = take(&mut scratch, 8 * (2 * quads(v) * OP + 16)).cast();
     let x = take(&mut scratch, 64 * (quads(v) * OP * G + 1));
@@ -523,13 +518,7 @@ pub(super) fn expand_secret<const S: usize, const OP: usize, const G: usize>(
 
 /// See `SetKernels::sign_expanded`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
-pub(super) fn sign_expanded<
-    const S: usize,
-    const KP: usize,
-    const OP: usize,
-    const G: usize,
-    const JS: usize,
->(
+pub(super) fn sign_expanded<S: SetSpec, const KP: usize, const OP: usize, const G: usize, const JS: usize>(
     expanded: &[Block],
     o: &[u8],
     vinegar: &[u8],
@@ -538,7 +527,7 @@ pub(super) fn sign_expanded<
     u: &mut [Block],
     mut scratch: &mut [Block],
 ) {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (v, oil, k, mb) = (set.v(), set.o, set.k, set.m_bytes());
     let tv: *mut u64 = take(&mut scratch, 8 * KP * JS).cast();
     let linear = take(&mut scratch, 64 * (quads(v) * G + 1));
@@ -574,7 +563,7 @@ pub(super) fn sign_expanded<
             contract::<0, OP, G, 0, false>(linear, 1, quads(v), none.cast(), to, nowhere, w_oil);
         }
         store_pairs::<S, G>(w_pairs, u);
-        let per_vector = const { vector_registers(Params::by_index(S)) };
+        let per_vector = const { vector_registers(S::SIZES) };
         for (at, out) in m.chunks_exact_mut(per_vector).enumerate() {
             let (i, j) = (at / oil, at % oil);
             for (h, out) in out.iter_mut().enumerate() {

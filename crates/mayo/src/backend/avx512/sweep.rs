@@ -12,7 +12,8 @@
 use super::gf::{Z, add_tails, broadcast, first, highs, join_tails, load, lows, store, sum3, times};
 use super::layout::{join_halves, join_neighbours, pack_rows, pack_triangle};
 use super::rows::{ALL, FIRST};
-use crate::params::Params;
+use crate::backend::SetSpec;
+use crate::params::Sizes;
 use crate::sys::Block;
 use core::arch::x86_64::*;
 
@@ -22,7 +23,7 @@ pub(super) const fn row_registers(g: usize) -> usize {
 }
 
 /// Registers of an m-vector.
-pub(super) const fn vector_registers(p: &Params) -> usize {
+pub(super) const fn vector_registers(p: &Sizes) -> usize {
     p.m_bytes().div_ceil(64)
 }
 
@@ -575,10 +576,10 @@ pub(super) unsafe fn vector<const G: usize>(w: *const u8, columns: usize, i: usi
 /// # Safety
 /// w must be the result of a [`contract`] of k vectors over `2 * k.div_ceil(2)` columns.
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(super) unsafe fn store_pairs<const S: usize, const G: usize>(w: *const u8, u: &mut [Block]) {
-    let set = const { Params::by_index(S) };
+pub(super) unsafe fn store_pairs<S: SetSpec, const G: usize>(w: *const u8, u: &mut [Block]) {
+    let set = S::SIZES;
     let columns = 2 * set.k.div_ceil(2);
-    let registers = const { vector_registers(Params::by_index(S)) };
+    let registers = const { vector_registers(S::SIZES) };
     for (out, &(i, j)) in u.chunks_exact_mut(registers).zip(set.schedule) {
         let (i, j) = (usize::from(i), usize::from(j));
         for (h, out) in out.iter_mut().enumerate() {

@@ -7,7 +7,7 @@ use crate::backend::operands::{
     ExpandPublic, ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip,
 };
 use crate::backend::{SLACK, SetKernels, portable};
-use crate::known::{digests, records, response, sha256_hex};
+use crate::internals::known::{Library, digests, records, response, sha256_hex};
 use crate::params::Params;
 use crate::sys::{Block, bytes, bytes_mut};
 
@@ -42,8 +42,8 @@ impl Random {
     }
     /// Padded m-vectors, zero behind the last element.
     fn vectors(&mut self, set: &Params, count: usize) -> Vec<Block> {
-        let mut out = vec![Block::ZERO; SetKernels::padded_blocks(set, count)];
-        for vector in bytes_mut(&mut out).chunks_exact_mut(SetKernels::stride(set)) {
+        let mut out = vec![Block::ZERO; SetKernels::padded_blocks(set.sizes(), count)];
+        for vector in bytes_mut(&mut out).chunks_exact_mut(SetKernels::stride(set.sizes())) {
             vector[..set.m_bytes()].copy_from_slice(&self.bytes(set.m_bytes()));
         }
         out
@@ -70,10 +70,10 @@ impl Case {
         Case {
             p: random.bytes(set.p12_bytes() + SLACK),
             p3: random.bytes(set.p3_vecs() * mb + SLACK),
-            lambda: random.bytes(if set.linear_term { set.n * mb + SLACK } else { 0 }),
-            o: random.elements(set.v() * set.o),
-            vinegar: random.elements(set.k * set.v()),
-            s: random.elements(set.k * set.n),
+            lambda: random.bytes(if set.linear_term() { set.n() * mb + SLACK } else { 0 }),
+            o: random.elements(set.v() * set.o()),
+            vinegar: random.elements(set.k() * set.v()),
+            s: random.elements(set.k() * set.n()),
         }
     }
 }
@@ -96,8 +96,8 @@ fn products_agree_with_portable() {
                 let mut p3 = vec![0xee; set.p3_vecs() * set.m_bytes()];
                 kernels.keygen(Keygen { p: &case.p, o: &case.o, p3: &mut p3, scratch: &mut scratch });
                 let (m_blocks, u_blocks) = (
-                    SetKernels::padded_blocks(set, set.k * set.o),
-                    SetKernels::padded_blocks(set, set.pairs()),
+                    SetKernels::padded_blocks(set.sizes(), set.k() * set.o()),
+                    SetKernels::padded_blocks(set.sizes(), set.pairs()),
                 );
                 let (mut m, mut u) = (dirty(m_blocks), dirty(u_blocks));
                 kernels.sign(Sign {
@@ -170,9 +170,9 @@ fn products_agree_with_portable() {
 /// Solves with both backends and compares; returns the rank verdict.
 fn solve_both(engine: Engine, set: &Params, m: &[Block], u: &[Block], random: &mut Random) -> bool {
     let (ours, plain) = (engine.set(set), &portable::SETS[set.index()]);
-    let (t, r) = (random.bytes(set.m_bytes()), random.elements(set.k * set.o));
+    let (t, r) = (random.bytes(set.m_bytes()), random.elements(set.k() * set.o()));
     let solve = |kernels: &SetKernels| {
-        let mut x = vec![0xee; set.k * set.o];
+        let mut x = vec![0xee; set.k() * set.o()];
         let full = kernels.solve(Solve {
             m,
             u,
@@ -198,18 +198,18 @@ fn solving_agrees_with_portable_at_every_rank() {
     let mut random = Random(0xfeed_beef_0bad_cafe);
     for set in Params::all() {
         let (mut full, mut deficient) = (0, 0);
-        let stride = SetKernels::stride(set);
+        let stride = SetKernels::stride(set.sizes());
         // In random systems the last column often must give a pivot, or cannot.
         for round in 0..200 {
-            let mut m = random.vectors(set, set.k * set.o);
+            let mut m = random.vectors(set, set.k() * set.o());
             let u = random.vectors(set, set.pairs());
             let vectors = bytes_mut(&mut m);
             match round % 8 {
                 // No variable of the first oil column; only low nibbles; only the last rows; repeated columns; nothing.
-                1 => (0..set.k).for_each(|i| vectors[i * set.o * stride..][..stride].fill(0)),
+                1 => (0..set.k()).for_each(|i| vectors[i * set.o() * stride..][..stride].fill(0)),
                 2 => vectors.iter_mut().for_each(|b| *b &= 0x0f),
                 3 => vectors.chunks_exact_mut(stride).for_each(|v| v[..set.m_bytes() - 2].fill(0)),
-                4 => (1..set.k * set.o).for_each(|i| {
+                4 => (1..set.k() * set.o()).for_each(|i| {
                     vectors.copy_within((i - 1) % 3 * stride..((i - 1) % 3 + 1) * stride, i * stride)
                 }),
                 5 => vectors.fill(0),
@@ -228,10 +228,10 @@ fn a_system_with_few_entries_is_solved_right() {
     let mut random = Random(77);
     for set in Params::all() {
         for entries in [1, 5, 30, 300] {
-            let mut m = vec![Block::ZERO; SetKernels::padded_blocks(set, set.k * set.o)];
-            let stride = SetKernels::stride(set);
+            let mut m = vec![Block::ZERO; SetKernels::padded_blocks(set.sizes(), set.k() * set.o())];
+            let stride = SetKernels::stride(set.sizes());
             for _ in 0..entries {
-                let vector = random.next() as usize % (set.k * set.o);
+                let vector = random.next() as usize % (set.k() * set.o());
                 let byte = random.next() as usize % set.m_bytes();
                 bytes_mut(&mut m)[vector * stride + byte] = random.next() as u8;
             }
@@ -246,11 +246,11 @@ fn finish_agrees_with_portable() {
     let mut random = Random(4242);
     for set in Params::all() {
         for _ in 0..4 {
-            let o = random.elements(set.v() * set.o);
-            let vinegar = random.elements(set.k * set.v());
-            let x = random.elements(set.k * set.o);
+            let o = random.elements(set.v() * set.o());
+            let vinegar = random.elements(set.k() * set.v());
+            let x = random.elements(set.k() * set.o());
             let finish = |kernels: &SetKernels| {
-                let mut s = vec![0xee; set.k * set.n];
+                let mut s = vec![0xee; set.k() * set.n()];
                 kernels.finish(Finish { o: &o, vinegar: &vinegar, x: &x, s: &mut s });
                 s
             };
@@ -263,7 +263,7 @@ fn finish_agrees_with_portable() {
 fn all_known_answers() {
     let Some(engine) = engine() else { return };
     for set in Params::all() {
-        let all = records(&engine, set, 100).expect("signing succeeds");
-        assert_eq!(sha256_hex(response(&all).as_bytes()), digests(set).unwrap().all, "{}", set.name());
+        let all = records(&Library { engine, params: set }, 100).expect("signing succeeds");
+        assert_eq!(sha256_hex(response(&all).as_bytes()), digests(set).all, "{}", set.name());
     }
 }

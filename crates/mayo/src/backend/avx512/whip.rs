@@ -11,7 +11,8 @@
 //! address is public.
 
 use super::gf::{DIAGONAL, Z, broadcast, first, join, load, store, sum3, times};
-use crate::params::Params;
+use crate::backend::SetSpec;
+use crate::params::Sizes;
 use crate::sys::Block;
 use core::arch::x86_64::*;
 
@@ -19,17 +20,17 @@ use core::arch::x86_64::*;
 pub(super) const FRONT: usize = 64;
 
 /// Bytes of a sum above the m-vector's.
-const fn high_bytes(p: &Params) -> usize {
+const fn high_bytes(p: &Sizes) -> usize {
     (p.pairs() - 1).div_ceil(2)
 }
 
 /// Bytes from one vector of a buffer to the next: between two of them lie enough zeros for any shift.
-pub(super) const fn slot(p: &Params) -> usize {
+pub(super) const fn slot(p: &Sizes) -> usize {
     (p.m_bytes() + high_bytes(p)).next_multiple_of(16)
 }
 
 /// Bytes of a buffer for `count` vectors.
-pub(super) const fn buffer_bytes(p: &Params, count: usize) -> usize {
+pub(super) const fn buffer_bytes(p: &Sizes, count: usize) -> usize {
     FRONT + slot(p) * count + 256
 }
 
@@ -37,12 +38,12 @@ pub(super) const fn buffer_bytes(p: &Params, count: usize) -> usize {
 const WINDOW: usize = 63;
 
 /// Whether the vector times z^l reaches beyond the first window.
-pub(super) const fn wide(p: &Params, l: usize) -> bool {
+pub(super) const fn wide(p: &Sizes, l: usize) -> bool {
     p.m_bytes() + l / 2 > 64
 }
 
 /// For byte j the place of byte `m_bytes + j - before` of a sum among the bytes of both windows.
-const fn high_places(p: &Params, before: usize) -> Block {
+const fn high_places(p: &Sizes, before: usize) -> Block {
     let (mut out, mut j) = ([0; 64], 0);
     while j < 64 {
         let byte = p.m_bytes() + j - before;
@@ -57,8 +58,8 @@ const fn high_places(p: &Params, before: usize) -> Block {
 /// # Safety
 /// `buffer` must have `buffer_bytes` for the vectors in `from`.
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(super) unsafe fn spread_out<const S: usize, const NR: usize>(from: &[Block], buffer: *mut u8) {
-    let set = const { Params::by_index(S) };
+pub(super) unsafe fn spread_out<S: SetSpec, const NR: usize>(from: &[Block], buffer: *mut u8) {
+    let set = S::SIZES;
     let zero = _mm512_setzero_si512();
     // SAFETY: the caller's promise: the stores end at most 192 bytes behind the beginning of the last vector.
     unsafe {
@@ -112,8 +113,8 @@ impl Sum {
     /// The remainder modulo f(z).
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,gfni")]
     #[inline]
-    pub(super) fn reduce<const S: usize, const NR: usize>(&self) -> [Z; NR] {
-        let set = const { Params::by_index(S) };
+    pub(super) fn reduce<S: SetSpec, const NR: usize>(&self) -> [Z; NR] {
+        let set = S::SIZES;
         let [[e0, e1], [o0, o1]] = self.parts;
         let places = places();
         let behind = _mm512_sub_epi8(places, _mm512_set1_epi8(1));
@@ -125,12 +126,11 @@ impl Sum {
             |x: Z, offset: i8| _mm512_permutexvar_epi8(_mm512_add_epi8(places, _mm512_set1_epi8(offset)), x);
         // SAFETY: a block is 64 bytes.
         let (own, below) = unsafe {
-            let (own, below) =
-                const { &(high_places(Params::by_index(S), 0), high_places(Params::by_index(S), 1)) };
+            let (own, below) = const { &(high_places(S::SIZES, 0), high_places(S::SIZES, 1)) };
             (load(own.0.as_ptr()), load(below.0.as_ptr()))
         };
         let among = |x: [Z; 2], at: Z| {
-            if const { wide(Params::by_index(S), Params::by_index(S).pairs() - 1) } {
+            if const { wide(S::SIZES, S::SIZES.pairs() - 1) } {
                 _mm512_permutex2var_epi8(x[0], at, x[1])
             } else {
                 _mm512_permutexvar_epi8(at, x[0])
@@ -144,7 +144,7 @@ impl Sum {
             times(high, broadcast(DIAGONAL.0.as_ptr().add(usize::from(set.tail[i] & 0xf))))
         };
         let mut even = sum3(e0, scaled(0), up(scaled(2)));
-        if const { Params::by_index(S).tail[4] != 0 } {
+        if const { S::SIZES.tail[4] != 0 } {
             even = _mm512_xor_si512(even, up(up(scaled(4))));
         }
         let odd = sum3(o0, scaled(1), up(scaled(3)));
@@ -182,8 +182,8 @@ pub(super) fn places() -> Z {
 /// # Safety
 /// `buffer` must be filled by [`spread_out`] with all of u.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,gfni")]
-pub(super) unsafe fn whip_spread<const S: usize, const NR: usize>(buffer: *const u8) -> [Z; NR] {
-    let set = const { Params::by_index(S) };
+pub(super) unsafe fn whip_spread<S: SetSpec, const NR: usize>(buffer: *const u8) -> [Z; NR] {
+    let set = S::SIZES;
     let mut sum = Sum::zero();
     for l in 0..set.pairs() {
         // SAFETY: the caller's promise; l / 2 is below FRONT and below the zeros between vectors.
@@ -204,8 +204,8 @@ const LARGEST: usize = 78 * 112 + 64 + 256;
 
 /// See `SetKernels::whip`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,gfni")]
-pub(super) fn whip<const S: usize, const NR: usize>(u: &[Block], y: &mut [u8]) {
-    const { assert!(buffer_bytes(Params::by_index(S), Params::by_index(S).pairs()) <= LARGEST) };
+pub(super) fn whip<S: SetSpec, const NR: usize>(u: &[Block], y: &mut [u8]) {
+    const { assert!(buffer_bytes(S::SIZES, S::SIZES.pairs()) <= LARGEST) };
     let mut buffer = core::mem::MaybeUninit::<[u8; LARGEST]>::uninit();
     let buffer: *mut u8 = buffer.as_mut_ptr().cast();
     // SAFETY: the buffer is long enough, by the assertion; `spread_out` writes all of it that is read.

@@ -6,7 +6,9 @@
 use lanework_cuda::Device;
 use lanework_cuda::{Argument, Card, Error, Kernel, Module, args};
 
-use super::lane::{Job, Kernels, Lane};
+use super::job::Job;
+use super::kernels::Kernels;
+use super::lane::Lane;
 use super::shape::{self, Products};
 use crate::params::Params;
 
@@ -46,7 +48,7 @@ impl Fused {
     /// The kernels' own sizes, six words for each of eight sets.
     #[cfg(all(test, feature = "emulated"))]
     pub(crate) fn shapes(device: &Device, module: &Module) -> Result<Vec<u32>, Error> {
-        super::lane::said(device, &module.kernel("mayo_fused_shapes")?, 48)
+        super::kernels::said(device, &module.kernel("mayo_fused_shapes")?, 48)
     }
 }
 
@@ -77,7 +79,7 @@ fn room(p: &Params) -> usize {
     };
     let pairs = (0..v).step_by(PANEL).flat_map(|row| (0..PANEL / 2).map(move |i| (row, i)));
     let pair = pairs.map(|(row, i)| corner(row, i) + corner(row, PANEL - 1 - i)).max().unwrap_or(0);
-    let oil = p.o.div_ceil(p.o.div_ceil(COLUMNS));
+    let oil = p.o().div_ceil(p.o().div_ceil(COLUMNS));
     let stride = blocks(p, COLUMNS).max(blocks(p, oil)) | 1;
     let tail = (p.p3_vecs() * p.m_bytes()).div_ceil(16);
     (PANEL * stride).max(PANEL / 2 * pair).max(tail)
@@ -85,15 +87,15 @@ fn room(p: &Params) -> usize {
 
 /// Threads of a block and bytes of its shared memory.
 pub(crate) fn fused_shape(p: &Params, what: Products) -> (u32, usize) {
-    let rows = if what == Products::Verify { p.n } else { p.v() };
+    let rows = if what == Products::Verify { p.n() } else { p.v() };
     let columns = match what {
-        Products::Keygen => p.o,
-        Products::Sign => p.k + p.o,
-        Products::SignExpanded | Products::Verify => p.k,
+        Products::Keygen => p.o(),
+        Products::Sign => p.k() + p.o(),
+        Products::SignExpanded | Products::Verify => p.k(),
     };
     let words = shape::words(p);
     let x = columns * words;
-    let q = if what == Products::Sign { (p.k * columns + p.o * p.k) * words } else { columns * x };
+    let q = if what == Products::Sign { (p.k() * columns + p.o() * p.k()) * words } else { columns * x };
     let all = 2 * 256 * 32 + 4 * rows * columns + 2 * 4 * room(p) + PANEL * x + q;
     (FUSED_THREADS, all * 4)
 }

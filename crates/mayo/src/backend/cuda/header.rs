@@ -6,8 +6,8 @@
 use std::fmt::Write as _;
 
 use super::shape::{slice_words, words};
+use crate::internals::symmetric_spec::sub_byte;
 use crate::params::Params;
-use crate::symmetric_spec::sub_byte;
 
 fn table(out: &mut String, name: &str, values: &[u8]) {
     let _ = write!(out, "__device__ const u8 {name}[{}] = {{", values.len());
@@ -20,37 +20,37 @@ fn table(out: &mut String, name: &str, values: &[u8]) {
 
 fn set(out: &mut String, p: &Params) {
     let index = p.index();
-    let flat: Vec<u8> = p.schedule.iter().flat_map(|&(i, j)| [i, j]).collect();
-    let mut powers = vec![0; p.k * p.k];
-    for (l, &(i, j)) in (0u8..).zip(p.schedule) {
-        powers[usize::from(i) * p.k + usize::from(j)] = l;
-        powers[usize::from(j) * p.k + usize::from(i)] = l;
+    let flat: Vec<u8> = p.schedule().iter().flat_map(|&(i, j)| [i, j]).collect();
+    let mut powers = vec![0; p.k() * p.k()];
+    for (l, &(i, j)) in (0u8..).zip(p.schedule()) {
+        powers[usize::from(i) * p.k() + usize::from(j)] = l;
+        powers[usize::from(j) * p.k() + usize::from(i)] = l;
     }
     let _ = writeln!(out, "\n// {}: which pair has which power of z, and the other way round.", p.name());
     table(out, &format!("SCHEDULE_{index}"), &flat);
     table(out, &format!("POWER_{index}"), &powers);
     let sizes = [
-        ("N", p.n),
-        ("M", p.m),
-        ("O", p.o),
-        ("K", p.k),
+        ("N", p.n()),
+        ("M", p.m()),
+        ("O", p.o()),
+        ("K", p.k()),
         ("V", p.v()),
         ("PAIRS", p.pairs()),
         ("M_BYTES", p.m_bytes()),
         ("V_BYTES", p.v_bytes()),
         ("O_BYTES", p.o_bytes()),
         ("R_BYTES", p.r_bytes()),
-        ("SALT_BYTES", p.salt_bytes),
-        ("DIGEST_BYTES", p.digest_bytes),
+        ("SALT_BYTES", p.salt_bytes()),
+        ("DIGEST_BYTES", p.digest_bytes()),
         ("PK_BYTES", p.public_key_bytes()),
         ("SIG_BYTES", p.signature_bytes()),
         ("P1_VECS", p.p1_vecs()),
         ("P12_VECS", p.p1_vecs() + p.p2_vecs()),
         ("P3_VECS", p.p3_vecs()),
-        ("TAIL0", p.tail[0].into()),
-        ("TAIL1", p.tail[1].into()),
-        ("TAIL2", p.tail[2].into()),
-        ("TAIL3", p.tail[3].into()),
+        ("TAIL0", p.tail()[0].into()),
+        ("TAIL1", p.tail()[1].into()),
+        ("TAIL2", p.tail()[2].into()),
+        ("TAIL3", p.tail()[3].into()),
         ("WS", slice_words(p)),
         ("SLICES", words(p) / slice_words(p)),
     ];
@@ -58,7 +58,7 @@ fn set(out: &mut String, p: &Params) {
     for (name, value) in sizes {
         let _ = writeln!(out, "    static constexpr int {name} = {value};");
     }
-    let _ = writeln!(out, "    static constexpr bool LINEAR = {};", p.linear_term);
+    let _ = writeln!(out, "    static constexpr bool LINEAR = {};", p.linear_term());
     let _ = writeln!(
         out,
         "    DEVICE u32 schedule(u32 l, int which) {{ return SCHEDULE_{index}[2 * l + which]; }}"

@@ -1,198 +1,17 @@
-//! One stream with room for a chunk of operations of one set: memory, launches, and the kernels of each operation.
+//! One stream with room for a chunk of operations of one set: memory, and the launches of each operation.
 
-mod bits;
+pub(super) mod bits;
 
 use core::ops::Range;
 use std::sync::Arc;
 
-use lanework_cuda::{Argument, Buffer, Device, Error, Grid, Kernel, Module, Pinned, Stream, args};
+use lanework_cuda::{Argument, Buffer, Device, Error, Grid, Kernel, Pinned, Stream, args};
 
-use super::fuse::{Fused, Plan};
+use super::fuse::Plan;
+use super::job::{Job, need};
+use super::kernels::Kernels;
 use super::shape::{self, Products};
-use crate::params::{Params, SEED_PK_BYTES};
-
-/// The kernels of one set on one device.
-#[derive(Debug)]
-pub(crate) struct Kernels {
-    pub(crate) params: &'static Params,
-    pub(super) fused: Fused,
-    seed: Kernel,
-    salt: Kernel,
-    target: Kernel,
-    draw: Kernel,
-    pub(super) expand: Kernel,
-    place: Kernel,
-    pub(super) keygen: Kernel,
-    lower: Kernel,
-    pub(super) sign: Kernel,
-    sign_expanded: Kernel,
-    pub(super) verify: Kernel,
-    check: Kernel,
-    solve: Kernel,
-    pub(super) round_keys: Kernel,
-    bits: bits::BitKernels,
-}
-
-impl Kernels {
-    pub(crate) fn new(module: &Module, params: &'static Params) -> Result<Kernels, Error> {
-        let of = |name: &str| module.kernel(&format!("mayo_{name}_{}", params.index()));
-        Ok(Kernels {
-            params,
-            fused: Fused::new(module, params)?,
-            seed: of("seed")?,
-            salt: of("salt")?,
-            target: of("target")?,
-            draw: of("draw")?,
-            expand: of("expand")?,
-            place: of("place")?,
-            keygen: of("keygen")?,
-            lower: of("lower")?,
-            sign: of("sign")?,
-            sign_expanded: of("sign_expanded")?,
-            verify: of("verify")?,
-            check: of("check")?,
-            solve: of("solve")?,
-            round_keys: module.kernel("mayo_round_keys")?,
-            bits: bits::BitKernels::new(module, params)?,
-        })
-    }
-
-    /// All of them.
-    pub(crate) fn each(&self) -> Vec<&Kernel> {
-        let mut all = vec![
-            &self.seed,
-            &self.salt,
-            &self.target,
-            &self.draw,
-            &self.expand,
-            &self.place,
-            &self.keygen,
-            &self.lower,
-            &self.sign,
-            &self.sign_expanded,
-            &self.verify,
-            &self.check,
-            &self.solve,
-            &self.round_keys,
-        ];
-        all.extend([&self.bits.lay, &self.bits.each, &self.bits.one]);
-        all.extend(self.fused.each());
-        all
-    }
-
-    /// The same with one kernel that leaks, taken by its name from `planted`.
-    #[cfg(all(test, feature = "emulated"))]
-    pub(crate) fn planted(mut self, planted: &Module, name: &str) -> Result<Kernels, Error> {
-        let kernel = planted.kernel(&format!("planted_{name}"))?;
-        match name {
-            "draw" => self.draw = kernel,
-            "sign" => self.sign = kernel,
-            "fused_sign" => self.fused.sign = kernel,
-            "solve" => self.solve = kernel,
-            _ => return Err(Error::Shape(format!("nothing is planted in {name}"))),
-        }
-        Ok(self)
-    }
-
-    /// The kernels' own sizes: ten words for each of eight sets, and six for each of the products of bits.
-    #[cfg(all(test, feature = "emulated"))]
-    pub(crate) fn shapes(device: &Device, module: &Module) -> Result<[Vec<u32>; 2], Error> {
-        Ok([
-            said(device, &module.kernel("mayo_shapes")?, 80)?,
-            said(device, &module.kernel("mayo_bits_shapes")?, 48)?,
-        ])
-    }
-}
-
-/// The sizes that a kernel reports, in so many words.
-#[cfg(all(test, feature = "emulated"))]
-pub(super) fn said(device: &Device, kernel: &Kernel, words: usize) -> Result<Vec<u32>, Error> {
-    let (stream, out) = (device.stream()?, device.buffer::<u32>(words)?);
-    let grid = Grid { blocks: 1, threads: 1, shared: 0 };
-    // SAFETY: these kernels write ten or six words for each of eight sets, and callers pass that number.
-    unsafe { stream.launch(kernel, grid, args![&out])? };
-    stream.get(&out, 0..words)
-}
-
-/// The job of a lane, which determines its memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Job {
-    /// Public keys of seeds.
-    Keygen,
-    /// Expanded keys, into memory of their own.
-    Expand,
-    /// Signatures with compact keys, a key to each.
-    Sign,
-    /// Signatures with expanded keys.
-    SignExpanded,
-    /// Verdicts with compact keys, a key to each.
-    Verify,
-    /// Verdicts with expanded keys.
-    VerifyExpanded,
-}
-
-impl Job {
-    const fn signs(self) -> bool {
-        matches!(self, Job::Sign | Job::SignExpanded)
-    }
-    const fn judges(self) -> bool {
-        !matches!(self, Job::Keygen | Job::Expand)
-    }
-    const fn has_seeds(self) -> bool {
-        matches!(self, Job::Keygen | Job::Expand | Job::Sign)
-    }
-    const fn expands(self) -> bool {
-        matches!(self, Job::Keygen | Job::Sign | Job::Verify)
-    }
-}
-
-/// Values of each buffer that an operation takes. A buffer that a job does not use has one value.
-struct Need {
-    seeds: usize,
-    hashes: usize,
-    schedules: usize,
-    p: usize,
-    public_keys: usize,
-    judged: bool,
-    signs: bool,
-}
-
-fn need(p: &Params, job: Job) -> Need {
-    let own = |used: bool, each: usize| if used { each } else { 0 };
-    let vecs = if job == Job::Keygen { shape::p12(p) } else { shape::public_vecs(p) };
-    Need {
-        seeds: own(job.has_seeds(), p.salt_bytes),
-        hashes: own(job.has_seeds(), shape::seed(p)),
-        schedules: 44,
-        p: own(job.expands(), vecs * shape::words(p)),
-        public_keys: own(job.expands() || job == Job::Expand, p.public_key_bytes()),
-        judged: job.judges(),
-        signs: job.signs(),
-    }
-}
-
-/// Bytes of the matrices that one operation expands for itself.
-pub(crate) fn matrix_bytes(p: &Params, job: Job) -> usize {
-    need(p, job).p * 4
-}
-
-/// Bytes of device memory that one operation takes beside its matrices.
-pub(crate) fn bytes_each(p: &Params, job: Job) -> usize {
-    let n = need(p, job);
-    let judged = p.digest_bytes
-        + shape::target(p)
-        + (p.n + p.pairs()) * shape::words(p) * 4
-        + p.signature_bytes()
-        + 2
-        + 8;
-    let signs = p.salt_bytes + shape::SALT + shape::drawn(p) + p.k * p.o * shape::words(p) * 4;
-    n.seeds
-        + n.hashes
-        + n.schedules * 4
-        + n.public_keys
-        + if n.judged { judged } else { 0 }
-        + if n.signs { signs } else { 0 }
-}
+use crate::params::SEED_PK_BYTES;
 
 /// Expanded keys in a device's memory: P1, P2 and P3, and for signers L behind them, with seeds and O.
 #[derive(Debug)]
@@ -272,22 +91,22 @@ impl Lane {
             schedules: device.buffer(of(n.schedules))?,
             p: device.buffer((matrices * slots).max(1))?,
             public_keys: device.buffer(of(n.public_keys))?,
-            digests: device.buffer(when(n.judged, p.digest_bytes))?,
-            randomizers: device.secret(when(n.signs, p.salt_bytes))?,
+            digests: device.buffer(when(n.judged, p.digest_bytes()))?,
+            randomizers: device.secret(when(n.signs, p.salt_bytes()))?,
             salts: device.buffer(when(n.signs, shape::SALT))?,
             targets: device.buffer(when(n.judged, shape::target(p)))?,
-            lambda: device.buffer(when(n.judged && p.linear_term, p.n * words))?,
+            lambda: device.buffer(when(n.judged && p.linear_term(), p.n() * words))?,
             drawn: device.secret(when(n.signs, shape::drawn(p)))?,
             u: device.secret(when(n.judged, p.pairs() * words))?,
-            m: device.secret(when(n.signs, p.k * p.o * words))?,
+            m: device.secret(when(n.signs, p.k() * p.o() * words))?,
             signatures: device.secret(when(n.judged, p.signature_bytes()))?,
             flags: device.buffer(when(n.judged, 1))?,
             list: device.buffer(when(n.signs, 1))?,
             keys: device.buffer(when(n.judged, 1))?,
             host_seeds: device.pinned(of(n.seeds))?,
             host_public_keys: device.pinned(of(n.public_keys))?,
-            host_digests: device.pinned(when(n.judged, p.digest_bytes))?,
-            host_randomizers: device.pinned(when(n.signs, p.salt_bytes))?,
+            host_digests: device.pinned(when(n.judged, p.digest_bytes()))?,
+            host_randomizers: device.pinned(when(n.signs, p.salt_bytes()))?,
             host_signatures: device.pinned(when(n.judged, p.signature_bytes()))?,
             host_flags: device.pinned(when(n.judged, 1))?,
             host_list: device.pinned(when(n.signs, 1))?,
@@ -373,7 +192,7 @@ impl Lane {
     /// Queues key generation for the `count` seeds in `host_seeds`; the keys come to `host_public_keys`.
     pub(crate) fn keygen(&mut self, count: usize) -> Result<(), Error> {
         let set = self.kernels.params;
-        self.stream.upload(&self.host_seeds, 0..count * set.salt_bytes, &self.seeds, 0)?;
+        self.stream.upload(&self.host_seeds, 0..count * set.salt_bytes(), &self.seeds, 0)?;
         self.open_seeds(count, (&self.hashes).into(), (&self.seeds).into())?;
         self.all_public_keys(count)?;
         let bytes = count * set.public_key_bytes();
@@ -396,12 +215,12 @@ impl Lane {
         let set = self.kernels.params;
         let arguments = args![count as u32, &self.digests, salts, stride as u32, &self.targets];
         self.hash(&self.kernels.target, count, arguments)?;
-        if !set.linear_term {
+        if !set.linear_term() {
             return Ok(());
         }
         let (key, nonce) = (self.targets.at(set.m_bytes())?, self.targets.at(set.m_bytes() + SEED_PK_BYTES)?);
         let from = (key, nonce, shape::target(set));
-        self.expand(count, Argument::null(), from, set.n, set.n, (&self.lambda).into())
+        self.expand(count, Argument::null(), from, set.n(), set.n(), (&self.lambda).into())
     }
 
     /// Queues signing up to the first attempt's flags. Seeds, digests and randomizers are in pinned memory, with
@@ -409,11 +228,11 @@ impl Lane {
     pub(crate) fn sign(&mut self, count: usize, expanded: Option<&Expanded>) -> Result<(), Error> {
         let set = self.kernels.params;
         let stream = &self.stream;
-        stream.upload(&self.host_digests, 0..count * set.digest_bytes, &self.digests, 0)?;
-        stream.upload(&self.host_randomizers, 0..count * set.salt_bytes, &self.randomizers, 0)?;
+        stream.upload(&self.host_digests, 0..count * set.digest_bytes(), &self.digests, 0)?;
+        stream.upload(&self.host_randomizers, 0..count * set.salt_bytes(), &self.randomizers, 0)?;
         match expanded {
             None => {
-                stream.upload(&self.host_seeds, 0..count * set.salt_bytes, &self.seeds, 0)?;
+                stream.upload(&self.host_seeds, 0..count * set.salt_bytes(), &self.seeds, 0)?;
                 self.open_seeds(count, (&self.hashes).into(), (&self.seeds).into())?;
             }
             Some(_) => stream.upload(&self.host_keys, 0..count, &self.keys, 0)?,
@@ -532,7 +351,7 @@ impl Lane {
         let (set, count, total) = (self.kernels.params, part.len(), shape::public_vecs(self.kernels.params));
         let public_keys = self.public_keys.at(part.start * set.public_key_bytes())?;
         self.place(count, public_keys, total, (&self.p).into())?;
-        let lambda = if set.linear_term { part.start * set.n * shape::words(set) } else { 0 };
+        let lambda = if set.linear_term() { part.start * set.n() * shape::words(set) } else { 0 };
         let signatures = self.signatures.at(part.start * set.signature_bytes())?;
         let (lambda, u) = (self.lambda.at(lambda)?, self.u.at(part.start * set.pairs() * shape::words(set))?);
         let arguments = args![Argument::null(), &self.p, total as u32, lambda, signatures, u];
@@ -556,9 +375,9 @@ impl Lane {
     pub(crate) fn verify(&mut self, count: usize, expanded: Option<&Expanded>) -> Result<(), Error> {
         let set = self.kernels.params;
         let stream = &self.stream;
-        stream.upload(&self.host_digests, 0..count * set.digest_bytes, &self.digests, 0)?;
+        stream.upload(&self.host_digests, 0..count * set.digest_bytes(), &self.digests, 0)?;
         stream.upload(&self.host_signatures, 0..count * set.signature_bytes(), &self.signatures, 0)?;
-        let salts = self.signatures.at(set.signature_bytes() - set.salt_bytes)?;
+        let salts = self.signatures.at(set.signature_bytes() - set.salt_bytes())?;
         match expanded {
             None => {
                 let bytes = count * set.public_key_bytes();
@@ -584,10 +403,15 @@ impl Lane {
     /// Expands the `count` seeds in `host_seeds` to keys `at`.. of `into`. A lane for [`Job::Keygen`].
     pub(crate) fn expand_secret(&mut self, count: usize, into: &Expanded, at: usize) -> Result<(), Error> {
         let set = self.kernels.params;
-        let (seeds, hashes) = (into.seeds.at(at * set.salt_bytes)?, into.hashes.at(at * shape::seed(set))?);
+        let (seeds, hashes) = (into.seeds.at(at * set.salt_bytes())?, into.hashes.at(at * shape::seed(set))?);
         let p = into.p.at(at * into.total * shape::words(set))?;
         let total = into.total as u32;
-        self.stream.upload(&self.host_seeds, 0..count * set.salt_bytes, &into.seeds, at * set.salt_bytes)?;
+        self.stream.upload(
+            &self.host_seeds,
+            0..count * set.salt_bytes(),
+            &into.seeds,
+            at * set.salt_bytes(),
+        )?;
         self.open_seeds(count, hashes, seeds)?;
         let from = (hashes, Argument::null(), shape::seed(set));
         self.expand(count, Argument::null(), from, shape::p12(set), into.total, p)?;

@@ -55,12 +55,12 @@ pub(crate) const fn seed(p: &Params) -> usize {
 
 /// Bytes for t, and for lambda's key and nonce.
 pub(crate) const fn target(p: &Params) -> usize {
-    squeezed(p.m_bytes() + if p.linear_term { 32 } else { 0 })
+    squeezed(p.m_bytes() + if p.linear_term() { 32 } else { 0 })
 }
 
 /// Bytes for the vinegar vectors and r.
 pub(crate) const fn drawn(p: &Params) -> usize {
-    squeezed(p.k * p.v_bytes() + p.r_bytes())
+    squeezed(p.k() * p.v_bytes() + p.r_bytes())
 }
 
 /// Vectors of P1 and P2.
@@ -80,13 +80,13 @@ pub(crate) const fn secret_vecs(p: &Params) -> usize {
 
 /// Bytes of shared memory of a block of products.
 pub(crate) fn products_shared(p: &Params, what: Products) -> usize {
-    let rows = if what == Products::Verify { p.n } else { p.v() };
+    let rows = if what == Products::Verify { p.n() } else { p.v() };
     let columns = match what {
-        Products::Keygen => p.o,
-        Products::Sign => p.k + p.o,
-        Products::SignExpanded | Products::Verify => p.k,
+        Products::Keygen => p.o(),
+        Products::Sign => p.k() + p.o(),
+        Products::SignExpanded | Products::Verify => p.k(),
     };
-    let sums = if what == Products::SignExpanded { p.k + p.o } else { columns };
+    let sums = if what == Products::SignExpanded { p.k() + p.o() } else { columns };
     let masks = rows * columns + group(columns, slice_words(p)).max(4);
     (masks * 4 + rows * sums * slice_words(p)) * 4
 }
@@ -107,12 +107,12 @@ fn group(columns: usize, words: usize) -> usize {
 /// Bytes of shared memory of the warp that solves a system.
 pub(crate) fn solve_shared(p: &Params) -> usize {
     let long = (p.pairs() - 1) / 8 + words(p) + 1;
-    ((p.k * p.o + 1) * (long | 1) + p.k * p.o.div_ceil(8)) * 4
+    ((p.k() * p.o() + 1) * (long | 1) + p.k() * p.o().div_ceil(8)) * 4
 }
 
 /// Bytes of shared memory of a block that makes L.
 pub(crate) const fn lower_shared(p: &Params) -> usize {
-    p.v() * p.o * 16
+    p.v() * p.o() * 16
 }
 
 /// Sizes of verification by products of bits (`bits.cuh`).
@@ -133,10 +133,10 @@ pub(crate) struct Bits {
 
 impl Bits {
     pub(crate) const fn of(p: &Params) -> Bits {
-        let (blocks, words) = (p.n.div_ceil(8), words(p));
+        let (blocks, words) = (p.n().div_ceil(8), words(p));
         // Blocks of rows with 64 columns each: in a circle; of twenty blocks, seven count twice and thirteen once.
         let (tasks, slots) = if blocks == 20 { (27, 8) } else { (blocks, blocks.div_ceil(2)) };
-        let many = if p.k < 8 { 4 } else { 2 };
+        let many = if p.k() < 8 { 4 } else { 2 };
         let warps = if words == 18 { 3 } else { words / 2 };
         Bits {
             key: words * tasks * slots * 64,
@@ -149,10 +149,10 @@ impl Bits {
     }
 
     const fn shared(p: &Params, signatures: usize, warps: usize) -> usize {
-        let (blocks, vectors) = (p.n.div_ceil(8), signatures * p.k);
+        let (blocks, vectors) = (p.n().div_ceil(8), signatures * p.k());
         let across = (4 * vectors.div_ceil(4) + 5) / 8 * 8 + 2;
         let sums = vectors * (blocks | 1) * 8;
-        ((blocks + 1) * across * 4 + warps * (sums + p.k * p.k)) * 4
+        ((blocks + 1) * across * 4 + warps * (sums + p.k() * p.k())) * 4
     }
 }
 
@@ -164,7 +164,7 @@ mod tests {
     fn slices_make_up_the_vector() {
         for p in Params::all() {
             assert_eq!(words(p) % slice_words(p), 0, "{}", p.name());
-            assert_eq!(p.tail[4], 0, "{}: kernels fold with four coefficients", p.name());
+            assert_eq!(p.tail()[4], 0, "{}: kernels fold with four coefficients", p.name());
         }
     }
 

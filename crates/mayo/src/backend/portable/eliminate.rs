@@ -8,19 +8,19 @@
 
 use super::whip::{Long, whip_words};
 use super::words::{MVec, ONES, Words, add, load, masks, mul_add, powers, take};
-use crate::backend::SetKernels;
+use crate::backend::{SetKernels, SetSpec};
 use crate::field::{inv, mul};
-use crate::params::Params;
+use crate::params::Sizes;
 use crate::sys::{Block, bytes};
 
 /// Columns of A, y, and the pivots' one-hot masks.
-pub(super) const fn scratch_blocks(p: &Params) -> usize {
+pub(super) const fn scratch_blocks(p: &Sizes) -> usize {
     ((2 * p.k * p.o + 1) * p.m_bytes().div_ceil(8) * 8).div_ceil(64) + 2
 }
 
 /// See `SetKernels::solve`.
 #[inline(never)]
-pub(super) fn solve<const S: usize, const NW: usize>(
+pub(super) fn solve<S: SetSpec, const NW: usize>(
     m: &[Block],
     u: &[Block],
     t: &[u8],
@@ -31,7 +31,7 @@ pub(super) fn solve<const S: usize, const NW: usize>(
 where
     MVec<NW>: Words,
 {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (k, oil, stride) = (set.k, set.o, SetKernels::stride(set));
     let columns = take::<MVec<NW>>(&mut scratch, k * oil + 1);
     let m = bytes(m);
@@ -79,7 +79,7 @@ fn at<const NW: usize>(column: &MVec<NW>, pivot: &MVec<NW>) -> u8 {
 }
 
 /// Gauss-Jordan on `columns`, the last of which is the right side; fills the pivots' masks; whether the rank is m.
-fn eliminate<const NW: usize>(set: &Params, columns: &mut [MVec<NW>], pivots: &mut [MVec<NW>]) -> bool {
+fn eliminate<const NW: usize>(set: &Sizes, columns: &mut [MVec<NW>], pivots: &mut [MVec<NW>]) -> bool {
     let mut free = [u64::MAX; NW];
     if !set.m.is_multiple_of(16) {
         free[NW - 1] = (1 << (set.m % 16 * 4)) - 1;
@@ -123,8 +123,8 @@ fn eliminate<const NW: usize>(set: &Params, columns: &mut [MVec<NW>], pivots: &m
 
 /// See `SetKernels::finish`.
 #[inline(never)]
-pub(super) fn finish<const S: usize>(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
-    let set = const { Params::by_index(S) };
+pub(super) fn finish<S: SetSpec>(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut [u8]) {
+    let set = S::SIZES;
     let (v, oil) = (set.v(), set.o);
     for i in 0..set.k {
         let xi = &x[i * oil..(i + 1) * oil];
@@ -142,11 +142,12 @@ pub(super) fn finish<const S: usize>(o: &[u8], vinegar: &[u8], x: &[u8], s: &mut
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::{Params, Round, Set};
 
     /// A system whose rank is one too small must be refused; with the last row restored it must be solved.
     #[test]
     fn rank_decides() {
-        let set = Params::by_index(1);
+        let set = &Params::of(Round::Three, Set::Mayo2).sizes;
         const NW: usize = 4;
         let mut columns = vec![[0u64; NW]; set.k * set.o + 1];
         for row in 0..set.m {
@@ -171,7 +172,7 @@ mod tests {
     /// Systems whose rank is known: the rows of a triangle in any order, some added to others, and in every other
     /// system one row there twice. Entries are mostly 0 and 1, so that a single one often decides; the bytes behind the
     /// last row are arbitrary.
-    fn known_ranks<const NW: usize>(set: &Params) {
+    fn known_ranks<const NW: usize>(set: &Sizes) {
         let mut seed = set.m as u64;
         let mut below = |n: usize| {
             seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -227,8 +228,8 @@ mod tests {
     fn ranks_and_solutions_are_right_for_every_m() {
         let mut partial = 0;
         // Under an interpreter, some thousand times slower, only m = 80 and 78.
-        for index in (0..crate::backend::SETS).step_by(if cfg!(miri) { 4 } else { 1 }) {
-            let set = Params::by_index(index);
+        for params in Params::all().step_by(if cfg!(miri) { 4 } else { 1 }) {
+            let set = params.sizes();
             partial += usize::from(!set.m.is_multiple_of(16));
             match set.m.div_ceil(16) {
                 4 => known_ranks::<4>(set),

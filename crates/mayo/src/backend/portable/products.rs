@@ -11,14 +11,14 @@
 //! Leak class: constant time in O, V and everything made of them; `verify*` is variable time in the public s.
 
 use super::words::{MVec, Words, add, blocks_of, load, masks, mul_add, multiples, powers, store, take};
-use crate::backend::SetKernels;
-use crate::params::Params;
+use crate::backend::{SetKernels, SetSpec};
+use crate::params::Sizes;
 use crate::sys::{Block, bytes, bytes_mut};
 
 /// Masks of one element.
 type Masks = [u64; 4];
 
-const fn nw(p: &Params) -> usize {
+const fn nw(p: &Sizes) -> usize {
     p.m_bytes().div_ceil(8)
 }
 
@@ -27,7 +27,7 @@ const fn max(a: usize, b: usize) -> usize {
 }
 
 /// Scratch for the largest of this file's kernels and of `solve`.
-pub(super) const fn scratch_blocks(p: &Params) -> usize {
+pub(super) const fn scratch_blocks(p: &Sizes) -> usize {
     let vec_bytes = nw(p) * 8;
     let sign = 2 * (p.v() * p.k * vec_bytes).div_ceil(64)
         + blocks_of::<Masks>(p.v() * p.k)
@@ -51,7 +51,7 @@ fn take_masks<'a>(scratch: &mut &'a mut [Block], elements: &[u8]) -> &'a mut [Ma
 
 /// See `SetKernels::keygen`.
 #[inline(never)]
-pub(super) fn keygen<const S: usize, const NW: usize>(
+pub(super) fn keygen<S: SetSpec, const NW: usize>(
     p: &[u8],
     o: &[u8],
     p3: &mut [u8],
@@ -59,7 +59,7 @@ pub(super) fn keygen<const S: usize, const NW: usize>(
 ) where
     MVec<NW>: Words,
 {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (v, oil, mb) = (set.v(), set.o, set.m_bytes());
     let oil_masks = take_masks(&mut scratch, o);
     // X = P1 O + P2.
@@ -98,7 +98,7 @@ pub(super) fn keygen<const S: usize, const NW: usize>(
 
 /// See `SetKernels::sign`.
 #[inline(never)]
-pub(super) fn sign<const S: usize, const NW: usize>(
+pub(super) fn sign<S: SetSpec, const NW: usize>(
     p: &[u8],
     o: &[u8],
     vinegar: &[u8],
@@ -109,7 +109,7 @@ pub(super) fn sign<const S: usize, const NW: usize>(
 ) where
     MVec<NW>: Words,
 {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (v, oil, k, mb) = (set.v(), set.o, set.k, set.m_bytes());
     // Masks by variable, then by vector: [r][i].
     let vin_masks = take::<Masks>(&mut scratch, v * k);
@@ -158,7 +158,7 @@ pub(super) fn sign<const S: usize, const NW: usize>(
 }
 
 /// u_l = x_i^T Y_j + x_j^T Y_i for every pair, with Y_i the i-th column of `y` (\[r\]\[i\]) and x masks alike.
-fn quadratic<const S: usize, const NW: usize>(
+fn quadratic<S: SetSpec, const NW: usize>(
     x: &[Masks],
     rows: usize,
     y: &[MVec<NW>],
@@ -167,7 +167,7 @@ fn quadratic<const S: usize, const NW: usize>(
 ) where
     MVec<NW>: Words,
 {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let k = set.k;
     let sums = take::<MVec<NW>>(&mut scratch, k * k);
     for r in 0..rows {
@@ -182,8 +182,8 @@ fn quadratic<const S: usize, const NW: usize>(
 }
 
 /// Writes the upper triangle of k x k sums as padded m-vectors in schedule order.
-fn store_pairs<const S: usize, const NW: usize>(sums: &[MVec<NW>], u: &mut [Block]) {
-    let set = const { Params::by_index(S) };
+fn store_pairs<S: SetSpec, const NW: usize>(sums: &[MVec<NW>], u: &mut [Block]) {
+    let set = S::SIZES;
     let stride = SetKernels::stride(set);
     for (out, &(a, b)) in bytes_mut(u).chunks_exact_mut(stride).zip(set.schedule) {
         out.fill(0);
@@ -194,7 +194,7 @@ fn store_pairs<const S: usize, const NW: usize>(sums: &[MVec<NW>], u: &mut [Bloc
 
 /// See `SetKernels::verify`.
 #[inline(never)]
-pub(super) fn verify<const S: usize, const NW: usize>(
+pub(super) fn verify<S: SetSpec, const NW: usize>(
     p: &[u8],
     p3: &[u8],
     s: &[u8],
@@ -204,7 +204,7 @@ pub(super) fn verify<const S: usize, const NW: usize>(
 ) where
     MVec<NW>: Words,
 {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (n, v, oil, k, mb) = (set.n, set.v(), set.o, set.k, set.m_bytes());
     let ps = take::<MVec<NW>>(&mut scratch, n * k);
     let (mut at1, mut at2, mut at3) = (0, set.p1_vecs() * mb, 0);
@@ -245,14 +245,14 @@ fn post_add(at: &mut usize, step: usize) -> usize {
 }
 
 /// An expanded public key is P1, P2, P3 unchanged, behind each other with slack.
-pub(super) const fn public_blocks(p: &Params) -> usize {
+pub(super) const fn public_blocks(p: &Sizes) -> usize {
     (p.p12_bytes() + crate::backend::SLACK + p.p3_vecs() * p.m_bytes() + crate::backend::SLACK).div_ceil(64)
 }
 
 /// See `SetKernels::expand_public`.
 #[inline(never)]
-pub(super) fn expand_public<const S: usize>(p: &[u8], p3: &[u8], expanded: &mut [Block]) {
-    let set = const { Params::by_index(S) };
+pub(super) fn expand_public<S: SetSpec>(p: &[u8], p3: &[u8], expanded: &mut [Block]) {
+    let set = S::SIZES;
     expanded.fill(Block::ZERO);
     let (front, back) = bytes_mut(expanded).split_at_mut(set.p12_bytes() + crate::backend::SLACK);
     front[..set.p12_bytes()].copy_from_slice(&p[..set.p12_bytes()]);
@@ -262,7 +262,7 @@ pub(super) fn expand_public<const S: usize>(p: &[u8], p3: &[u8], expanded: &mut 
 
 /// See `SetKernels::verify_expanded`.
 #[inline(never)]
-pub(super) fn verify_expanded<const S: usize, const NW: usize>(
+pub(super) fn verify_expanded<S: SetSpec, const NW: usize>(
     expanded: &[Block],
     s: &[u8],
     lambda: &[u8],
@@ -271,24 +271,24 @@ pub(super) fn verify_expanded<const S: usize, const NW: usize>(
 ) where
     MVec<NW>: Words,
 {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (p, p3) = bytes(expanded).split_at(set.p12_bytes() + crate::backend::SLACK);
     verify::<S, NW>(p, p3, s, lambda, u, scratch);
 }
 
 /// An expanded secret key is P1 unchanged, with slack, and L as m-vectors of whole words.
-pub(super) const fn secret_blocks(p: &Params) -> usize {
+pub(super) const fn secret_blocks(p: &Sizes) -> usize {
     l_offset(p) + (p.v() * p.o * nw(p) * 8).div_ceil(64)
 }
 
 /// Blocks before L.
-const fn l_offset(p: &Params) -> usize {
+const fn l_offset(p: &Sizes) -> usize {
     (p.p1_vecs() * p.m_bytes() + crate::backend::SLACK).div_ceil(64)
 }
 
 /// See `SetKernels::expand_secret`.
 #[inline(never)]
-pub(super) fn expand_secret<const S: usize, const NW: usize>(
+pub(super) fn expand_secret<S: SetSpec, const NW: usize>(
     p: &[u8],
     o: &[u8],
     expanded: &mut [Block],
@@ -296,7 +296,7 @@ pub(super) fn expand_secret<const S: usize, const NW: usize>(
 ) where
     MVec<NW>: Words,
 {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (v, oil, mb) = (set.v(), set.o, set.m_bytes());
     let (p1, mut rest) = expanded.split_at_mut(l_offset(set));
     p1.fill(Block::ZERO);
@@ -323,7 +323,7 @@ pub(super) fn expand_secret<const S: usize, const NW: usize>(
 
 /// See `SetKernels::sign_expanded`.
 #[inline(never)]
-pub(super) fn sign_expanded<const S: usize, const NW: usize>(
+pub(super) fn sign_expanded<S: SetSpec, const NW: usize>(
     expanded: &[Block],
     o: &[u8],
     vinegar: &[u8],
@@ -334,7 +334,7 @@ pub(super) fn sign_expanded<const S: usize, const NW: usize>(
 ) where
     MVec<NW>: Words,
 {
-    let set = const { Params::by_index(S) };
+    let set = S::SIZES;
     let (v, oil, k, mb) = (set.v(), set.o, set.k, set.m_bytes());
     let (p1, l) = expanded.split_at(l_offset(set));
     let (p1, l) = (bytes(p1), bytes(l));

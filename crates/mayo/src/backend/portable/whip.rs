@@ -4,9 +4,9 @@
 //! reduced, coefficient by coefficient from the top: at most 81 steps of four small products. Constant time.
 
 use super::words::{MVec, load, store};
-use crate::backend::SetKernels;
+use crate::backend::{SetKernels, SetSpec};
 use crate::field::mul;
-use crate::params::Params;
+use crate::params::Sizes;
 use crate::sys::{Block, bytes};
 
 /// Words of the longest unreduced polynomial: 142 + 78 + 16 nibbles.
@@ -32,7 +32,7 @@ impl Long {
     }
 
     /// The remainder modulo f(z), its nibbles behind m zero.
-    pub(super) fn reduce<const NW: usize>(&mut self, set: &Params) -> MVec<NW> {
+    pub(super) fn reduce<const NW: usize>(&mut self, set: &Sizes) -> MVec<NW> {
         for d in (set.m..set.m + set.pairs() + 3).rev() {
             let c = (self.0[d / 16] >> (d % 16 * 4)) as u8 & 0xf;
             for (t, &f) in set.tail.iter().enumerate() {
@@ -53,13 +53,13 @@ impl Long {
 
 /// See `SetKernels::whip`.
 #[inline(never)]
-pub(super) fn whip<const S: usize, const NW: usize>(u: &[Block], y: &mut [u8]) {
+pub(super) fn whip<S: SetSpec, const NW: usize>(u: &[Block], y: &mut [u8]) {
     store(&whip_words::<S, NW>(u), y);
 }
 
 /// The same, in words.
-pub(super) fn whip_words<const S: usize, const NW: usize>(u: &[Block]) -> MVec<NW> {
-    let set = const { Params::by_index(S) };
+pub(super) fn whip_words<S: SetSpec, const NW: usize>(u: &[Block]) -> MVec<NW> {
+    let set = S::SIZES;
     let mut long = Long::zero();
     for l in 0..set.pairs() {
         long.add_shifted(l, &load::<NW>(bytes(u), l * SetKernels::stride(set)));

@@ -3,23 +3,23 @@
 use crate::sys::Block;
 
 /// The low bit of every nibble.
-pub(in crate::backend) const ONES: u64 = 0x1111_1111_1111_1111;
+pub const ONES: u64 = 0x1111_1111_1111_1111;
 const TOPS: u64 = 0x8888_8888_8888_8888;
 
 /// An m-vector of NW = ceil(m / 16) words. Nibbles behind the last element are unspecified: every operation is nibble
 /// by nibble, so they never reach a real one, and `store` drops them.
-pub(in crate::backend) type MVec<const NW: usize> = [u64; NW];
+pub type MVec<const NW: usize> = [u64; NW];
 
 /// Multiplies every nibble by x.
 #[inline(always)]
-pub(in crate::backend) fn double(word: u64) -> u64 {
+pub fn double(word: u64) -> u64 {
     let top = word & TOPS;
     ((word ^ top) << 1) ^ (top >> 3) ^ (top >> 2)
 }
 
 /// a, xa, x^2 a, x^3 a.
 #[inline(always)]
-pub(in crate::backend) fn powers<const NW: usize>(a: &MVec<NW>) -> [MVec<NW>; 4] {
+pub fn powers<const NW: usize>(a: &MVec<NW>) -> [MVec<NW>; 4] {
     let mut out = [*a; 4];
     for p in 1..4 {
         for w in 0..NW {
@@ -31,7 +31,7 @@ pub(in crate::backend) fn powers<const NW: usize>(a: &MVec<NW>) -> [MVec<NW>; 4]
 
 /// The four bits of a secret element as four all-ones or all-zeros words.
 #[inline(always)]
-pub(in crate::backend) fn masks(element: u8) -> [u64; 4] {
+pub fn masks(element: u8) -> [u64; 4] {
     let e = u64::from(element);
     // A compiler that recognises all ones or all zeros may branch on them.
     core::hint::black_box([
@@ -44,11 +44,7 @@ pub(in crate::backend) fn masks(element: u8) -> [u64; 4] {
 
 /// acc += element * a, the element as masks and a as powers; constant time.
 #[inline(always)]
-pub(in crate::backend) fn mul_add<const NW: usize>(
-    acc: &mut MVec<NW>,
-    masks: &[u64; 4],
-    powers: &[MVec<NW>; 4],
-) {
+pub fn mul_add<const NW: usize>(acc: &mut MVec<NW>, masks: &[u64; 4], powers: &[MVec<NW>; 4]) {
     for w in 0..NW {
         acc[w] ^= (powers[0][w] & masks[0])
             ^ (powers[1][w] & masks[1])
@@ -59,7 +55,7 @@ pub(in crate::backend) fn mul_add<const NW: usize>(
 
 /// acc += a.
 #[inline(always)]
-pub(in crate::backend) fn add<const NW: usize>(acc: &mut MVec<NW>, a: &MVec<NW>) {
+pub fn add<const NW: usize>(acc: &mut MVec<NW>, a: &MVec<NW>) {
     for w in 0..NW {
         acc[w] ^= a[w];
     }
@@ -67,7 +63,7 @@ pub(in crate::backend) fn add<const NW: usize>(acc: &mut MVec<NW>, a: &MVec<NW>)
 
 /// All sixteen multiples of a; the address of one is a public element.
 #[inline(always)]
-pub(in crate::backend) fn multiples<const NW: usize>(a: &MVec<NW>) -> [MVec<NW>; 16] {
+pub fn multiples<const NW: usize>(a: &MVec<NW>) -> [MVec<NW>; 16] {
     let p = powers(a);
     let mut out = [[0; NW]; 16];
     for e in 1..16usize {
@@ -81,7 +77,7 @@ pub(in crate::backend) fn multiples<const NW: usize>(a: &MVec<NW>) -> [MVec<NW>;
 
 /// Reads an m-vector at a byte offset; reads up to 7 bytes past it.
 #[inline(always)]
-pub(in crate::backend) fn load<const NW: usize>(bytes: &[u8], offset: usize) -> MVec<NW> {
+pub fn load<const NW: usize>(bytes: &[u8], offset: usize) -> MVec<NW> {
     let mut out = [0; NW];
     let source = &bytes[offset..offset + 8 * NW];
     for (word, chunk) in out.iter_mut().zip(source.chunks_exact(8)) {
@@ -94,19 +90,19 @@ pub(in crate::backend) fn load<const NW: usize>(bytes: &[u8], offset: usize) -> 
 
 /// Writes the first `out.len()` bytes.
 #[inline(always)]
-pub(in crate::backend) fn store<const NW: usize>(a: &MVec<NW>, out: &mut [u8]) {
+pub fn store<const NW: usize>(a: &MVec<NW>, out: &mut [u8]) {
     for (chunk, word) in out.chunks_mut(8).zip(a) {
         chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
     }
 }
 
 /// Blocks taken by `count` values of T, each m-vector array being a multiple of 8 bytes.
-pub(in crate::backend) const fn blocks_of<T>(count: usize) -> usize {
+pub const fn blocks_of<T>(count: usize) -> usize {
     (count * size_of::<T>()).div_ceil(64)
 }
 
 /// Takes the front of `scratch` as zeroed values. T must be made of u64 alone.
-pub(in crate::backend) fn take<'a, T: Words>(scratch: &mut &'a mut [Block], count: usize) -> &'a mut [T] {
+pub fn take<'a, T: Words>(scratch: &mut &'a mut [Block], count: usize) -> &'a mut [T] {
     let (front, back) = core::mem::take(scratch).split_at_mut(blocks_of::<T>(count));
     *scratch = back;
     front.fill(Block::ZERO);
@@ -119,7 +115,7 @@ pub(in crate::backend) fn take<'a, T: Words>(scratch: &mut &'a mut [Block], coun
 ///
 /// # Safety
 /// Every bit pattern must be a value, the alignment 8, and there must be no padding.
-pub(in crate::backend) unsafe trait Words {}
+pub unsafe trait Words {}
 // SAFETY: a plain array of u64.
 unsafe impl<const N: usize> Words for [u64; N] {}
 

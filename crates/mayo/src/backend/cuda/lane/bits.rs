@@ -10,14 +10,14 @@ use crate::params::Params;
 
 /// The kernels of one set.
 #[derive(Debug)]
-pub(super) struct BitKernels {
-    pub(super) lay: Kernel,
-    pub(super) each: Kernel,
-    pub(super) one: Kernel,
+pub(crate) struct BitKernels {
+    pub(crate) lay: Kernel,
+    pub(crate) each: Kernel,
+    pub(crate) one: Kernel,
 }
 
 impl BitKernels {
-    pub(super) fn new(module: &Module, params: &Params) -> Result<BitKernels, Error> {
+    pub(crate) fn new(module: &Module, params: &Params) -> Result<BitKernels, Error> {
         let of = |name: &str| module.kernel(&format!("mayo_bits_{name}_{}", params.index()));
         Ok(BitKernels { lay: of("lay")?, each: of("each")?, one: of("one")? })
     }
@@ -115,8 +115,8 @@ mod tests {
             bits: None,
         };
         put(&filled(total * words, 0), &of.p);
-        if params.linear_term {
-            put(&filled(count * params.n * words, 1 << 20), &lane.lambda);
+        if params.linear_term() {
+            put(&filled(count * params.n() * words, 1 << 20), &lane.lambda);
         }
         put(&vec![0; count], &lane.keys);
         let bytes = count * params.signature_bytes();

@@ -1,0 +1,608 @@
+//! What one instruction does to the abstract values.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iced_x86::{
+    CodeSize, ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register, UsedMemory, UsedRegister,
+};
+
+use super::value::{Compared, GENERAL, State, Value, WORD, Where};
+use super::{CALLEE_SAVED, Outlines, reads, size, writes};
+use crate::flow::{Callee, Function};
+use crate::program::Program;
+
+/// Registers through which code outside the file may get a value: arguments, their number, the static chain.
+const GIVEN: [Register; 8] = [
+    Register::RDI,
+    Register::RSI,
+    Register::RDX,
+    Register::RCX,
+    Register::R8,
+    Register::R9,
+    Register::RAX,
+    Register::R10,
+];
+
+pub(super) struct Walker<'a> {
+    pub(super) program: &'a Program,
+    pub(super) function: &'a Function,
+    pub(super) outlines: &'a Outlines,
+    pub(super) info: InstructionInfoFactory,
+    pub(super) hidden: BTreeSet<usize>,
+    pub(super) aligned: BTreeMap<usize, super::Address>,
+    pub(super) demands: BTreeSet<Register>,
+}
+
+impl Walker<'_> {
+    pub(super) fn step(&mut self, i: usize, state: &mut State) {
+        if let Some(call) = self.function.calls.get(&i) {
+            let callee = call.callee.clone();
+            let link = call.link;
+            self.call(i, &callee, link, state);
+            state.compared = None;
+            return;
+        }
+        let instruction = self.program.ops[i].instruction;
+        let flags = instruction.rflags_modified() != 0;
+        let compared = self.compared(&instruction, state);
+        match self.special(i, &instruction, state) {
+            Some((register, value)) => state.set(register, value),
+            None => self.general(i, &instruction, state),
+        }
+        if flags {
+            state.compared = compared;
+        }
+    }
+
+    fn call(&mut self, i: usize, callee: &Callee, link: bool, state: &mut State) {
+        let outline = match callee {
+            Callee::Local(entry) => Some(self.outlines.get(entry)),
+            _ => None,
+        };
+        let gets = |register: Register| match outline {
+            None => GIVEN.contains(&register),
+            Some(None) => register != Register::RSP,
+            Some(Some(outline)) => {
+                register != Register::RSP
+                    && (!CALLEE_SAVED.contains(&register) || outline.demands.contains(&register))
+            }
+        };
+        // Cells are the callee's to read where its arguments lie, or where it is known to read.
+        let top = match state.of(Register::RSP) {
+            Value::Stack(a) => Some(a.plus(if link { 0 } else { -8 })),
+            _ => None,
+        };
+        let holds = match (outline, top) {
+            (None, Some(top)) => state.holds(top.plus(8), 1 << 40, Value::reaches_frame),
+            (Some(Some(outline)), Some(top)) if !outline.wild => outline
+                .reach
+                .iter()
+                .any(|&(from, to)| state.holds(top.plus(from), to - from, Value::of_stack)),
+            _ => state.stored.values().any(|value| value.of_stack()),
+        };
+        let given = holds || GENERAL.into_iter().any(|r| gets(r) && state.of(r).of_stack());
+        if given {
+            self.hidden.insert(i);
+        }
+        for register in GENERAL {
+            if let (true, Value::Entry(kept)) = (gets(register), state.of(register)) {
+                self.demands.insert(kept);
+            }
+        }
+        let keeps: &[Register] = match outline {
+            None => &CALLEE_SAVED,
+            Some(outline) => outline.map_or(&[], |outline| outline.keeps.as_slice()),
+        };
+        for register in GENERAL {
+            if register != Register::RSP && !keeps.contains(&register) {
+                // What the callee does not change may still be there.
+                let value = if outline.is_some() && state.of(register).of_stack() || given {
+                    Value::Derived
+                } else {
+                    Value::Other
+                };
+                state.set(register, value);
+            }
+        }
+        match (outline, top) {
+            // The callee's frame lies below, and its arguments are its own.
+            (None, Some(_)) | (_, None) | (Some(None), _) => state.overwrite_somewhere(),
+            (Some(Some(outline)), Some(top)) => {
+                if outline.wild {
+                    state.overwrite_somewhere();
+                }
+                for &(from, to) in &outline.reach {
+                    state.overwrite(top.plus(from), to - from);
+                }
+            }
+        }
+        if let Some(top) = top {
+            state.overwrite(top.plus(-(1 << 40)), (1 << 40) + if link { 0 } else { 8 });
+        }
+    }
+
+    /// The comparison that the flags show after an instruction.
+    fn compared(&self, instruction: &Instruction, state: &State) -> Option<Compared> {
+        let register = (instruction.op0_kind() == OpKind::Register).then(|| instruction.op0_register())?;
+        if !(register.is_gpr64() || register.is_gpr32()) {
+            return None;
+        }
+        let (register, size) = (register.full_register(), register.size());
+        let zero = |order| Some(Compared { register, size, with: 0, order });
+        match instruction.mnemonic() {
+            Mnemonic::Cmp => {
+                let with = match instruction.op1_kind() {
+                    OpKind::Register => {
+                        let other = instruction.op1_register();
+                        let (low, high) = state.of(other).bounds()?;
+                        (low == high && (other.is_gpr64() || low >= 0)).then_some(low)?
+                    }
+                    _ => immediate(instruction)?,
+                };
+                let with = if size == 4 { with & i64::from(u32::MAX) } else { with };
+                Some(Compared { register, size, with, order: true })
+            }
+            Mnemonic::Test
+                if instruction.op1_kind() == OpKind::Register
+                    && instruction.op1_register().full_register() == register =>
+            {
+                zero(true)
+            }
+            Mnemonic::Dec | Mnemonic::Inc | Mnemonic::Sub | Mnemonic::Add | Mnemonic::And => zero(false),
+            _ => None,
+        }
+    }
+
+    /// The instructions of which the result is known: the register that is written and its value.
+    fn special(
+        &mut self,
+        i: usize,
+        instruction: &Instruction,
+        state: &mut State,
+    ) -> Option<(Register, Value)> {
+        let register =
+            |n: u32| (instruction.op_kind(n) == OpKind::Register).then(|| instruction.op_register(n));
+        let wide = |r: Register| r.is_gpr64();
+        // A register of 32 bits clears the rest.
+        let whole = |r: Register| r.is_gpr64() || r.is_gpr32();
+        let sized = |r: Register, value: Value| if r.is_gpr32() { value.word() } else { value };
+        let nothing = Some((Register::None, Value::Other));
+        match instruction.mnemonic() {
+            Mnemonic::Mov => match (register(0), register(1)) {
+                (Some(to), Some(from)) if whole(to) && from.is_gpr() => {
+                    if !wide(to) {
+                        self.demand(state.of(from));
+                    }
+                    Some((to, sized(to, state.of(from))))
+                }
+                (Some(to), None) if whole(to) && instruction.op1_kind() == OpKind::Memory => {
+                    self.address_of(instruction, state);
+                    Some((to, sized(to, self.loaded(instruction, state, to.size()))))
+                }
+                (Some(to), None) if whole(to) => immediate(instruction).map(|by| {
+                    let value = if to.is_gpr32() { by & i64::from(u32::MAX) } else { by };
+                    (to, Value::Number(value, value))
+                }),
+                (None, Some(from)) if wide(from) && instruction.op0_kind() == OpKind::Memory => {
+                    self.address_of(instruction, state);
+                    let value = state.of(from);
+                    match state.operand(instruction) {
+                        Where::Known(a) => {
+                            state.overwrite(a, 8);
+                            if value != Value::Other {
+                                state.stored.insert(a, value);
+                            }
+                        }
+                        place => {
+                            if value.of_stack() {
+                                self.hidden.insert(i);
+                            }
+                            self.demand(value);
+                            if place != Where::Elsewhere {
+                                state.overwrite_somewhere();
+                            }
+                        }
+                    }
+                    nothing
+                }
+                (None, None) if instruction.op0_kind() == OpKind::Memory => {
+                    self.address_of(instruction, state);
+                    let by = immediate(instruction)?;
+                    let size = instruction.memory_size().size() as i64;
+                    match state.operand(instruction) {
+                        Where::Known(a) => {
+                            state.overwrite(a, size);
+                            if size == 8 {
+                                state.stored.insert(a, Value::Number(by, by));
+                            }
+                        }
+                        Where::Elsewhere => (),
+                        _ => state.overwrite_somewhere(),
+                    }
+                    nothing
+                }
+                _ => None,
+            },
+            Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => {
+                let to = register(0).filter(|&r| whole(r))?;
+                let (value, size) = match register(1) {
+                    Some(from) => {
+                        self.demand(state.of(from));
+                        (state.of(from), from.size())
+                    }
+                    None => {
+                        self.address_of(instruction, state);
+                        let size = instruction.memory_size().size();
+                        (self.loaded(instruction, state, size), size)
+                    }
+                };
+                let signed = instruction.mnemonic() != Mnemonic::Movzx;
+                let most = 1i64 << (8 * size - usize::from(signed));
+                let value = match value {
+                    value if value.of_stack() => Value::Derived,
+                    Value::Number(low, high) if low >= 0 && high < most => value,
+                    _ if signed => Value::Number(-most, most - 1),
+                    _ => Value::Number(0, most - 1),
+                };
+                Some((to, sized(to, value)))
+            }
+            Mnemonic::Lea => {
+                let to = register(0).filter(|&r| whole(r))?;
+                let value = match state.operand(instruction) {
+                    Where::Known(a) => Value::Stack(a),
+                    Where::Within(..) | Where::Indexed(_) | Where::Pointer => Value::Derived,
+                    Where::Elsewhere => {
+                        let base = instruction.memory_base();
+                        let plain = instruction.memory_index() == Register::None && base.is_gpr64();
+                        let by = instruction.memory_displacement64() as i64;
+                        if plain { state.of(base).plus(by) } else { Value::Other }
+                    }
+                };
+                self.address_of(instruction, state);
+                Some((to, sized(to, value)))
+            }
+            Mnemonic::Inc | Mnemonic::Dec => {
+                let to = register(0).filter(|&r| whole(r))?;
+                let by = if instruction.mnemonic() == Mnemonic::Inc { 1 } else { -1 };
+                self.demand(state.of(to));
+                Some((to, sized(to, state.of(to).plus(by))))
+            }
+            Mnemonic::Add | Mnemonic::Sub => {
+                let to = register(0).filter(|&r| whole(r))?;
+                if instruction.op1_kind() == OpKind::Register
+                    && instruction.op1_register() == to
+                    && instruction.mnemonic() == Mnemonic::Sub
+                {
+                    return Some((to, Value::Number(0, 0)));
+                }
+                let by = match register(1) {
+                    Some(from) => {
+                        let (low, high) = state.of(from).bounds()?;
+                        (low == high && from.is_gpr64()).then_some(low)?
+                    }
+                    None => immediate(instruction)?,
+                };
+                let by = if instruction.mnemonic() == Mnemonic::Add { by } else { by.checked_neg()? };
+                self.demand(state.of(to));
+                Some((to, sized(to, state.of(to).plus(by))))
+            }
+            Mnemonic::And => {
+                let to = register(0).filter(|&r| whole(r))?;
+                let by = immediate(instruction)?;
+                match state.of(to) {
+                    // Alignment downwards.
+                    Value::Stack(a)
+                        if to == Register::RSP && (-4096..0).contains(&by) && (-by).count_ones() == 1 =>
+                    {
+                        let known = *self.aligned.entry(i + 1).or_insert(a);
+                        (known == a).then_some((to, Value::Stack(super::Address { base: i + 1, offset: 0 })))
+                    }
+                    value if !value.of_stack() && by >= 0 => {
+                        self.demand(value);
+                        Some((to, Value::Number(0, by)))
+                    }
+                    _ => None,
+                }
+            }
+            Mnemonic::Shl | Mnemonic::Shr => {
+                let to = register(0).filter(|&r| wide(r))?;
+                let by = immediate(instruction).filter(|by| (0..63).contains(by))? as u32;
+                self.demand(state.of(to));
+                let value = match (state.of(to), instruction.mnemonic()) {
+                    (value, _) if value.of_stack() => Value::Derived,
+                    (Value::Number(low, high), Mnemonic::Shl) if low >= 0 && high < i64::MAX >> by => {
+                        Value::Number(low << by, high << by)
+                    }
+                    (Value::Number(low, high), Mnemonic::Shr) if low >= 0 => {
+                        Value::Number(low >> by, high >> by)
+                    }
+                    (_, Mnemonic::Shr) if by > 0 => Value::Number(0, (u64::MAX >> by) as i64),
+                    _ => Value::Other,
+                };
+                Some((to, value))
+            }
+            Mnemonic::Xor => {
+                let to = register(0).filter(|&r| whole(r))?;
+                (register(1) == Some(to)).then_some((to, Value::Number(0, 0)))
+            }
+            Mnemonic::Push | Mnemonic::Pushfq => {
+                let value = match register(0) {
+                    Some(r) if wide(r) => state.of(r),
+                    Some(r) if state.of(r).of_stack() => Value::Derived,
+                    _ if instruction.op0_kind() == OpKind::Memory => {
+                        self.address_of(instruction, state);
+                        self.loaded(instruction, state, 8)
+                    }
+                    _ => Value::Other,
+                };
+                let by = i64::from(instruction.stack_pointer_increment());
+                if by != -8 {
+                    self.demand(value);
+                }
+                let rsp = state.of(Register::RSP).plus(by);
+                match rsp {
+                    Value::Stack(a) => {
+                        state.overwrite(a, -by);
+                        if value != Value::Other {
+                            let value = if by == -8 { value } else { Value::Derived };
+                            state.stored.insert(a, value);
+                        }
+                    }
+                    _ if value.of_stack() => {
+                        self.hidden.insert(i);
+                    }
+                    _ => (),
+                }
+                Some((Register::RSP, rsp))
+            }
+            Mnemonic::Pop | Mnemonic::Popfq if instruction.op0_kind() != OpKind::Memory => {
+                let by = i64::from(instruction.stack_pointer_increment());
+                let value = match state.of(Register::RSP) {
+                    Value::Stack(a) => self.at(state, Where::Known(a), by as usize),
+                    _ => Value::Other,
+                };
+                let rsp = state.of(Register::RSP).plus(by);
+                state.set(Register::RSP, rsp);
+                Some((register(0).unwrap_or(Register::None), if by == 8 { value } else { value.word() }))
+            }
+            Mnemonic::Leave => {
+                let (saved, rsp) = match state.of(Register::RBP) {
+                    Value::Stack(a) => (self.at(state, Where::Known(a), 8), Value::Stack(a.plus(8))),
+                    _ => (Value::Other, Value::Derived),
+                };
+                state.set(Register::RSP, rsp);
+                Some((Register::RBP, saved))
+            }
+            _ => None,
+        }
+    }
+
+    /// An entry's value that is used as something else than a value to keep.
+    fn demand(&mut self, value: Value) {
+        if let Value::Entry(register) = value {
+            self.demands.insert(register);
+        }
+    }
+
+    /// The registers of an instruction's memory operand are used.
+    fn address_of(&mut self, instruction: &Instruction, state: &State) {
+        for register in [instruction.memory_base(), instruction.memory_index()] {
+            self.demand(state.of(register));
+        }
+    }
+
+    /// The value that a memory operand of so many bytes gives.
+    fn loaded(&self, instruction: &Instruction, state: &State, size: usize) -> Value {
+        self.at(state, state.operand(instruction), size)
+    }
+
+    fn at(&self, state: &State, place: Where, size: usize) -> Value {
+        match place {
+            Where::Known(a) => match state.stored.get(&a) {
+                Some(&value) if size == 8 => value,
+                _ if state.holds(a, size as i64, Value::of_stack) => Value::Derived,
+                _ if size == 4 => WORD,
+                _ => Value::Other,
+            },
+            Where::Elsewhere => Value::Other,
+            Where::Within(a, span) if !state.holds(a, span.saturating_add(size as i64), Value::of_stack) => {
+                if size == 4 {
+                    WORD
+                } else {
+                    Value::Other
+                }
+            }
+            _ if state.stored.values().any(|value| value.of_stack()) => Value::Derived,
+            _ => Value::Other,
+        }
+    }
+
+    /// Any other instruction: what is written from something of the frame is made from it.
+    fn general(&mut self, i: usize, instruction: &Instruction, state: &mut State) {
+        let info = self.info.info(instruction);
+        let memory: Vec<UsedMemory> = info.used_memory().to_vec();
+        let used: Vec<UsedRegister> = info.used_registers().to_vec();
+        let operands: Vec<(Register, OpAccess)> = (0..instruction.op_count())
+            .filter(|&n| instruction.op_kind(n) == OpKind::Register)
+            .map(|n| (instruction.op_register(n), info.op_access(n)))
+            .collect();
+        let addresses = |register: Register| {
+            memory
+                .iter()
+                .any(|m| m.base().full_register() == register || m.index().full_register() == register)
+        };
+        // A register that only addresses memory is not data; the stack pointer that `push` and the like imply is not, either.
+        let data: Vec<Register> = operands
+            .iter()
+            .filter(|&&(_, access)| reads(access))
+            .map(|&(register, _)| register)
+            .chain(
+                used.iter()
+                    .filter(|used| reads(used.access()))
+                    .map(UsedRegister::register)
+                    .filter(|r| !addresses(r.full_register()) && *r != Register::RSP),
+            )
+            .collect();
+        let loads: Vec<Value> = memory
+            .iter()
+            .filter(|m| reads(m.access()))
+            .map(|m| match state.place(m) {
+                // A count decides how far it reads.
+                Where::Known(a) if super::reaches_beyond(instruction, m) => {
+                    self.at(state, Where::Indexed(a), size(m))
+                }
+                place => self.at(state, place, size(m)),
+            })
+            .collect();
+        let derived =
+            data.iter().any(|&r| state.of(r).of_stack()) || loads.iter().any(|value| value.of_stack());
+        for used in used.iter().filter(|used| reads(used.access())) {
+            self.demand(state.of(used.register()));
+        }
+        // Comparisons keep nothing, and jumps go where they go.
+        let flow = instruction.flow_control() != FlowControl::Next;
+        let unseen = used.iter().any(|used| {
+            writes(used.access()) && !used.register().is_gpr() && used.register() != Register::RIP
+        });
+        let stores: Vec<(Where, i64, bool)> = memory
+            .iter()
+            .filter(|m| writes(m.access()))
+            .map(|m| (state.place(m), size(m) as i64, super::reaches_beyond(instruction, m)))
+            .collect();
+        // The decoder does not list the registers of x87, so what seems to go nowhere goes there.
+        let general = used.iter().any(|used| writes(used.access()) && used.register().is_gpr());
+        let compares = matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt);
+        if derived && !flow && (unseen || !stores.is_empty() || !general && !compares) {
+            self.hidden.insert(i);
+        }
+        for (place, size, beyond) in stores {
+            match place {
+                Where::Known(a) if !beyond => state.overwrite(a, size),
+                Where::Elsewhere => (),
+                _ => state.overwrite_somewhere(),
+            }
+        }
+        let values: Vec<(Register, Value)> = used
+            .iter()
+            .filter(|used| writes(used.access()) && used.register().is_gpr())
+            .map(|used| {
+                let register = used.register();
+                // What is changed in place, in part or perhaps not at all, stays made from what it was.
+                let kept = used.access() != OpAccess::Write || register.size() < 4;
+                let value = if derived || kept && state.of(register).of_stack() {
+                    Value::Derived
+                } else if register.is_gpr32() {
+                    WORD
+                } else {
+                    Value::Other
+                };
+                (register, value)
+            })
+            .collect();
+        for (register, value) in values {
+            // A register may be listed in parts.
+            let value = if value == WORD && kept_wide(&used, register) { Value::Other } else { value };
+            state.set(register, value);
+        }
+    }
+}
+
+/// Whether an instruction writes more than the lower half of a register.
+fn kept_wide(used: &[UsedRegister], register: Register) -> bool {
+    used.iter().any(|other| {
+        writes(other.access())
+            && other.register().full_register() == register.full_register()
+            && other.register() != register
+    })
+}
+
+pub(super) fn immediate(instruction: &Instruction) -> Option<i64> {
+    let n = instruction.op_count().checked_sub(1)?;
+    matches!(
+        instruction.op_kind(n),
+        OpKind::Immediate8to64
+            | OpKind::Immediate8to32
+            | OpKind::Immediate32to64
+            | OpKind::Immediate64
+            | OpKind::Immediate8
+            | OpKind::Immediate32
+    )
+    .then(|| instruction.immediate(n) as i64)
+    .filter(|_| instruction.code_size() != CodeSize::Code32)
+}
+
+/// The state on one way behind an instruction: a branch on a comparison bounds the register. None if no value goes there.
+pub(super) fn refined(
+    program: &Program,
+    op: usize,
+    next: usize,
+    all: &[usize],
+    after: &State,
+) -> Option<State> {
+    let mut out = after.clone();
+    let code = program.ops[op].instruction.condition_code();
+    if program.ops[op].instruction.flow_control() != FlowControl::ConditionalBranch
+        || code == ConditionCode::None
+        || all.len() != 2
+        || all[0] == all[1]
+    {
+        return Some(out);
+    }
+    let Some(Compared { register, size, with, order }) = after.compared else { return Some(out) };
+    let taken = next != op + 1;
+    let code = if taken { code } else { negated(code) };
+    let value = after.of(register);
+    // A comparison of 32 bits says nothing about the others.
+    let word = matches!(value, Value::Number(low, high) if low >= 0 && high <= i64::from(u32::MAX));
+    if value.of_stack() || matches!(value, Value::Entry(_)) || size == 4 && !word {
+        return Some(out);
+    }
+    let (low, high) = value.bounds().unwrap_or((i64::MIN, i64::MAX));
+    // Below the sign bit signed and unsigned numbers are in one order.
+    let small =
+        low >= 0 && with >= 0 && (size == 8 || high <= i64::from(i32::MAX) && with <= i64::from(i32::MAX));
+    use ConditionCode::{a, ae, b, be, e, g, ge, l, le, ne};
+    let (low, high) = match code {
+        e => (low.max(with), high.min(with)),
+        ne if low == with => (low.checked_add(1)?, high),
+        ne if high == with => (low, high.checked_sub(1)?),
+        b if order && with >= 0 && (size == 8 || word) => (low.max(0), high.min(with - 1)),
+        be if order && with >= 0 && (size == 8 || word) => (low.max(0), high.min(with)),
+        ae if order && small => (low.max(with), high),
+        a if order && small => (low.max(with.checked_add(1)?), high),
+        l if order && (size == 8 || small) => (low, high.min(with.checked_sub(1)?)),
+        le if order && (size == 8 || small) => (low, high.min(with)),
+        ge if order && (size == 8 || small) => (low.max(with), high),
+        g if order && (size == 8 || small) => (low.max(with.checked_add(1)?), high),
+        _ => return Some(out),
+    };
+    if low > high {
+        return None;
+    }
+    let compared = out.compared;
+    out.set(
+        register,
+        if (low, high) == (i64::MIN, i64::MAX) { Value::Other } else { Value::Number(low, high) },
+    );
+    out.compared = compared;
+    Some(out)
+}
+
+const fn negated(code: ConditionCode) -> ConditionCode {
+    use ConditionCode::{None, a, ae, b, be, e, g, ge, l, le, ne};
+    match code {
+        e => ne,
+        ne => e,
+        b => ae,
+        ae => b,
+        a => be,
+        be => a,
+        l => ge,
+        ge => l,
+        g => le,
+        le => g,
+        _ => None,
+    }
+}

@@ -1,0 +1,316 @@
+//! Abstract values of registers and cells: an address of the frame, something made from one, or a number.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+
+use iced_x86::{Instruction, Register, UsedMemory};
+
+/// An address in a frame: bytes from a base. Base 0 is the stack pointer at the entry; any other is the one that the instruction of
+/// that number (less one) made by aligning it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// The base.
+    pub base: usize,
+    /// Bytes from it.
+    pub offset: i64,
+}
+
+impl Address {
+    /// So many bytes further.
+    #[must_use]
+    pub const fn plus(self, by: i64) -> Address {
+        Address { base: self.base, offset: self.offset.wrapping_add(by) }
+    }
+}
+
+/// An abstract value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Anything that was not made from an address of the frame.
+    Other,
+    /// The same, and as a signed number of 64 bits it lies between these two, both included.
+    Number(i64, i64),
+    /// The register's value at the entry.
+    Entry(Register),
+    /// An address of the frame.
+    Stack(Address),
+    /// Made from an address of the frame.
+    Derived,
+}
+
+/// What a register of 32 bits holds.
+pub(super) const WORD: Value = Value::Number(0, u32::MAX as i64);
+
+impl Value {
+    /// Whether it was made from an address of the frame.
+    #[must_use]
+    pub fn of_stack(self) -> bool {
+        matches!(self, Value::Stack(_) | Value::Derived)
+    }
+
+    /// Whether code that gets it could reach the function's own frame with it. The stack pointer of the entry and what lies above
+    /// belong to the caller.
+    pub(super) fn reaches_frame(self) -> bool {
+        match self {
+            Value::Stack(a) => a.base != 0 || a.offset < 0,
+            value => value.of_stack(),
+        }
+    }
+
+    /// The bounds of a number.
+    pub(super) const fn bounds(self) -> Option<(i64, i64)> {
+        match self {
+            Value::Number(low, high) => Some((low, high)),
+            _ => None,
+        }
+    }
+
+    /// What holds on both of two paths. `limits` are the bounds at which a growing number stops for a while; without them it
+    /// grows as it does.
+    pub(super) fn join(self, other: Value, limits: Option<&[i64]>) -> Value {
+        match (self, other) {
+            _ if self == other => self,
+            (Value::Number(low, high), Value::Number(least, most)) => {
+                let (mut down, mut up) = (low.min(least), high.max(most));
+                if let Some(limits) = limits {
+                    if down < low {
+                        let Some(&limit) = limits.iter().rfind(|&&limit| limit <= down) else {
+                            return Value::Other;
+                        };
+                        down = limit;
+                    }
+                    if up > high {
+                        let Some(&limit) = limits.iter().find(|&&limit| limit >= up) else {
+                            return Value::Other;
+                        };
+                        up = limit;
+                    }
+                }
+                Value::Number(down, up)
+            }
+            _ if self.of_stack() || other.of_stack() => Value::Derived,
+            _ => Value::Other,
+        }
+    }
+
+    /// The sum with a constant.
+    pub(super) fn plus(self, by: i64) -> Value {
+        match self {
+            Value::Stack(a) => Value::Stack(a.plus(by)),
+            Value::Number(low, high) => match (low.checked_add(by), high.checked_add(by)) {
+                (Some(low), Some(high)) => Value::Number(low, high),
+                _ => Value::Other,
+            },
+            Value::Derived => Value::Derived,
+            _ => Value::Other,
+        }
+    }
+
+    /// The lower 32 bits, extended by zeros.
+    pub(super) fn word(self) -> Value {
+        match self {
+            Value::Number(low, high) if low >= 0 && high <= u32::MAX as i64 => self,
+            value if value.of_stack() => Value::Derived,
+            _ => WORD,
+        }
+    }
+}
+
+/// The place of a memory operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Where {
+    /// At a known address of the frame.
+    Known(Address),
+    /// Not more than so many bytes above a known address.
+    Within(Address, i64),
+    /// At an unknown index from a known address.
+    Indexed(Address),
+    /// Through a pointer that was made from an address of the frame.
+    Pointer,
+    /// Not in the frame.
+    Elsewhere,
+}
+
+/// The general registers.
+pub const GENERAL: [Register; 16] = [
+    Register::RAX,
+    Register::RCX,
+    Register::RDX,
+    Register::RBX,
+    Register::RSP,
+    Register::RBP,
+    Register::RSI,
+    Register::RDI,
+    Register::R8,
+    Register::R9,
+    Register::R10,
+    Register::R11,
+    Register::R12,
+    Register::R13,
+    Register::R14,
+    Register::R15,
+];
+
+/// Those that a callee keeps.
+pub const CALLEE_SAVED: [Register; 6] =
+    [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
+
+/// A register whose flags the last comparison set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Compared {
+    pub(super) register: Register,
+    /// Bytes.
+    pub(super) size: usize,
+    pub(super) with: i64,
+    /// Whether all flags are those of a comparison, or only whether it was equal.
+    pub(super) order: bool,
+}
+
+/// The state before an instruction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    registers: [Value; 16],
+    /// Of known addresses of eight bytes: the value stored there, unless it is [`Value::Other`].
+    pub(super) stored: BTreeMap<Address, Value>,
+    pub(super) compared: Option<Compared>,
+}
+
+impl State {
+    pub(super) fn entry() -> State {
+        let registers = GENERAL.map(|register| match register {
+            Register::RSP => Value::Stack(Address { base: 0, offset: 0 }),
+            kept if CALLEE_SAVED.contains(&kept) => Value::Entry(kept),
+            _ => Value::Other,
+        });
+        State { registers, stored: BTreeMap::new(), compared: None }
+    }
+
+    /// The value of a whole register; for a vector register and the like, which hold no address that is followed, other.
+    #[must_use]
+    pub fn of(&self, register: Register) -> Value {
+        let full = register.full_register();
+        GENERAL.iter().position(|&r| r == full).map_or(Value::Other, |i| self.registers[i])
+    }
+
+    pub(super) fn set(&mut self, register: Register, value: Value) {
+        let full = register.full_register();
+        if self.compared.is_some_and(|compared| compared.register == full) {
+            self.compared = None;
+        }
+        if let Some(i) = GENERAL.iter().position(|&r| r == full) {
+            self.registers[i] = value;
+        }
+    }
+
+    pub(super) fn join(&mut self, other: &State, limits: Option<&[i64]>) -> bool {
+        let before = self.clone();
+        for (mine, theirs) in self.registers.iter_mut().zip(other.registers) {
+            *mine = mine.join(theirs, limits);
+        }
+        let addresses: Vec<Address> = self.stored.keys().chain(other.stored.keys()).copied().collect();
+        for address in addresses {
+            let of = |state: &State| state.stored.get(&address).copied().unwrap_or(Value::Other);
+            let joined = of(self).join(of(other), limits);
+            self.stored.insert(address, joined);
+        }
+        self.stored.retain(|_, value| *value != Value::Other);
+        if self.compared != other.compared {
+            self.compared = None;
+        }
+        *self != before
+    }
+
+    /// The place of an access.
+    pub(super) fn place(&self, memory: &UsedMemory) -> Where {
+        if matches!(memory.segment(), Register::FS | Register::GS) {
+            return Where::Elsewhere;
+        }
+        self.address(memory.base(), memory.index(), memory.scale(), memory.displacement() as i64)
+    }
+
+    /// The place of an instruction's memory operand, accessed or only computed.
+    pub(super) fn operand(&self, instruction: &Instruction) -> Where {
+        if matches!(instruction.segment_prefix(), Register::FS | Register::GS)
+            || instruction.is_ip_rel_memory_operand()
+        {
+            return Where::Elsewhere;
+        }
+        let displacement = instruction.memory_displacement64() as i64;
+        let (base, index) = (instruction.memory_base(), instruction.memory_index());
+        self.address(base, index, instruction.memory_index_scale(), displacement)
+    }
+
+    fn address(&self, base: Register, index: Register, scale: u32, displacement: i64) -> Where {
+        // None counts as zero; half a register does not hold an address.
+        let of = |register: Register| match register {
+            Register::None => Value::Number(0, 0),
+            Register::RIP | Register::EIP => Value::Other,
+            register => match self.of(register) {
+                value if value.of_stack() && register.size() < 8 => Value::Derived,
+                value if register.size() < 8 => value.word(),
+                value => value,
+            },
+        };
+        let (base, index) = (of(base), of(index));
+        let from = |a: Address, number: Value, scale: i64| {
+            let a = a.plus(displacement);
+            let ends = number.bounds().and_then(|(low, high)| {
+                let (low, high) = (low.checked_mul(scale)?, high.checked_mul(scale)?);
+                // What is too far away to be in a frame is not followed.
+                (low.abs().max(high.abs()) < 1 << 40).then_some((low, high))
+            });
+            match ends {
+                Some((low, high)) if low == high => Where::Known(a.plus(low)),
+                Some((low, high)) => Where::Within(a.plus(low), high - low),
+                None => Where::Indexed(a),
+            }
+        };
+        match (base, index) {
+            (Value::Stack(a), index) if !index.of_stack() => from(a, index, i64::from(scale)),
+            (base, Value::Stack(a)) if !base.of_stack() && scale == 1 => from(a, base, 1),
+            (base, index) if base.of_stack() || index.of_stack() => Where::Pointer,
+            _ => Where::Elsewhere,
+        }
+    }
+
+    /// Whether bytes of the frame hold, in whole or in part, a value of some kind.
+    pub(super) fn holds(&self, at: Address, size: i64, what: fn(Value) -> bool) -> bool {
+        self.stored.iter().any(|(kept, value)| {
+            what(*value)
+                && (kept.base != at.base
+                    || kept.offset < at.offset.saturating_add(size) && at.offset < kept.offset + 8)
+        })
+    }
+
+    /// Forgets the values in bytes that are written now. What is left of an address stays made from one.
+    pub(super) fn overwrite(&mut self, at: Address, size: i64) {
+        let end = at.offset.saturating_add(size);
+        self.stored.retain(|kept, value| {
+            if kept.base != at.base {
+                // The other base lies at an unknown distance.
+                return !matches!(value, Value::Number(..));
+            }
+            if kept.offset + 8 <= at.offset || kept.offset >= end {
+                return true;
+            }
+            let whole = at.offset <= kept.offset && kept.offset + 8 <= end;
+            let left = !whole && value.of_stack();
+            if left {
+                *value = Value::Derived;
+            }
+            left
+        });
+    }
+
+    /// A write to somewhere in the frame. By the ABI it spares the registers and the stack pointer that are kept there for the caller.
+    pub(super) fn overwrite_somewhere(&mut self) {
+        self.stored.retain(|_, value| match value {
+            Value::Number(..) => false,
+            value if value.reaches_frame() => {
+                *value = Value::Derived;
+                true
+            }
+            _ => true,
+        });
+    }
+}

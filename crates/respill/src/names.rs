@@ -1,0 +1,44 @@
+//! Names that outlive an analysis: of slots, of functions, and of the homes of a plan.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+
+use crate::analysis::{Analysis, Unit};
+use crate::frame::Address;
+use crate::plan::Plan;
+
+/// The name of an address in a frame: bytes from the stack pointer at the entry, or `@LINE+BYTES` from what the
+/// instruction of that line aligned it to.
+#[must_use]
+pub fn place(analysis: &Analysis, address: Address) -> String {
+    match address.base.checked_sub(1) {
+        None => address.offset.to_string(),
+        Some(op) => format!("@{}{:+}", analysis.program.line(op), address.offset),
+    }
+}
+
+/// The name of a slot, with its function: `f:-24`.
+///
+/// # Panics
+/// If the function has no slot of this number.
+#[must_use]
+pub fn slot(analysis: &Analysis, unit: &Unit, slot: usize) -> String {
+    format!("{}:{}", unit.function.name(), place(analysis, unit.slots[slot].address))
+}
+
+/// The homes of a plan by the names of their slots.
+#[must_use]
+pub fn homes(analysis: &Analysis, plan: &Plan) -> BTreeMap<String, String> {
+    let named = |&(n, s): &(usize, usize)| slot(analysis, &analysis.units[n], s);
+    plan.homes.iter().map(|(key, home)| (named(key), home.to_string())).collect()
+}
+
+/// A function's name with a number that follows from its instructions and those of all that it calls, so that another
+/// function of the same name has another key.
+///
+/// # Panics
+/// If there is no function of this number.
+#[must_use]
+pub fn key(analysis: &Analysis, unit: usize) -> String {
+    format!("{}#{:016x}", analysis.units[unit].function.name(), analysis.fingerprint(unit))
+}

@@ -1,0 +1,97 @@
+//! Functions written to break a spill rewriter: a rewrite is refused, or its program prints what the original prints.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+#![forbid(unsafe_code)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::native::{Outcome, Tried, every_home, library};
+
+fn corpus() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversarial");
+    let files = std::fs::read_dir(&directory).expect("the functions");
+    let mut out: Vec<PathBuf> = files
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|end| end == "s"))
+        .collect();
+    out.sort();
+    out
+}
+
+/// The verdicts in one table, for the reader of a failure; the faults by themselves.
+fn table(all: &[Tried]) -> (String, Vec<&Tried>) {
+    let told = all.iter().map(|one| format!("{one}\n")).collect();
+    (told, all.iter().filter(|one| one.outcome.is_wrong()).collect())
+}
+
+#[test]
+fn no_function_of_the_corpus_is_accepted_and_wrong() {
+    let mut all = Vec::new();
+    for path in corpus() {
+        let driver = path.with_extension("c");
+        let directory = tempfile::tempdir().expect("a directory");
+        let driver = library(&driver, directory.path());
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).expect("a text");
+        all.extend(every_home(&name, &text, &driver, directory.path()));
+    }
+    let (told, wrong) = table(&all);
+    println!("{told}");
+    assert!(wrong.is_empty(), "{} of {} are wrong:\n{}", wrong.len(), all.len(), table_of(&wrong));
+    // Refusing everything would pass too.
+    let right = all.iter().filter(|one| matches!(one.outcome, Outcome::Right(_))).count();
+    assert!(right >= 1, "{right} of {} were accepted\n{told}", all.len());
+}
+
+#[test]
+fn no_function_of_our_own_is_accepted_and_wrong() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversarial/own");
+    let directory = tempfile::tempdir().expect("a directory");
+    let driver = library(&place.join("driver.c"), directory.path());
+    let mut all = Vec::new();
+    for (name, text) in own(&std::fs::read_to_string(place.join("functions.txt")).expect("the functions")) {
+        all.extend(every_home(&name, &text, &driver, directory.path()));
+    }
+    let (told, wrong) = table(&all);
+    println!("{told}");
+    assert!(wrong.is_empty(), "{} of {} are wrong:\n{}", wrong.len(), all.len(), table_of(&wrong));
+    // What is private by the rules must move.
+    let right = |name: &str| {
+        all.iter().any(|one| one.is_of(name) && matches!(one.outcome, Outcome::Right(_) | Outcome::NotRun(_)))
+    };
+    for name in [
+        "bounded_index",
+        "bounded_loop",
+        "loop_ne_down",
+        "loop_carried",
+        "flags_kept",
+        "aligned_array",
+        "two_alignments",
+        "word_slot",
+        "jump_over_a_store",
+        "bytes_of_endbr",
+        "segment_stack",
+        "return_xmm0",
+    ] {
+        assert!(right(name), "{name} stays\n{told}");
+    }
+}
+
+/// The functions of a file: a line with the name and the reason, then the code of `f` and of what it needs.
+fn own(text: &str) -> Vec<(String, String)> {
+    text.split("== ")
+        .filter_map(|one| one.split_once('\n'))
+        .map(|(head, code)| {
+            let name = head.split(':').next().expect("a name").to_owned();
+            let text = format!(
+                "\t.text\n\t.globl f\n\t.type f,@function\nf:\n{code}\t.section .note.GNU-stack,\"\",@progbits\n"
+            );
+            (name, text)
+        })
+        .collect()
+}
+
+fn table_of(all: &[&Tried]) -> String {
+    all.iter().map(|one| format!("{one}\n")).collect()
+}

@@ -1,0 +1,47 @@
+//! Functions whose spilled values have moved, in the laboratory: [`settle`] checks a rewrite, [`race`] compares it with
+//! the function as it was, and [`finding`] says what a home is worth.
+//!
+//! The command's `respill` and studies of spilled values are built on it.
+#![forbid(unsafe_code)]
+
+use lanework_respill::assembler::AssembleError;
+use lanework_respill::program::Why;
+use lanework_respill::{Analysis, ProgramError};
+use lanework_study::Failure;
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod finding;
+mod homes;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod race;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod settle;
+
+pub use homes::{Homes, needs};
+
+/// The function of a name.
+///
+/// # Errors
+/// [`Failure::input`] with the names that there are.
+pub fn unit(analysis: &Analysis, name: &str) -> Result<usize, Failure> {
+    let found = analysis.units.iter().position(|u| u.function.names.iter().any(|n| n == name));
+    found.ok_or_else(|| {
+        let known: Vec<&str> =
+            analysis.units.iter().filter(|u| u.function.global).map(|u| u.function.name()).take(12).collect();
+        let failure = Failure::input(format!("{}: no function '{name}' in it", analysis.program.file));
+        if known.is_empty() {
+            failure.help("no function in it is .globl")
+        } else {
+            failure.help(format!("choose among {}", known.join(", ")))
+        }
+    })
+}
+
+/// A file that is no program is bad input; a machine without an assembler is another matter.
+#[must_use]
+pub fn of_program(e: &ProgramError) -> Failure {
+    match e.why {
+        Why::Assemble(AssembleError::Missing { .. }) => Failure::unavailable(e),
+        _ => Failure::input(e),
+    }
+}
