@@ -28,7 +28,7 @@ fn engines() -> Vec<Engine> {
 
 #[test]
 fn no_branch_and_no_address_depends_on_a_secret() {
-    const THIS: &str = "leaks::tests::no_branch_and_no_address_depends_on_a_secret";
+    const THIS: &str = "internals::leaks::tests::no_branch_and_no_address_depends_on_a_secret";
     if running() {
         for plain in engines() {
             for params in Params::all() {
@@ -86,7 +86,7 @@ fn every_tier_of_plants_is_a_backend() {
 
 #[test]
 fn planted_leaks_are_found_and_named() {
-    const THIS: &str = "leaks::tests::planted_leaks_are_found_and_named";
+    const THIS: &str = "internals::leaks::tests::planted_leaks_are_found_and_named";
     let plants = || engines().into_iter().flat_map(|engine| plants::of(engine.name()));
     let params = plants::params();
     if running() {
