@@ -23,6 +23,15 @@ fn studies() -> impl Iterator<Item = &'static Entry> {
     lanework_studies::STUDIES.iter()
 }
 
+/// The study that asks about a lane which the tour does not race, by the key `lane` of its `study.toml`.
+pub(crate) fn of_lane(lane: &str) -> Option<&'static str> {
+    let asks = |entry: &&Entry| {
+        let study = Study::from_toml(entry.name, entry.toml).ok();
+        study.is_some_and(|study| study.table.get("lane").and_then(|l| l.as_str()) == Some(lane))
+    };
+    studies().find(asks).map(|entry| entry.name)
+}
+
 /// The options of all studies, for `lanework study`.
 #[derive(Debug)]
 pub(crate) struct OwnOptions(ArgMatches);

@@ -15,6 +15,8 @@ use lanework_suite::Depth;
 use lanework_suite::lanes::{Finding, LANES, LaneQuestion, summarise};
 
 use crate::doctor;
+#[cfg(feature = "study")]
+use crate::study::of_lane;
 use crate::ui::Session;
 use lanework_study::races::{Effort, Race, race_all, race_of};
 
@@ -241,15 +243,22 @@ fn line(question: &LaneQuestion, found: &Finding) -> String {
     }
 }
 
+/// A build without studies has none to name.
+#[cfg(not(feature = "study"))]
+fn of_lane(_: &str) -> Option<&'static str> {
+    None
+}
+
 fn answer(question: &LaneQuestion, rows: &[ResultRow]) -> Finding {
     let not_here = |why: &str| Finding { lane: Lane::NotHere { why: why.to_owned() }, agree: 0, races: 0 };
-    if let Some(why) = question.absent {
-        return not_here(why);
+    if let Some(study) = of_lane(question.name) {
+        return not_here(&format!("`lanework study {study}` asks it"));
     }
     let found = match question.name {
+        "vector lanes" => summarise(best_vector_rows(rows).into_iter()),
         "other threads" => summarise(rows.iter().filter(|r| r.variant.contains("+threads="))),
         "wide multiplier" => summarise(rows.iter().filter(|r| r.baseline == NARROW && r.variant == WIDE)),
-        _ => summarise(best_vector_rows(rows).into_iter()),
+        _ => None,
     };
     found.unwrap_or_else(|| match question.name {
         "other threads" if Threads::Own(0).count() == 1 => not_here("this process may use one core only"),

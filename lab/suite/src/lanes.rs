@@ -11,8 +11,6 @@ pub struct LaneQuestion {
     pub name: &'static str,
     /// What the figure compares.
     pub compares: &'static str,
-    /// Why there is nothing to race, for a lane that no primitive of this version uses.
-    pub absent: Option<&'static str>,
 }
 
 /// Every lane, in the order of the tour's last lines.
@@ -20,27 +18,22 @@ pub const LANES: [LaneQuestion; 5] = [
     LaneQuestion {
         name: "vector lanes",
         compares: "the best vector backend against portable code",
-        absent: None,
     },
     LaneQuestion {
         name: "other threads",
         compares: "a batch on every core against the same batch on one",
-        absent: None,
     },
     LaneQuestion {
         name: "wide multiplier",
         compares: "52-bit multiply-add against 64-bit multiplication",
-        absent: None,
     },
     LaneQuestion {
         name: "spare registers",
         compares: "spilled values in spare registers against the stack",
-        absent: Some("`lanework study spill-homes` asks it"),
     },
     LaneQuestion {
         name: "GPU",
         compares: "a batch on the GPU against every core",
-        absent: Some("`lanework study mayo-gpu` asks it, where there is one"),
     },
 ];
 

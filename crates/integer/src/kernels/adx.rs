@@ -7,7 +7,7 @@ use core::arch::asm;
 
 use crate::kernels::Lane;
 
-/// Proof that BMI1, BMI2, LZCNT and ADX are there.
+/// Proof that BMI1, BMI2 and ADX are there.
 #[derive(Clone, Copy, Debug)]
 pub struct Adx(());
 
@@ -15,7 +15,7 @@ impl Adx {
     /// The proof.
     ///
     /// # Safety
-    /// The CPU must have BMI1, BMI2, LZCNT and ADX, and the caller must be compiled for them.
+    /// The CPU must have BMI1, BMI2 and ADX, and the caller must be compiled for them.
     #[inline(always)]
     #[must_use]
     pub const unsafe fn assume() -> Adx {

@@ -96,4 +96,13 @@ mod tests {
         assert_eq!(of("verify", "portable", &ZEN4), None);
         assert_eq!(of("verify-expanded", "avx512", &ZEN4), None);
     }
+
+    #[test]
+    fn every_vector_backend_has_a_rate() {
+        let p = Params::of(Round::Three, Set::Mayo1);
+        for backend in lanework_mayo::internals::BACKENDS {
+            let floor = cycles(p, "keygen", backend.name(), &ZEN4);
+            assert_eq!(floor.is_some(), backend.name() != "portable", "{}", backend.name());
+        }
+    }
 }
