@@ -8,10 +8,10 @@ mod verdict;
 use std::path::{Path, PathBuf};
 
 use lanework_mayo::batch::{self, Signers, Verifiers};
-use lanework_mayo::cuda::{FleetSigners, FleetVerifiers};
 use lanework_mayo::{
     MessageDigest, Params, PublicKey, Round, SecretKey, Set, SignOptions, Signature, SigningKey, VerifyingKey,
 };
+use lanework_mayo_cuda::{FleetSigners, FleetVerifiers};
 use lanework_study::{Failure, Outcome};
 use lanework_suite::Job;
 use lanework_suite::mayo::Operation;

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use getrandom::SysRng;
-use lanework_mayo::cuda::{
+use lanework_mayo::{Engine, Error, MessageDigest, Params, PublicKey, SecretKey, Signature};
+use lanework_mayo_cuda::{
     Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys, Options, Release, Tally, check,
 };
-use lanework_mayo::{Engine, Error, MessageDigest, Params, PublicKey, SecretKey, Signature};
 use lanework_study::{Failure, Message};
 use lanework_suite::Job;
 use lanework_suite::mayo::Operation;

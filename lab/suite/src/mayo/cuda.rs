@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
 
-use lanework_mayo::cuda::{
+use lanework_mayo::{Engine, Params, PublicKey, SecretKey, Signature};
+use lanework_mayo_cuda::{
     Expand, Fleet, FleetSigners, FleetVerifiers, Gpu, Multiply, Release, Ring, Tally,
     check::{self as checks, ALONE},
 };
-use lanework_mayo::{Engine, Params, PublicKey, SecretKey, Signature};
 use lanework_race::gate::GateRow;
 use lanework_race::subject::{Facts, Runnable, Unavailable, Variant, work};
 
@@ -169,7 +169,7 @@ pub(super) fn check_forms(
 /// Whether `params` leaves secrets in memory that this device has freed. Nobody else may hold the device.
 #[must_use]
 pub fn secrets_left(device: lanework_cuda::Device, cpu: Engine, params: &'static Params) -> GateRow {
-    row(lanework_mayo::cuda::secrets_left(device, cpu, params))
+    row(lanework_mayo_cuda::secrets_left(device, cpu, params))
 }
 
 /// The same rows for a gate, quickly: where there is no device there is none of its variants either.
