@@ -225,7 +225,7 @@ fn sign_on(
         let made = devices.sign(FleetSigners::Each(std::slice::from_ref(key)), &digests(inputs)?)?;
         return Ok(made.into_iter().collect::<Result<_, _>>()?);
     }
-    let held = devices.expand_secret(key)?;
+    let held = devices.expand_secret(key).map_err(Failure::unavailable)?;
     let bar = session.progress(inputs.len() as u64, "signing");
     let mut done = Vec::with_capacity(inputs.len());
     for group in inputs.chunks(device::GROUP) {

@@ -1,19 +1,6 @@
-//! Batches on a CUDA device, with the CPU for everything that a device cannot or should not do.
+//! Batches of MAYO signatures on CUDA devices; experimental, since no kernel has run on a device yet.
 //!
-//! A [`Gpu`] is one device with a CPU backend beside it. Results do not depend on which of them computed. The CPU
-//! computes small batches, batches that do not fit, those of a failing device, and signatures that the device got
-//! wrong; [`Tally`] has their number and the reason.
-//!
-//! * Randomness comes from the host alone.
-//! * Every signature is verified before it is returned, on matrices that are expanded anew. The CPU makes failed ones
-//!   again, and the device is not used any more. [`Release::Unverified`] turns that off.
-//! * Of the public keys that the device makes, one in [`Options::spot_check`] is computed on the CPU as well.
-//! * The first use of a parameter set compares keys, signatures and verdicts with the CPU's.
-//! * Memory on the device and pinned memory that held secrets is overwritten before it is freed. Memory of a device
-//!   lost to an error cannot be overwritten; the driver clears it before another process gets it.
-//!
-//! Not covered: a device that hashes a seed wrongly when signing with a compact key, and likewise both times, signs for
-//! another key; such a signature reveals nothing and is refused by every verifier.
+#![doc = include_str!("../README.md")]
 
 pub mod check;
 mod chunks;

@@ -2,9 +2,9 @@
 //! with them.
 #![forbid(unsafe_code)]
 
+#[cfg(all(test, feature = "emulated"))]
 use lanework_cuda::Device;
 use lanework_cuda::{Argument, Card, Error, Kernel, Module, args};
-#[cfg(all(test, feature = "emulated"))]
 use lanework_mayo::Params;
 
 use super::job::Job;

@@ -1,8 +1,8 @@
 //! The kernels of one set on one device.
 
+#[cfg(all(test, feature = "emulated"))]
 use lanework_cuda::{Device, Grid, args};
 use lanework_cuda::{Error, Kernel, Module};
-#[cfg(all(test, feature = "emulated"))]
 use lanework_mayo::Params;
 
 use super::fuse::Fused;

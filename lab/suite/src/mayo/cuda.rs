@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use lanework_mayo::{Engine, Params, PublicKey, SecretKey, Signature};
 use lanework_mayo_cuda::{
-    Expand, Fleet, FleetSigners, FleetVerifiers, Gpu, Multiply, Release, Ring, Tally,
+    Expand, Fleet, FleetSigners, FleetVerifiers, Gpu, GpuError, Multiply, Release, Ring, Tally,
     check::{self as checks, ALONE},
 };
 use lanework_race::gate::GateRow;
@@ -272,7 +272,7 @@ fn body(
         assert!(black_box(made).iter().all(good), "a result is wrong");
         tallies
     }
-    let lost = |e: lanework_mayo::Error| Unavailable::because(e.to_string());
+    let lost = |e: GpuError| Unavailable::because(e.to_string());
     let inputs = Inputs::new(maker, params);
     let turn = |i: usize| i % POOL;
     let messages: Vec<[u8; 32]> = (0..how.batch).map(|i| inputs.messages[turn(i)]).collect();
