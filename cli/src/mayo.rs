@@ -8,10 +8,10 @@ mod verdict;
 use std::path::{Path, PathBuf};
 
 use lanework_mayo::batch::{self, Signers, Verifiers};
-use lanework_mayo::cuda::{FleetSigners, FleetVerifiers};
 use lanework_mayo::{
     MessageDigest, Params, PublicKey, Round, SecretKey, Set, SignOptions, Signature, SigningKey, VerifyingKey,
 };
+use lanework_mayo_cuda::{FleetSigners, FleetVerifiers};
 use lanework_study::{Failure, Outcome};
 use lanework_suite::Job;
 use lanework_suite::mayo::Operation;
@@ -225,7 +225,7 @@ fn sign_on(
         let made = devices.sign(FleetSigners::Each(std::slice::from_ref(key)), &digests(inputs)?)?;
         return Ok(made.into_iter().collect::<Result<_, _>>()?);
     }
-    let held = devices.expand_secret(key)?;
+    let held = devices.expand_secret(key).map_err(Failure::unavailable)?;
     let bar = session.progress(inputs.len() as u64, "signing");
     let mut done = Vec::with_capacity(inputs.len());
     for group in inputs.chunks(device::GROUP) {

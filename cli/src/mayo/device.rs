@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use getrandom::SysRng;
-use lanework_mayo::cuda::{
-    Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys, Options, Release, Tally, check,
-};
 use lanework_mayo::{Engine, Error, MessageDigest, Params, PublicKey, SecretKey, Signature};
+use lanework_mayo_cuda::{
+    Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys, GpuError, Options, Release,
+    Tally, check,
+};
 use lanework_study::{Failure, Message};
 use lanework_suite::Job;
 use lanework_suite::mayo::Operation;
@@ -75,11 +76,11 @@ impl Devices {
         self.keep(made)
     }
 
-    pub(super) fn expand_secret(&self, key: &SecretKey) -> Result<FleetSigningKeys, Error> {
+    pub(super) fn expand_secret(&self, key: &SecretKey) -> Result<FleetSigningKeys, GpuError> {
         self.fleet.expand_secret(std::slice::from_ref(key))
     }
 
-    pub(super) fn expand_public(&mut self, key: &PublicKey) -> Result<FleetVerifyingKeys, Error> {
+    pub(super) fn expand_public(&mut self, key: &PublicKey) -> Result<FleetVerifyingKeys, GpuError> {
         // How keys lie on a device is chosen with how it multiplies.
         self.set(Some(key.params()), Operation::VerifyExpanded);
         self.fleet.expand_public(std::slice::from_ref(key))

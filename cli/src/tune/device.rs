@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use lanework_cuda::Card;
-use lanework_mayo::cuda::{Expand, Multiply, Options, Pace, Ring};
+use lanework_mayo_cuda::{Expand, Multiply, Options, Pace, Ring};
 use lanework_race::record::ResultRow;
 use lanework_suite::mayo::cuda::{How, forms};
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,7 @@ impl DeviceChoices {
 impl DevicePrint {
     /// Of the devices of these cards.
     pub(crate) fn of<'a>(cards: impl IntoIterator<Item = &'a Card>) -> Vec<DevicePrint> {
-        let program = lanework_mayo::cuda::program();
+        let program = lanework_mayo_cuda::program();
         let of = |card: &Card| DevicePrint {
             name: card.name.clone(),
             multiprocessors: card.multiprocessors,

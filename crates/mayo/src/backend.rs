@@ -30,8 +30,6 @@ pub(crate) mod aesni;
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
-#[cfg(feature = "cuda")]
-pub(crate) mod cuda;
 #[cfg(test)]
 mod expand_tests;
 pub mod operands;

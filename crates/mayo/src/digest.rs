@@ -128,22 +128,29 @@ impl fmt::Debug for MessageDigest {
 
 /// A message, or its digest.
 #[derive(Clone, Copy)]
-pub(crate) enum Message<'a> {
+pub enum Message<'a> {
+    /// Still to be hashed.
     Whole(&'a [u8]),
+    /// Hashed piece by piece.
     Hashed(&'a MessageDigest),
 }
 
 impl<'a> Message<'a> {
-    pub(crate) fn whole<M: AsRef<[u8]>>(messages: &'a [M]) -> Vec<Message<'a>> {
+    /// Messages that are still to be hashed.
+    pub fn whole<M: AsRef<[u8]>>(messages: &'a [M]) -> Vec<Message<'a>> {
         messages.iter().map(|message| Message::Whole(message.as_ref())).collect()
     }
 
-    pub(crate) fn hashed(digests: &'a [MessageDigest]) -> Vec<Message<'a>> {
+    /// Messages that were hashed piece by piece.
+    pub fn hashed(digests: &'a [MessageDigest]) -> Vec<Message<'a>> {
         digests.iter().map(Message::Hashed).collect()
     }
 
     /// Refuses a digest that was made for another set.
-    pub(crate) fn expect(self, params: &Params) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error::WrongRound`] and [`Error::WrongSet`].
+    pub fn expect(self, params: &Params) -> Result<(), Error> {
         match self {
             Message::Whole(_) => Ok(()),
             Message::Hashed(digest) => expect(params, digest.params),
@@ -151,7 +158,7 @@ impl<'a> Message<'a> {
     }
 
     /// The message with the place of its digest, if it is still to be hashed; otherwise the digest is put there.
-    pub(crate) fn to_hash<'b>(self, place: &'b mut [u8]) -> Option<(&'a [u8], &'b mut [u8])> {
+    pub fn to_hash<'b>(self, place: &'b mut [u8]) -> Option<(&'a [u8], &'b mut [u8])> {
         match self {
             Message::Whole(bytes) => Some((bytes, place)),
             Message::Hashed(digest) => {

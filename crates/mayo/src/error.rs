@@ -70,8 +70,6 @@ pub enum Error {
     Random(String),
     /// Threads could not be started.
     Threads(String),
-    /// A device cannot do what only it can: why.
-    Device(String),
 }
 
 impl fmt::Display for Error {
@@ -99,7 +97,6 @@ impl fmt::Display for Error {
             }
             Error::Random(why) => write!(f, "the system's random generator failed: {why}"),
             Error::Threads(why) => f.write_str(why),
-            Error::Device(why) => write!(f, "the device cannot do it: {why}"),
         }
     }
 }

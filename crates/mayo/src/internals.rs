@@ -14,6 +14,14 @@ pub use crate::params::{SEED_PK_BYTES, Schedule, Sizes, TAIL};
 pub use crate::scheme::Scheme;
 pub use crate::set_kernels;
 
+/// What batches have in common wherever they run, for crates that run them on other processors.
+pub mod batch {
+    pub use crate::digest::Message;
+    pub use crate::keys::{draw_randomizer, emit, expect};
+    pub use crate::scheme::hash_each;
+    pub use crate::verify::{Admission, admit_each, verdict};
+}
+
 /// The field.
 pub mod field {
     pub use crate::field::*;

@@ -62,7 +62,10 @@ pub(crate) const fn canonical(params: &Params) -> &'static Params {
 }
 
 /// Refuses `got` unless it is `expected`. The round is compared first, since mixing rounds endangers keys.
-pub(crate) fn expect(expected: &Params, got: &Params) -> Result<(), Error> {
+///
+/// # Errors
+/// [`Error::WrongRound`]; [`Error::WrongSet`].
+pub fn expect(expected: &Params, got: &Params) -> Result<(), Error> {
     if expected.round != got.round {
         return Err(Error::WrongRound { expected: expected.round, got: got.round });
     }
@@ -77,7 +80,10 @@ fn expect_length(what: &'static str, params: &Params, expected: usize, got: usiz
 }
 
 /// A randomizer of the right length from `rng`.
-pub(crate) fn draw_randomizer<R: TryCryptoRng + ?Sized>(
+///
+/// # Errors
+/// [`Error::Random`].
+pub fn draw_randomizer<R: TryCryptoRng + ?Sized>(
     params: &Params,
     rng: &mut R,
 ) -> Result<Zeroizing<Vec<u8>>, Error> {
@@ -102,7 +108,10 @@ pub(crate) fn sign_raw(
 }
 
 /// Returns the signature if `valid`, and destroys it otherwise.
-pub(crate) fn emit(mut signature: Signature, valid: bool) -> Result<Signature, Error> {
+///
+/// # Errors
+/// [`Error::Fault`].
+pub fn emit(mut signature: Signature, valid: bool) -> Result<Signature, Error> {
     if valid {
         return Ok(signature);
     }
@@ -238,7 +247,11 @@ impl SecretKey {
     }
 
     /// Signs with a given randomizer.
-    pub(crate) fn randomized(
+    ///
+    /// # Errors
+    /// [`Error::Length`]; [`Error::Exhausted`]; with [`SignOptions::verify`] also [`Error::Fault`].
+    #[doc(hidden)]
+    pub fn randomized(
         &self,
         engine: Engine,
         message: Message<'_>,
@@ -349,7 +362,11 @@ impl PublicKey {
     }
 
     /// The verdict on an admitted or refused signature, with this key's set.
-    pub(crate) fn judge_admission(&self, engine: Engine, admission: &Admission<'_>) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// The reason for which it was refused; [`Error::Refused`] if it is not valid.
+    #[doc(hidden)]
+    pub fn judge_admission(&self, engine: Engine, admission: &Admission<'_>) -> Result<(), Error> {
         verify::one(engine.kernels().scheme(self.params), PublicSource::Compact(&self.bytes), admission)
     }
 

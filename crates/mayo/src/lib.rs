@@ -7,8 +7,6 @@ extern crate alloc;
 
 mod backend;
 pub mod batch;
-#[cfg(feature = "cuda")]
-pub mod cuda;
 mod digest;
 #[cfg(feature = "pkcs8")]
 mod documents;

@@ -297,8 +297,10 @@ impl Params {
     pub fn path(&self) -> String {
         format!("round{}/mayo{}", self.round.number(), self.set.number())
     }
-    /// The position in the backends' tables of kernels.
-    pub(crate) const fn index(&self) -> usize {
+    /// The position in [`Params::all`], and so in every table of kernels.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn index(&self) -> usize {
         let set = match self.set {
             Set::Mayo1 => 0,
             Set::Mayo2 => 1,

@@ -11,9 +11,6 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-#[cfg(feature = "cuda")]
-use zeroize::Zeroizing;
-
 use crate::backend::operands::{
     ExpandPublic, ExpandSecret, Finish, Keygen, Matrices, Sign, Solve, Verify, Whip,
 };
@@ -42,7 +39,7 @@ pub struct Scheme {
 }
 
 /// Hashes each input into the output beside it, as many side by side as the backend can.
-pub(crate) fn hash_each<'a>(e: &Expand, mut pairs: impl Iterator<Item = (&'a [u8], &'a mut [u8])>) {
+pub fn hash_each<'a>(e: &Expand, mut pairs: impl Iterator<Item = (&'a [u8], &'a mut [u8])>) {
     let Some((input, out)) = pairs.next() else { return };
     // One alone, as in every single call, needs no lists.
     let Some(second) = pairs.next() else { return e.shake256(&[input], out) };
@@ -275,25 +272,6 @@ fn sign_prepared(
         }
     }
     false
-}
-
-/// O and the first attempt's vinegar vectors, packed as on a device, for the search of its memory.
-#[cfg(feature = "cuda")]
-pub(crate) fn secrets_of(
-    e: &Expand,
-    set: &Sizes,
-    seed_sk: &[u8],
-    message: &[u8],
-    salt: &[u8],
-) -> (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>) {
-    let hash = |input: &[&[u8]], bytes: usize| {
-        let mut out = Zeroizing::new(vec![0; bytes]);
-        e.shake256(input, &mut out);
-        out
-    };
-    let o = Zeroizing::new(hash(&[seed_sk], seed_hash_bytes(set))[SEED_PK_BYTES..].to_vec());
-    let digest = hash(&[message], set.digest_bytes);
-    (o, hash(&[&digest, salt, seed_sk, &[*ATTEMPTS.start()]], drawn_bytes(set)))
 }
 
 /// Signs with a given randomizer. `signature` gets the signature, or zeros with the error.

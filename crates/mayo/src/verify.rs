@@ -1,4 +1,4 @@
-//! The entry to verification: every form of it (single, batch, device, fleet, thread) admits a signature and makes its
+//! The entry to verification: every form of it (single, batch, and batches of other crates) admits a signature and makes its
 //! verdict here. A new reason for refusal is a variant of [`Error`], a line in [`Admitted::new`] and a test below.
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ mod tests;
 /// A message and its signature, both for the verifying key's set and round, so of the lengths that the computation
 /// needs.
 #[derive(Clone, Copy)]
-pub(crate) struct Admitted<'a> {
+pub struct Admitted<'a> {
     message: Message<'a>,
     signature: &'a [u8],
 }
@@ -39,20 +39,24 @@ impl<'a> Admitted<'a> {
         whole.then_some(Admitted { message: Message::Whole(message), signature })
     }
 
-    pub(crate) const fn message(self) -> Message<'a> {
+    /// The message.
+    #[must_use]
+    pub const fn message(self) -> Message<'a> {
         self.message
     }
 
-    pub(crate) const fn signature(self) -> &'a [u8] {
+    /// The signature's encoding.
+    #[must_use]
+    pub const fn signature(self) -> &'a [u8] {
         self.signature
     }
 }
 
 /// An item of a batch: admitted, or refused by itself.
-pub(crate) type Admission<'a> = Result<Admitted<'a>, Error>;
+pub type Admission<'a> = Result<Admitted<'a>, Error>;
 
 /// The admission of each signature with the message of the same index; `key` gives the set of the key at an index.
-pub(crate) fn admit_each<'a>(
+pub fn admit_each<'a>(
     key: impl Fn(usize) -> &'static Params,
     messages: &[Message<'a>],
     signatures: &'a [Signature],
@@ -62,25 +66,15 @@ pub(crate) fn admit_each<'a>(
 }
 
 /// An item's verdict, given whether the equations hold for it if it was admitted.
-pub(crate) fn verdict(admission: &Admission<'_>, valid: bool) -> Result<(), Error> {
+///
+/// # Errors
+/// The reason for which it was refused; [`Error::Refused`] if the equations do not hold.
+pub fn verdict(admission: &Admission<'_>, valid: bool) -> Result<(), Error> {
     match admission {
         Err(refusal) => Err(refusal.clone()),
         Ok(_) if valid => Ok(()),
         Ok(_) => Err(Error::Refused),
     }
-}
-
-/// The messages and the signatures of a batch that goes to a device whole: for a refused item an empty message and
-/// zeros, whose verdict is ignored.
-#[cfg(feature = "cuda")]
-pub(crate) fn placed<'a>(
-    admissions: &'a [Admission<'a>],
-    zeros: &'a [u8],
-) -> (impl Iterator<Item = Message<'a>>, impl Iterator<Item = &'a [u8]>) {
-    (
-        admissions.iter().map(|a| a.as_ref().map_or(Message::Whole(&[]), |a| a.message)),
-        admissions.iter().map(move |a| a.as_ref().map_or(zeros, |a| a.signature)),
-    )
 }
 
 /// Verifies one that may have been refused already.

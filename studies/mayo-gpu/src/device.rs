@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use lanework_cuda::Energy;
-use lanework_mayo::cuda::{Fleet, bytes_in_flight};
 use lanework_mayo::{Engine, Params};
+use lanework_mayo_cuda::{Fleet, bytes_in_flight};
 use lanework_race::gate::GateRow;
 use lanework_suite::mayo::Operation;
 use lanework_suite::mayo::cuda::{Batch, How};

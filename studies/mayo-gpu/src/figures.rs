@@ -3,7 +3,7 @@
 
 use crate::subjects::{ALL, ONE, path};
 use lanework_mayo::Params;
-use lanework_mayo::cuda::Pace;
+use lanework_mayo_cuda::Pace;
 use lanework_race::record::{Record, ResultRow};
 use lanework_suite::mayo::Operation;
 

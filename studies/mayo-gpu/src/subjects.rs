@@ -4,8 +4,8 @@
 #![forbid(unsafe_code)]
 
 use lanework_cpu::{Select, Threads};
-use lanework_mayo::cuda::{Expand, Multiply, Release, Ring};
 use lanework_mayo::{Engine, Params};
+use lanework_mayo_cuda::{Expand, Multiply, Release, Ring};
 use lanework_race::gate::Gate;
 use lanework_race::subject::{Subject, Unavailable, Variant};
 use lanework_suite::Context;

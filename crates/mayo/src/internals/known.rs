@@ -236,15 +236,19 @@ impl Maker for Specification<'_> {
 }
 
 /// What a record begins with: what the submissions' generator draws before there is a key.
-pub(crate) struct Drawn {
-    pub(crate) seed: [u8; 48],
-    pub(crate) message: Vec<u8>,
-    pub(crate) secret_key: Vec<u8>,
-    pub(crate) randomizer: Vec<u8>,
+pub struct Drawn {
+    /// The generator's seed.
+    pub seed: [u8; 48],
+    /// The message.
+    pub message: Vec<u8>,
+    /// The secret key's seed.
+    pub secret_key: Vec<u8>,
+    /// The signer's randomizer.
+    pub randomizer: Vec<u8>,
 }
 
 /// What the first `count` records (at most 100) of a set's response file begin with.
-pub(crate) fn drawn(sizes: &Sizes, count: usize) -> impl Iterator<Item = Drawn> {
+pub fn drawn(sizes: &Sizes, count: usize) -> impl Iterator<Item = Drawn> {
     let mut entropy = [0; 48];
     entropy.iter_mut().zip(0u8..).for_each(|(e, i)| *e = i);
     let mut outer = NistDrbg::new(&entropy);

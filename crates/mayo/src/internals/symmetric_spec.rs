@@ -24,7 +24,8 @@ fn gf_mul(mut a: u8, mut b: u8) -> u8 {
 
 /// SubBytes on one byte: the inverse, as the power 2 + 4 + ... + 128 = 254, then the affine map (FIPS 197, section
 /// 5.1.1).
-pub(crate) fn sub_byte(a: u8) -> u8 {
+#[must_use]
+pub fn sub_byte(a: u8) -> u8 {
     let (mut square, mut inverse) = (a, 1);
     for _ in 1..8 {
         square = gf_mul(square, square);

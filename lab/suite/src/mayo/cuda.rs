@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
 
-use lanework_mayo::cuda::{
-    Expand, Fleet, FleetSigners, FleetVerifiers, Gpu, Multiply, Release, Ring, Tally,
+use lanework_mayo::{Engine, Params, PublicKey, SecretKey, Signature};
+use lanework_mayo_cuda::{
+    Expand, Fleet, FleetSigners, FleetVerifiers, Gpu, GpuError, Multiply, Release, Ring, Tally,
     check::{self as checks, ALONE},
 };
-use lanework_mayo::{Engine, Params, PublicKey, SecretKey, Signature};
 use lanework_race::gate::GateRow;
 use lanework_race::subject::{Facts, Runnable, Unavailable, Variant, work};
 
@@ -169,7 +169,7 @@ pub(super) fn check_forms(
 /// Whether `params` leaves secrets in memory that this device has freed. Nobody else may hold the device.
 #[must_use]
 pub fn secrets_left(device: lanework_cuda::Device, cpu: Engine, params: &'static Params) -> GateRow {
-    row(lanework_mayo::cuda::secrets_left(device, cpu, params))
+    row(lanework_mayo_cuda::secrets_left(device, cpu, params))
 }
 
 /// The same rows for a gate, quickly: where there is no device there is none of its variants either.
@@ -272,7 +272,7 @@ fn body(
         assert!(black_box(made).iter().all(good), "a result is wrong");
         tallies
     }
-    let lost = |e: lanework_mayo::Error| Unavailable::because(e.to_string());
+    let lost = |e: GpuError| Unavailable::because(e.to_string());
     let inputs = Inputs::new(maker, params);
     let turn = |i: usize| i % POOL;
     let messages: Vec<[u8; 32]> = (0..how.batch).map(|i| inputs.messages[turn(i)]).collect();

@@ -3,8 +3,8 @@
 
 use std::fmt::Display;
 
-use lanework_mayo::cuda::{GpuThreads, Release, ThreadLaunch, ThreadMemory, ThreadTimes};
 use lanework_mayo::{Engine, Error, Params, PublicKey, SecretKey, Signature};
+use lanework_mayo_cuda::{GpuThreads, Release, ThreadLaunch, ThreadMemory, ThreadTimes};
 use serde::Serialize;
 
 use super::{Filler, Inputs, POOL, fastest};
