@@ -75,6 +75,7 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
         let mut object = report(&source, &plan, made.changed.len());
         if let Some(checked) = checked {
             object["checked"] = true.into();
+            object["verdict"] = checked.verdict().to_string().into();
             object["report"] = serde_json::to_value(&checked).map_err(Failure::input)?;
         }
         println!("{object}");
@@ -230,6 +231,7 @@ fn checked_by_runs(
     if session.json {
         let mut object = report(source, &settled.plan, settled.changed);
         object["checked"] = true.into();
+        object["verdict"] = settled.report.verdict().to_string().into();
         object["report"] = serde_json::to_value(&settled.report).map_err(Failure::input)?;
         let name = |&(n, s): &(usize, usize)| slot_name(analysis, &analysis.units[n], s);
         let dropped = settled.dropped.iter().map(|(key, why)| json!({ "slot": name(key), "why": why }));

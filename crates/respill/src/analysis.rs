@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use iced_x86::{EncodingKind, InstructionInfoFactory, Mnemonic, Register};
 
+use crate::assumption::Assumption;
 use crate::flow::{self, Callee, Exit, Function};
 use crate::frame::{self, Address, Frame, Outline, Outlines, Value, Where};
 use crate::homes::{Bank, Home};
+use crate::outside;
 use crate::program::{Gap, Op, Program, Target};
 use crate::registers::{self, Registers};
 use crate::slots::{self, Live, Slot};
@@ -188,9 +190,15 @@ impl Analysis {
         }
     }
 
-    /// Analyses every function of a program.
+    /// Analyses every function of a program, with no assumption.
     #[must_use]
     pub fn new(program: Program) -> Analysis {
+        Analysis::assuming(program, &BTreeSet::new())
+    }
+
+    /// The same, under assumptions: see [`Slot::assumes`].
+    #[must_use]
+    pub fn assuming(program: Program, assumed: &BTreeSet<Assumption>) -> Analysis {
         let functions = flow::functions(&program);
         let by_entry: HashMap<usize, usize> =
             functions.iter().enumerate().map(|(n, f)| (f.entry, n)).collect();
@@ -198,7 +206,7 @@ impl Analysis {
         functions.iter().flat_map(|f| &f.body).for_each(|&op| *owners.entry(op).or_default() += 1);
         let local: BTreeSet<usize> = functions.iter().filter(|f| !f.global).map(|f| f.entry).collect();
         let landing = landing(&program);
-        let frames = frames(&program, &functions, &by_entry);
+        let frames = frames(&program, &functions, &by_entry, assumed);
         let mut units: Vec<Unit> = functions
             .into_iter()
             .zip(frames)
@@ -208,6 +216,7 @@ impl Analysis {
             .collect();
         astray(&mut units, &by_entry);
         enter(&program, &mut units);
+        handed(&mut units, &by_entry, assumed);
         for n in 0..units.len() {
             let below = reach(&units, n);
             if below.contains(&n) {
@@ -304,6 +313,7 @@ fn frames(
     program: &Program,
     functions: &[Function],
     by_entry: &HashMap<usize, usize>,
+    assumed: &BTreeSet<Assumption>,
 ) -> Vec<(Frame, Vec<Slot>)> {
     let callees = |n: usize| {
         functions[n].callees().filter_map(|(_, callee)| match callee {
@@ -326,7 +336,7 @@ fn frames(
             if frames[n].is_none() {
                 let function = &functions[n];
                 let frame = frame::frame(program, function, &outlines);
-                let slots = slots::slots(program, function, &frame, &outlines);
+                let slots = slots::slots(program, function, &frame, &outlines, assumed);
                 outlines.insert(function.entry, outline(function, &frame, &slots, &outlines));
                 frames[n] = Some((frame, slots));
             }
@@ -338,18 +348,23 @@ fn frames(
 /// What a function does to its caller's frame: by its own accesses from the return address on, by reading what it has not
 /// written, and by its callees.
 fn outline(function: &Function, frame: &Frame, slots: &[Slot], outlines: &Outlines) -> Outline {
+    let lost = !frame.lost.is_empty() || !frame.unbalanced.is_empty() || !function.astray.is_empty();
     let mut out = Outline {
         keeps: frame::keeps(function, frame),
         demands: frame.demands.clone(),
         reach: BTreeSet::new(),
-        wild: !frame.lost.is_empty() || !frame.unbalanced.is_empty() || !function.astray.is_empty(),
+        wild: lost,
+        lost,
     };
+    // An object among its arguments on the stack ends nobody knows where.
+    let handed = frame.taken.iter().any(|a| a.base == 0 && a.offset >= 8);
     for access in &frame.accesses {
         let (a, end) = match access.place {
             Where::Known(a) => (a, a.offset + access.size as i64),
             Where::Within(a, span) => (a, a.offset.saturating_add(span + access.size as i64)),
-            _ => {
+            place => {
                 out.wild = true;
+                out.lost |= handed || matches!(place, Where::Indexed(a) if a.base == 0 && a.offset >= 8);
                 continue;
             }
         };
@@ -357,6 +372,7 @@ fn outline(function: &Function, frame: &Frame, slots: &[Slot], outlines: &Outlin
         let made = frame.aligned.get(&a.base).map_or(0, |made| made.offset);
         if a.base != 0 && (end + made > 0 || !matches!(access.place, Where::Known(_))) {
             out.wild |= end + made > 0;
+            out.lost |= end + made > 0;
         } else if a.base == 0 && (end > 0 || matches!(access.place, Where::Within(..)) && access.reads) {
             out.reach.insert((a.offset, end));
         }
@@ -365,7 +381,7 @@ fn outline(function: &Function, frame: &Frame, slots: &[Slot], outlines: &Outlin
         if slot.address.base == 0 {
             out.reach.insert((slot.address.offset, slot.address.offset + slot.size as i64));
         } else {
-            out.wild = true;
+            (out.wild, out.lost) = (true, true);
         }
     }
     for (op, call) in &function.calls {
@@ -376,10 +392,14 @@ fn outline(function: &Function, frame: &Frame, slots: &[Slot], outlines: &Outlin
             (Some(callee), Some(Value::Stack(Address { base: 0, offset }))) => {
                 let top = offset - if call.link { 0 } else { 8 };
                 out.wild |= callee.wild;
+                out.lost |= callee.lost;
                 out.reach.extend(callee.reach.iter().map(|&(from, to)| (top + from, top + to)));
             }
-            (Some(callee), Some(Value::Stack(_))) => out.wild |= callee.wild || !callee.reach.is_empty(),
-            _ => out.wild = true,
+            (Some(callee), Some(Value::Stack(_))) => {
+                out.wild |= callee.wild || !callee.reach.is_empty();
+                out.lost |= callee.lost || !callee.reach.is_empty();
+            }
+            _ => (out.wild, out.lost) = (true, true),
         }
     }
     // A jump to another function: it runs in this one's place.
@@ -388,21 +408,51 @@ fn outline(function: &Function, frame: &Frame, slots: &[Slot], outlines: &Outlin
             Exit::Tail(Callee::Local(entry)) => match outlines.get(entry) {
                 Some(callee) => {
                     out.wild |= callee.wild;
+                    out.lost |= callee.lost;
                     out.reach.extend(&callee.reach);
                 }
-                None => out.wild = true,
+                None => (out.wild, out.lost) = (true, true),
             },
             // Its arguments on the stack are this function's.
-            Exit::Tail(_) => out.wild = true,
+            Exit::Tail(_) => (out.wild, out.lost) = (true, true),
             _ => (),
         }
     }
     // Too many to be worth while.
     if out.reach.len() > 256 {
-        out.wild = true;
+        (out.wild, out.lost) = (true, true);
         out.reach.clear();
     }
     out
+}
+
+/// Suspects accesses through pointers that came from outside, where these may reach below the function's caller.
+fn handed(units: &mut [Unit], by_entry: &HashMap<usize, usize>, assumed: &BTreeSet<Assumption>) {
+    let below = outside::below(units, by_entry);
+    for (unit, below) in units.iter_mut().zip(below) {
+        let linked = unit.function.exits.values().any(|exit| *exit == Exit::Link);
+        let floor = if linked { 0 } else { 8 };
+        for slot in &mut unit.slots {
+            let highest = match unit.frame.aligned.get(&slot.address.base) {
+                Some(made) if made.base == 0 => made.offset,
+                Some(_) => i64::MAX / 2,
+                None => 0,
+            };
+            let end = highest + slot.address.offset + slot.size as i64;
+            let touch = |(&op, &lowest): (&usize, &i64)| (end > lowest.saturating_add(floor)).then_some(op);
+            let found: Vec<usize> =
+                below.iter().filter_map(touch).filter(|op| !slot.suspects.contains(op)).collect();
+            if found.is_empty() {
+                continue;
+            }
+            if assumed.contains(&Assumption::Objects) {
+                slot.assumes.insert(Assumption::Objects);
+            } else {
+                slot.suspects.extend(found);
+                slot.suspects.sort_unstable();
+            }
+        }
+    }
 }
 
 /// Marks the functions that call one of the file which may come back elsewhere, or twice.
