@@ -107,7 +107,7 @@ fn bad_input_is_one_error_with_file_line_and_reason() {
     let place = Place::new();
     place.put("f.s", TEXT.as_bytes());
     for (name, text, says) in [
-        ("register.s", "f:\tret\n\tmovq %rax, %nosuch\n", "register.s:2: "),
+        ("register.s", "f:\n\tmovq %rax, %nosuch\n", "register.s:2: "),
         ("directive.s", "f:\tret\n\t.nosuch 3\n", "directive.s:2: "),
         ("macro.s", "f:\tret\n.macro m\n.endm\n", "macro.s:2: `.macro`"),
         ("cpp.S", "#include <x.h>\nf:\tret\n", "cpp.S:1: the C preprocessor"),

@@ -38,7 +38,7 @@ pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Fai
             runs_here(session.context.cpu.features(), &plan)?;
             let made =
                 rewrite::rewrite(analysis, &plan, rewrite::Options::default()).map_err(Failure::input)?;
-            Program::new(&format!("{file} as rewritten"), made.text).map_err(|e| of_program(&e))?
+            analysis.program.again(&format!("{file} as rewritten"), made.text).map_err(|e| of_program(&e))?
         }
     };
     match validate::validate(analysis, &rewritten, &cases, &options(&args.runs)) {
@@ -62,7 +62,10 @@ fn accepted(session: &Session, rewritten: &Program, report: &Report) -> Result<(
         let verdict = report.verdict().to_string();
         let mut report = serde_json::to_value(report).map_err(Failure::input)?;
         report["compared_per_second"] = json!(rates);
-        println!("{}", json!({ "file": rewritten.file, "accepted": true, "verdict": verdict, "report": report }));
+        println!(
+            "{}",
+            json!({ "file": rewritten.file, "accepted": true, "verdict": verdict, "report": report })
+        );
         return Ok(());
     }
     print!("{}: {report}", rewritten.file);

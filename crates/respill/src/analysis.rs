@@ -78,6 +78,8 @@ pub enum Opaque {
     Calls(usize),
     /// Bytes of no instruction follow this one.
     Bytes(usize),
+    /// The assembler or the decoder does not know this instruction, or it names a place inside the function and may go there.
+    Unknown(usize),
 }
 
 /// A program and its analysis.
@@ -120,7 +122,11 @@ impl Uses {
                     out.registers.entry(register).or_insert(op);
                 }
             }
-            if saves_all(instruction.mnemonic()) {
+            let unknown = undecoded(program, op);
+            if unknown {
+                out.x87.get_or_insert(op);
+            }
+            if unknown || saves_all(instruction.mnemonic()) {
                 let homes = Bank::ALL.into_iter().flat_map(Bank::homes);
                 for register in homes.flat_map(Home::registers) {
                     out.registers.entry(register).or_insert(op);
@@ -182,6 +188,7 @@ impl Analysis {
             Opaque::Calls(op) => {
                 format!("what is called in line {} cannot be followed, or may return twice", line(op))
             }
+            Opaque::Unknown(op) => format!("the instruction in line {} is not known", line(op)),
             Opaque::Bytes(op) => format!("bytes behind line {} are no instruction", line(op)),
             Opaque::Landing(op) => format!(
                 "what the call in line {} throws may go on in a handler of this function, to which no jump leads",
@@ -206,16 +213,17 @@ impl Analysis {
         functions.iter().flat_map(|f| &f.body).for_each(|&op| *owners.entry(op).or_default() += 1);
         let local: BTreeSet<usize> = functions.iter().filter(|f| !f.global).map(|f| f.entry).collect();
         let landing = landing(&program);
+        let unknown = unknown(&program);
         let frames = frames(&program, &functions, &by_entry, assumed);
         let mut units: Vec<Unit> = functions
             .into_iter()
             .zip(frames)
             .map(|(function, (frame, slots))| {
-                unit(&program, function, frame, slots, &by_entry, &owners, &local, &landing)
+                unit(&program, function, frame, slots, &by_entry, &owners, &local, &landing, &unknown)
             })
             .collect();
         astray(&mut units, &by_entry);
-        enter(&program, &mut units);
+        enter(&program, &mut units, &owners);
         handed(&mut units, &by_entry, assumed);
         for n in 0..units.len() {
             let below = reach(&units, n);
@@ -291,6 +299,18 @@ fn reach(units: &[Unit], from: usize) -> BTreeSet<usize> {
     while let Some(n) = todo.pop() {
         if out.insert(n) {
             todo.extend(&units[n].callees);
+        }
+    }
+    out
+}
+
+/// Instructions that are not known, and those at labels that they name, each with the former.
+fn unknown(program: &Program) -> BTreeMap<usize, usize> {
+    let mut out = BTreeMap::new();
+    for op in (0..program.ops.len()).filter(|&op| program.ops[op].instruction.is_invalid()) {
+        out.insert(op, op);
+        for named in flow::named(program, program.said(op)) {
+            out.entry(named).or_insert(op);
         }
     }
     out
@@ -470,6 +490,7 @@ fn astray(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
                             | Opaque::ReturnAddress(_)
                             | Opaque::Calls(_)
                             | Opaque::Bytes(_)
+                            | Opaque::Unknown(_)
                     );
                     away.then_some(op)
                 }),
@@ -511,6 +532,7 @@ fn unit(
     owners: &HashMap<usize, usize>,
     local: &BTreeSet<usize>,
     landing: &BTreeSet<usize>,
+    unknown: &BTreeMap<usize, usize>,
 ) -> Unit {
     let live = slots::live(&function, &slots);
     let registers = registers::registers(program, &function, !function.global);
@@ -548,6 +570,7 @@ fn unit(
         .astray
         .first()
         .map(|&op| Opaque::Jump(op))
+        .or(function.body.iter().find_map(|op| unknown.get(op)).map(|&op| Opaque::Unknown(op)))
         .or(function.body.iter().copied().find(|&op| undecoded(program, op)).map(Opaque::Bytes))
         .or(frame.lost.first().map(|&op| Opaque::StackPointer(op)))
         .or(frame.unbalanced.first().map(|&op| Opaque::Unbalanced(op)))
@@ -582,9 +605,15 @@ fn unit(
 
 /// Marks the functions that are entered from outside, with the consequences: other readers of a slot, and registers
 /// that a caller may rely on. A compiler that has analysed a function may rely on the registers it spares.
-fn enter(program: &Program, units: &mut [Unit]) {
+fn enter(program: &Program, units: &mut [Unit], owners: &HashMap<usize, usize>) {
     let taken = flow::taken(program);
     let (mut called, mut jumped) = (BTreeSet::new(), BTreeSet::new());
+    // Code to which no jump leads may be entered, and calls.
+    for op in (0..program.ops.len()).filter(|op| !owners.contains_key(op)) {
+        if let Some(Target::Op(to)) = &program.ops[op].target {
+            jumped.insert(*to);
+        }
+    }
     for unit in units.iter() {
         called.extend(unit.callees.iter().copied());
         for exit in unit.function.exits.values() {

@@ -133,21 +133,10 @@ pub(crate) fn taken(program: &Program) -> BTreeSet<usize> {
     const DATA: [&str; 10] =
         [".quad", ".8byte", ".xword", ".long", ".4byte", ".int", ".octa", ".dc.a", ".dc.l", ".reloc"];
     let mut out = BTreeSet::new();
-    let mut by_name: HashMap<&str, usize> = HashMap::new();
-    for (&op, names) in &program.names {
-        names.iter().for_each(|name| {
-            by_name.insert(name.name.as_str(), op);
-        });
-    }
-    let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$') || !c.is_ascii();
-    let named = |said: &str| -> Vec<usize> {
-        said.split(|c| !part(c))
-            .filter_map(|word| by_name.get(word).or_else(|| by_name.get(word.trim_start_matches('$'))))
-            .copied()
-            .collect()
-    };
+    let by_name = by_name(program);
+    let named = |said: &str| named_in(&by_name, said);
     for (i, op) in program.ops.iter().enumerate() {
-        if op.instruction.flow_control() == FlowControl::Next {
+        if op.instruction.flow_control() == FlowControl::Next || op.instruction.is_invalid() {
             out.extend(op.target.iter().filter_map(|target| match target {
                 Target::Op(to) => Some(*to),
                 Target::External(_) => None,
@@ -179,6 +168,24 @@ pub(crate) fn taken(program: &Program) -> BTreeSet<usize> {
         }
     }
     out
+}
+
+fn by_name(program: &Program) -> HashMap<&str, usize> {
+    let all = program.names.iter();
+    all.flat_map(|(&op, names)| names.iter().map(move |name| (name.name.as_str(), op))).collect()
+}
+
+/// The instructions at labels that a statement names.
+pub(crate) fn named(program: &Program, said: &str) -> Vec<usize> {
+    named_in(&by_name(program), said)
+}
+
+fn named_in(by_name: &HashMap<&str, usize>, said: &str) -> Vec<usize> {
+    let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$') || !c.is_ascii();
+    said.split(|c| !part(c))
+        .filter_map(|word| by_name.get(word).or_else(|| by_name.get(word.trim_start_matches('$'))))
+        .copied()
+        .collect()
 }
 
 /// Whether Rust made this name. Its functions never return a value in st(0).
@@ -306,6 +313,8 @@ fn function(program: &Program, entry: usize, known: &Known<'_>, linked: bool) ->
             }
         };
         match op.instruction.flow_control() {
+            // It may go on; its function is opaque.
+            _ if op.instruction.is_invalid() => fall(&mut out, &mut next),
             FlowControl::Return => {
                 out.exits.insert(i, Exit::Return);
             }

@@ -161,7 +161,7 @@ pub(crate) fn moved(original: &Analysis, bank: Bank) -> Result<(usize, String), 
         if plan.homes.is_empty() {
             return Ok((0, made));
         }
-        let other = Program::new("rewritten.s", made.clone());
+        let other = original.program.again("rewritten.s", made.clone());
         let other = other.map_err(|e| Outcome::Wrong(format!("{e}\n{made}")))?;
         match validate(original, &other, &[], &Options::default()) {
             Ok(_) => return Ok((plan.homes.len(), made)),
