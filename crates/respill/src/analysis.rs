@@ -211,7 +211,6 @@ impl Analysis {
             functions.iter().enumerate().map(|(n, f)| (f.entry, n)).collect();
         let mut owners: HashMap<usize, usize> = HashMap::new();
         functions.iter().flat_map(|f| &f.body).for_each(|&op| *owners.entry(op).or_default() += 1);
-        let local: BTreeSet<usize> = functions.iter().filter(|f| !f.global).map(|f| f.entry).collect();
         let landing = landing(&program);
         let unknown = unknown(&program);
         let frames = frames(&program, &functions, &by_entry, assumed);
@@ -219,7 +218,7 @@ impl Analysis {
             .into_iter()
             .zip(frames)
             .map(|(function, (frame, slots))| {
-                unit(&program, function, frame, slots, &by_entry, &owners, &local, &landing, &unknown)
+                unit(&program, function, frame, slots, &by_entry, &owners, &landing, &unknown)
             })
             .collect();
         astray(&mut units, &by_entry);
@@ -530,7 +529,6 @@ fn unit(
     slots: Vec<Slot>,
     by_entry: &HashMap<usize, usize>,
     owners: &HashMap<usize, usize>,
-    local: &BTreeSet<usize>,
     landing: &BTreeSet<usize>,
     unknown: &BTreeMap<usize, usize>,
 ) -> Unit {
@@ -560,15 +558,18 @@ fn unit(
             }
         }
     }
-    let tail = function.exits.iter().find(|&(op, exit)| match exit {
-        Exit::Tail(callee) => {
-            !function.next[op].is_empty() || matches!(callee, Callee::Local(entry) if local.contains(entry))
-        }
-        _ => false,
-    });
+    let tail = function
+        .exits
+        .iter()
+        .find(|&(op, exit)| matches!(exit, Exit::Tail(_)) && !function.next[op].is_empty());
+    // With the stack as at the entry, it may also be a jump to another function.
+    let at_entry = Value::Stack(Address { base: 0, offset: 0 });
+    let leaves_by =
+        |op: &&usize| frame.before.get(op).is_none_or(|state| state.of(Register::RSP) == at_entry);
     let opaque = function
         .astray
         .first()
+        .or(function.gotos.iter().find(leaves_by))
         .map(|&op| Opaque::Jump(op))
         .or(function.body.iter().find_map(|op| unknown.get(op)).map(|&op| Opaque::Unknown(op)))
         .or(function.body.iter().copied().find(|&op| undecoded(program, op)).map(Opaque::Bytes))

@@ -69,6 +69,8 @@ pub struct Function {
     pub exits: BTreeMap<usize, Exit>,
     /// Indirect jumps with unknown targets: such a function is not analysed.
     pub astray: Vec<usize>,
+    /// Indirect jumps that go to some place inside whose address is taken.
+    pub gotos: Vec<usize>,
     /// The number of loops around each instruction.
     pub depth: HashMap<usize, u32>,
 }
@@ -123,8 +125,25 @@ pub fn functions(program: &Program) -> Vec<Function> {
     }
     let linked: BTreeSet<usize> = links.values().map(|&(to, _)| to).collect();
     entries.extend(&linked);
+    let taken = taken(program);
     let known = Known { entries: &entries, links: &links, tables: &tables };
-    entries.iter().map(|&entry| function(program, entry, &known, linked.contains(&entry))).collect()
+    let mut out: Vec<Function> = entries
+        .iter()
+        .map(|&entry| function(program, entry, &known, linked.contains(&entry), None))
+        .collect();
+    let inside: BTreeSet<usize> = taken.difference(&entries).copied().collect();
+    let mut owners: HashMap<usize, usize> = HashMap::new();
+    out.iter().flat_map(|f| f.body.iter().map(|&op| (op, f.entry))).for_each(|(op, entry)| {
+        // One of several is enough to be another's.
+        owners.insert(op, entry);
+    });
+    for function_ in out.iter_mut().filter(|f| !f.astray.is_empty()) {
+        let entry = function_.entry;
+        let mine = |op: &usize| owners.get(op).is_none_or(|owner| *owner == entry);
+        let places = inside.iter().copied().filter(mine).collect();
+        *function_ = function(program, entry, &known, linked.contains(&entry), Some(&places));
+    }
+    out
 }
 
 /// The instructions whose address the text takes, by names: into a register, or into data. Sections for debuggers and
@@ -142,6 +161,9 @@ pub(crate) fn taken(program: &Program) -> BTreeSet<usize> {
                 Target::External(_) => None,
             }));
             out.extend(named(program.said(i)));
+            if numbered(program.said(i)) && !op.instruction.is_ip_rel_memory_operand() {
+                out.extend(0..program.ops.len());
+            }
         }
     }
     let mut counts = true;
@@ -162,6 +184,14 @@ pub(crate) fn taken(program: &Program) -> BTreeSet<usize> {
                 if rest.contains(".text") {
                     out.extend(program.names.keys());
                 }
+                // What counts from a label may be any place.
+                let counts = |value: &&str| {
+                    let number = |rest: &str| rest.trim_start().starts_with(|c: char| c.is_ascii_digit());
+                    value.split(['+', '-']).skip(1).any(number) && !named(value).is_empty()
+                };
+                if rest.split(',').any(|value| counts(&value)) || numbered(rest) {
+                    out.extend(0..program.ops.len());
+                }
                 out.extend(named(rest));
             }
             _ => (),
@@ -173,6 +203,14 @@ pub(crate) fn taken(program: &Program) -> BTreeSet<usize> {
 fn by_name(program: &Program) -> HashMap<&str, usize> {
     let all = program.names.iter();
     all.flat_map(|(&op, names)| names.iter().map(move |name| (name.name.as_str(), op))).collect()
+}
+
+/// Whether a statement refers to a label that is a number, as in `1b`.
+fn numbered(said: &str) -> bool {
+    said.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.' | '%')).any(|word| {
+        let number = word.trim_end_matches(['b', 'f']);
+        number.len() + 1 == word.len() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+    })
 }
 
 /// The instructions at labels that a statement names.
@@ -259,7 +297,10 @@ fn links(program: &Program) -> HashMap<usize, (usize, usize)> {
             if before.instruction.flow_control() != FlowControl::Next {
                 break;
             }
-            if let (Mnemonic::Lea, Some(Target::Op(back))) = (before.instruction.mnemonic(), &before.target) {
+            // The way back begins behind the jump. Any other address is a value.
+            if let (Mnemonic::Lea, Some(Target::Op(back))) = (before.instruction.mnemonic(), &before.target)
+                && *back == i + 1
+            {
                 out.insert(i, (*to, *back));
                 break;
             }
@@ -268,7 +309,14 @@ fn links(program: &Program) -> HashMap<usize, (usize, usize)> {
     out
 }
 
-fn function(program: &Program, entry: usize, known: &Known<'_>, linked: bool) -> Function {
+/// A function. `places` are those inside to which a jump through a pointer may go, if they are known.
+fn function(
+    program: &Program,
+    entry: usize,
+    known: &Known<'_>,
+    linked: bool,
+    places: Option<&BTreeSet<usize>>,
+) -> Function {
     let Known { entries, links, tables } = *known;
     let names = program.names.get(&entry);
     let mut out = Function {
@@ -283,6 +331,7 @@ fn function(program: &Program, entry: usize, known: &Known<'_>, linked: bool) ->
         calls: BTreeMap::new(),
         exits: BTreeMap::new(),
         astray: Vec::new(),
+        gotos: Vec::new(),
         depth: HashMap::new(),
     };
     let callee = |target: &Option<Target>| match target {
@@ -348,7 +397,22 @@ fn function(program: &Program, entry: usize, known: &Known<'_>, linked: bool) ->
                     match tables::by(program, i, tables) {
                         Some(By::Address(name)) => next.extend(&tables[&name].targets),
                         Some(By::Distance) => switches.push(i),
-                        None => out.astray.push(i),
+                        None => match &op.target {
+                            Some(target) if program.said(i).contains("@GOTPCREL") => {
+                                out.exits.insert(i, Exit::Tail(callee(&Some(target.clone()))));
+                            }
+                            // It goes to places whose addresses are taken. Where there is none inside, it leaves the function.
+                            _ => match places {
+                                None => out.astray.push(i),
+                                Some(places) if places.is_empty() => {
+                                    out.exits.insert(i, Exit::Tail(Callee::Unknown));
+                                }
+                                Some(places) => {
+                                    out.gotos.push(i);
+                                    next.extend(places);
+                                }
+                            },
+                        },
                     }
                 }
             }

@@ -233,7 +233,8 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
         {
             out.lost.push(i);
         }
-        if function.exits.contains_key(&i)
+        // Where a function ends for good, the stack does not matter.
+        if function.exits.get(&i).is_some_and(|exit| *exit != Exit::Stop)
             && state.of(Register::RSP) != Value::Stack(Address { base: 0, offset: 0 })
         {
             out.unbalanced.push(i);

@@ -81,6 +81,12 @@ fn no_function_of_our_own_is_accepted_and_wrong() {
         "above_pointer",
         "above_loop",
         "above_moving",
+        "goto_frame",
+        "tail_pointer",
+        "tail_local",
+        "tail_both",
+        "stop_unbalanced",
+        "address_no_link",
     ] {
         assert!(right(name), "{name} stays\n{told}");
     }

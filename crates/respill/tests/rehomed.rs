@@ -122,7 +122,12 @@ fn what_cannot_be_followed_stays() {
         "
         .globl jumps
 jumps:  movq %rdi, -8(%rsp)
-        jmp *table(,%rdi,8)
+        leaq table(%rip), %rax
+        jmp *(%rax,%rdi,8)
+.Lhere: ret
+        .section .data.rel.ro, \"aw\"
+table:  .quad .Lhere
+        .text
         .globl grows
 grows:  subq %rdi, %rsp
         movq %rdi, 8(%rsp)
