@@ -13,7 +13,6 @@ use crate::outside;
 use crate::program::{Gap, Op, Program, Target};
 use crate::registers::{self, Registers};
 use crate::slots::{self, Live, Slot};
-use crate::text::Kind;
 
 /// A function with its frame, its slots and its registers.
 #[derive(Clone, Debug)]
@@ -206,12 +205,14 @@ impl Analysis {
     /// The same, under assumptions: see [`Slot::assumes`].
     #[must_use]
     pub fn assuming(program: Program, assumed: &BTreeSet<Assumption>) -> Analysis {
-        let functions = flow::functions(&program);
+        let landing = flow::landing(&program);
+        let functions = flow::functions(&program, &landing);
+        // Tables that are not understood.
+        let landing = landing.into_iter().filter(|(_, pads)| pads.is_none()).map(|(op, _)| op).collect();
         let by_entry: HashMap<usize, usize> =
             functions.iter().enumerate().map(|(n, f)| (f.entry, n)).collect();
         let mut owners: HashMap<usize, usize> = HashMap::new();
         functions.iter().flat_map(|f| &f.body).for_each(|&op| *owners.entry(op).or_default() += 1);
-        let landing = landing(&program);
         let unknown = unknown(&program);
         let frames = frames(&program, &functions, &by_entry, assumed);
         let mut units: Vec<Unit> = functions
@@ -313,18 +314,6 @@ fn unknown(program: &Program) -> BTreeMap<usize, usize> {
         }
     }
     out
-}
-
-/// The first instructions behind directives that give the unwinder a table of landing places.
-fn landing(program: &Program) -> BTreeSet<usize> {
-    let statements = program.text.statements().iter().enumerate();
-    let tables = statements.filter(|(i, statement)| {
-        let said = program.text.of(*i);
-        // 0xff means none.
-        statement.kind == Kind::Directive
-            && said.strip_prefix(".cfi_lsda").is_some_and(|what| !what.trim_start().starts_with("0xff"))
-    });
-    tables.map(|(i, _)| program.ops.partition_point(|op| op.statement < i)).collect()
 }
 
 /// The frames and slots of all functions, callees before their callers, so that what they do is known.

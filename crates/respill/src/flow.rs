@@ -69,6 +69,8 @@ pub struct Function {
     pub exits: BTreeMap<usize, Exit>,
     /// Indirect jumps with unknown targets: such a function is not analysed.
     pub astray: Vec<usize>,
+    /// Where handlers and cleanups of the unwinder begin, to which every call may go.
+    pub pads: BTreeSet<usize>,
     /// Indirect jumps that go to some place inside whose address is taken.
     pub gotos: Vec<usize>,
     /// The number of loops around each instruction.
@@ -108,7 +110,10 @@ impl Function {
 
 /// The functions of a program in the order of their entries.
 #[must_use]
-pub fn functions(program: &Program) -> Vec<Function> {
+pub(crate) fn functions(
+    program: &Program,
+    landing: &BTreeMap<usize, Option<BTreeSet<usize>>>,
+) -> Vec<Function> {
     let links = links(program);
     let tables = tables::tables(program);
     let mut entries: BTreeSet<usize> = BTreeSet::new();
@@ -126,7 +131,7 @@ pub fn functions(program: &Program) -> Vec<Function> {
     let linked: BTreeSet<usize> = links.values().map(|&(to, _)| to).collect();
     entries.extend(&linked);
     let taken = taken(program);
-    let known = Known { entries: &entries, links: &links, tables: &tables };
+    let known = Known { entries: &entries, links: &links, tables: &tables, landing };
     let mut out: Vec<Function> = entries
         .iter()
         .map(|&entry| function(program, entry, &known, linked.contains(&entry), None))
@@ -241,6 +246,25 @@ pub(crate) fn diverges(name: &str) -> bool {
     of_rust(name) && name.contains("4core9panicking")
 }
 
+/// Whether a call of this name goes on only in a handler, if at all.
+fn never_returns(name: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "__cxa_throw",
+        "__cxa_rethrow",
+        "__cxa_bad_cast",
+        "__cxa_throw_bad_array_new_length",
+        "_Unwind_Resume",
+        "_ZSt9terminatev",
+        "abort",
+        "exit",
+        "_exit",
+        "__assert_fail",
+        "__stack_chk_fail",
+        "__chk_fail",
+    ];
+    NAMES.contains(&name) || diverges(name)
+}
+
 /// Whether a function of this name is one of C's library or of a compiler's, has few arguments and returns no float.
 pub(crate) fn well_known(name: &str) -> bool {
     const PLAIN: [&str; 20] = [
@@ -279,11 +303,92 @@ pub(crate) fn returns_twice(name: &str) -> bool {
     name.contains("setjmp") || matches!(name, "vfork" | "getcontext" | "savectx")
 }
 
+/// What the unwinder's tables say: of the first instruction behind each directive that names one, the places at which a handler or
+/// cleanup begins, or nothing if the table is not understood.
+pub(crate) fn landing(program: &Program) -> BTreeMap<usize, Option<BTreeSet<usize>>> {
+    let said = |i: usize| program.text.of(i);
+    let labels: HashMap<&str, usize> = program
+        .text
+        .statements()
+        .iter()
+        .enumerate()
+        .filter(|(_, statement)| statement.kind == Kind::Label)
+        .map(|(i, _)| (said(i).trim_end_matches(':'), i))
+        .collect();
+    let places = by_name(program);
+    let (mut out, mut personality) = (BTreeMap::new(), "");
+    for (i, statement) in program.text.statements().iter().enumerate() {
+        if statement.kind != Kind::Directive {
+            continue;
+        }
+        if let Some(name) = said(i).strip_prefix(".cfi_personality") {
+            personality = name;
+        }
+        // 0xff means none.
+        let Some(what) =
+            said(i).strip_prefix(".cfi_lsda").filter(|what| !what.trim_start().starts_with("0xff"))
+        else {
+            continue;
+        };
+        let known = ["__gxx_personality_v0", "__gcc_personality_v0", "rust_eh_personality"];
+        let table = what.rsplit(',').next().and_then(|name| labels.get(name.trim()));
+        let pads = table
+            .filter(|_| known.iter().any(|name| personality.contains(name)))
+            .and_then(|&table| call_sites(program, table, &labels, &places));
+        let op = program.ops.partition_point(|op| op.statement < i);
+        out.insert(op, pads);
+    }
+    out
+}
+
+/// The third value of each entry of a table of call sites: `begin, length, place or 0, action`.
+fn call_sites(
+    program: &Program,
+    table: usize,
+    labels: &HashMap<&str, usize>,
+    places: &HashMap<&str, usize>,
+) -> Option<BTreeSet<usize>> {
+    let value = |i: usize| {
+        let (directive, value) = program.text.of(i).split_once(char::is_whitespace)?;
+        matches!(directive, ".byte" | ".uleb128").then(|| value.trim())
+    };
+    // Places count from the function's beginning, and entries are numbers of any length.
+    let is = |i: usize, names: [&str; 2]| value(i).is_some_and(|value| names.contains(&value));
+    let mut at = table + 1;
+    (is(at, ["255", "0xff"])).then_some(())?;
+    let end = loop {
+        let span = value(at)?;
+        let names =
+            span.split_once('-').and_then(|(end, begin)| Some((labels.get(end)?, labels.get(begin)?)));
+        if let Some((&end, &begin)) = names
+            && begin == at + 1
+            && is(at - 1, ["1", "0x1"])
+        {
+            break end;
+        }
+        at += 1;
+        // The distance to the table of types comes first.
+        while program.text.statements().get(at)?.kind == Kind::Label {
+            at += 1;
+        }
+    };
+    let entries: Vec<&str> = (at + 2..end).map(value).collect::<Option<_>>()?;
+    let mut out = BTreeSet::new();
+    for entry in entries.chunks(4) {
+        let &[_, _, place, _] = entry else { return None };
+        if place != "0" {
+            out.insert(*places.get(place.split_once('-')?.0)?);
+        }
+    }
+    Some(out)
+}
+
 /// Facts about the whole program.
 struct Known<'a> {
     entries: &'a BTreeSet<usize>,
     links: &'a HashMap<usize, (usize, usize)>,
     tables: &'a HashMap<String, Table>,
+    landing: &'a BTreeMap<usize, Option<BTreeSet<usize>>>,
 }
 
 /// Jumps that are calls: of each, the callee's entry and the return address.
@@ -317,7 +422,28 @@ fn function(
     linked: bool,
     places: Option<&BTreeSet<usize>>,
 ) -> Function {
-    let Known { entries, links, tables } = *known;
+    // Handlers may hold further calls and, in a cold half, a table of their own.
+    let mut pads = BTreeSet::new();
+    loop {
+        let out = with_pads(program, entry, known, linked, places, &pads);
+        let tables = out.body.iter().filter_map(|op| known.landing.get(op)).flatten();
+        let more: BTreeSet<usize> = tables.flatten().copied().collect();
+        if more == pads {
+            return out;
+        }
+        pads.extend(more);
+    }
+}
+
+fn with_pads(
+    program: &Program,
+    entry: usize,
+    known: &Known<'_>,
+    linked: bool,
+    places: Option<&BTreeSet<usize>>,
+    pads: &BTreeSet<usize>,
+) -> Function {
+    let Known { entries, links, tables, .. } = *known;
     let names = program.names.get(&entry);
     let mut out = Function {
         entry,
@@ -332,6 +458,7 @@ fn function(
         exits: BTreeMap::new(),
         astray: Vec::new(),
         gotos: Vec::new(),
+        pads: pads.clone(),
         depth: HashMap::new(),
     };
     let callee = |target: &Option<Target>| match target {
@@ -418,8 +545,11 @@ fn function(
             }
             FlowControl::Call | FlowControl::IndirectCall => {
                 out.calls.insert(i, Call { callee: callee(&op.target), back: adjacent, link: false });
-                // A call at the end of its section does not return.
+                // A call at the end of its section does not return. What it throws may be caught here.
+                let returns = !matches!(&op.target, Some(Target::External(name)) if never_returns(name));
+                let adjacent = adjacent.filter(|_| returns);
                 next.extend(adjacent);
+                next.extend(pads.iter().filter(|pad| Some(**pad) != adjacent));
             }
             FlowControl::Interrupt | FlowControl::Exception => {
                 out.exits.insert(i, Exit::Stop);

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use common::native::{Outcome, Tried, every_home, every_home_under, library, moved};
+use lanework_respill::analysis::Opaque;
 use lanework_respill::assumption::Assumption;
 use lanework_respill::homes::Bank;
 use lanework_respill::validate::{Options, validate};
@@ -129,6 +130,30 @@ fn a_verdict_names_the_assumption_it_needs() {
         let report = validate(&original, &other, &[], &Options::default()).expect("accepted");
         assert_eq!(report.verdict().to_string(), want, "{report}");
         assert_eq!(report.to_string().contains("assumes objects: an address"), want != "proved", "{report}");
+    }
+}
+
+#[test]
+fn what_a_handler_reads_stays() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversarial/own");
+    let directory = tempfile::tempdir().expect("a directory");
+    let driver = library(&place.join("driver.c"), directory.path());
+    let text = std::fs::read_to_string(place.join("landing.s")).expect("the function");
+    let objects = BTreeSet::from([Assumption::Objects]);
+    let all = every_home_under(&objects, "landing", &text, &driver, directory.path());
+    let (told, wrong) = table(&all);
+    assert!(wrong.is_empty(), "{told}");
+    assert_eq!(all.iter().map(|one| one.outcome.moved()).max(), Some(1), "{told}");
+    // Tables that are not understood.
+    for (from, to) in [
+        ("__gxx_personality_v0", "personality_of_mine"),
+        (".byte\t0xff", ".byte\t0x1b"),
+        (".LLSDACSB1:", ".LLSDACSB1:\n\t.long 1\n"),
+    ] {
+        let program = Program::new("landing.s", text.replace(from, to)).expect("a program");
+        let analysis = Analysis::new(program);
+        let f = analysis.units.iter().find(|unit| unit.function.name() == "f").expect("f");
+        assert!(matches!(f.opaque, Some(Opaque::Landing(_))), "{to}: {:?}", f.opaque);
     }
 }
 

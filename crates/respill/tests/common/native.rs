@@ -97,13 +97,12 @@ pub(crate) fn library(driver: &Path, directory: &Path) -> PathBuf {
 pub(crate) fn printed(text: &str, driver: &Path, directory: &Path) -> Result<String, String> {
     let (source, program) = (directory.join("f.s"), directory.join("f"));
     std::fs::write(&source, text).expect("written");
-    let out = Command::new("cc")
-        .args(["-no-pie", "-o"])
-        .arg(&program)
-        .arg(driver)
-        .arg(&source)
-        .output()
-        .expect("cc");
+    let mut cc = Command::new("cc");
+    cc.args(["-no-pie", "-o"]).arg(&program).arg(driver).arg(&source);
+    if text.contains("__gxx_personality_v0") {
+        cc.arg("-l:libstdc++.so.6");
+    }
+    let out = cc.output().expect("cc");
     if !out.status.success() {
         return Err(String::from_utf8_lossy(&out.stderr).lines().take(4).collect());
     }
