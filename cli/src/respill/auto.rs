@@ -6,6 +6,7 @@ use std::path::Path;
 
 use lanework_race::pairing::Plan as RacePlan;
 use lanework_race::verdict::Verdict;
+use lanework_respill::Analysis;
 use lanework_respill::auto::{Found, Judge, Judged, Options, Refused, Tried, search};
 use lanework_respill::case::Case;
 use lanework_respill::homes::Bank;
@@ -14,7 +15,6 @@ use lanework_respill::names;
 use lanework_respill::plan::Plan;
 use lanework_respill::rewrite::{self, rewrite};
 use lanework_respill::validate::{self, validate};
-use lanework_respill::Analysis;
 use lanework_spill::race::race;
 use lanework_spill::settle::of_judge;
 use lanework_spill::{Homes, needs, of_program, unit};

@@ -239,8 +239,14 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
         {
             out.unbalanced.push(i);
         }
-        let others = GENERAL.into_iter().filter(|register| *register != Register::RSP || hidden.contains(&i));
-        let values = others.map(|register| state.of(register)).chain(state.stored.values().copied());
+        // A cell holds what a register held, or the stack pointer where it is an operand.
+        let pushes = instruction.mnemonic() == Mnemonic::Push;
+        let copied = hidden.contains(&i)
+            || (u32::from(!pushes)..instruction.op_count()).any(|n| {
+                instruction.op_kind(n) == OpKind::Register && instruction.op_register(n) == Register::RSP
+            });
+        let others = GENERAL.into_iter().filter(|register| *register != Register::RSP || copied);
+        let values = others.map(|register| state.of(register));
         out.taken.extend(values.filter_map(|value| if let Value::Stack(a) = value { Some(a) } else { None }));
         if instruction.mnemonic() == Mnemonic::Lea
             && let Where::Indexed(a) | Where::Within(a, _) = state.operand(instruction)
