@@ -83,7 +83,8 @@ struct Source {
 
 impl Source {
     fn load(args: &SourceArgs) -> Result<Source, Failure> {
-        Source::of(Analysis::new(program_of(&args.file)?), &args.functions)
+        let assumed = args.assume.iter().copied().collect();
+        Source::of(Analysis::assuming(program_of(&args.file)?, &assumed), &args.functions)
     }
 
     fn of(analysis: Analysis, functions: &[String]) -> Result<Source, Failure> {

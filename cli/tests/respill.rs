@@ -107,7 +107,7 @@ fn bad_input_is_one_error_with_file_line_and_reason() {
     let place = Place::new();
     place.put("f.s", TEXT.as_bytes());
     for (name, text, says) in [
-        ("register.s", "f:\tret\n\tmovq %rax, %nosuch\n", "register.s:2: "),
+        ("register.s", "f:\n\tmovq %rax, %nosuch\n", "register.s:2: "),
         ("directive.s", "f:\tret\n\t.nosuch 3\n", "directive.s:2: "),
         ("macro.s", "f:\tret\n.macro m\n.endm\n", "macro.s:2: `.macro`"),
         ("cpp.S", "#include <x.h>\nf:\tret\n", "cpp.S:1: the C preprocessor"),
@@ -147,7 +147,10 @@ fn bad_input_is_one_error_with_file_line_and_reason() {
     // A function without a frame, and one that cannot be followed.
     place.put("leaf.s", b"\t.globl f\nf:\tleaq 1(%rdi), %rax\n\tret\n");
     no(&place, &["respill", "rewrite", "leaf.s"], 1, "leaf.s: no slot can move: there is none in the frame");
-    place.put("jump.s", b"\t.globl f\nf:\tmovq %rdi, -8(%rsp)\n\tjmp *(%rsi)\n");
+    place.put(
+        "jump.s",
+        b"\t.globl f\nf:\tmovq %rdi, -8(%rsp)\n\tjmp *(%rsi)\n.Lhere:\tret\n\t.data\n\t.quad .Lhere\n",
+    );
     no(&place, &["respill", "rewrite", "jump.s"], 1, "1 the jump in line 3 goes nobody knows where");
     let shown = String::from_utf8(yes(&place, &["respill", "analyse", "jump.s"])).expect("text");
     assert!(shown.contains("the jump in line 3 goes nobody knows where"), "{shown}");

@@ -3,7 +3,11 @@
 
 mod common;
 
-use common::{Place, code, stderr};
+use common::{Place, code, json, stderr};
+
+fn text_of(output: &std::process::Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
 
 /// A function with one spilled value, which may move.
 fn spill(label: &str) -> String {
@@ -48,8 +52,7 @@ fn then(rest: &str) -> String {
     )
 }
 
-/// The same before a call of outside code. The value is not an argument on the stack, since another one, which is wanted later,
-/// lies below it.
+/// The same before a call of outside code, which cannot take the value for an argument: another one lies below it and is wanted later.
 fn before_a_call(rest: &str) -> String {
     let rest = format!("{rest}\tmovq (%rsp), %rsi\n");
     then(&rest).replace("\tmovq %rdi, 8(%rsp)", "\tmovq %rsi, (%rsp)\n\tmovq %rdi, 8(%rsp)")
@@ -112,7 +115,7 @@ fn x87_around_a_function_refuses_mmx() {
             "{name}"
         );
     }
-    assert!(accepted(&before_a_call(&format!("\tcall {panics}\n")), "zmm-lane").contains("kxnorb"));
+    assert!(accepted(&then(&format!("\tcall {panics}\n")), "zmm-lane").contains("kxnorb"));
     refused(&then("\tcall memcpy\n"), "zmm-lane", "needs a mask");
     // The same by way of a register, if every way to the call loads it.
     let loaded = |call: &str| format!("\tmovq memcpy@GOTPCREL(%rip), %rbx\n{call}\tcall *%rbx\n");
@@ -140,7 +143,7 @@ fn what_calls_leave_in_registers_is_no_home() {
         let load: String =
             (0..15).map(|n| format!("\tmovq {}(%rsp), %rcx\n\taddq %rcx, %rax\n", at(n))).collect();
         format!(
-            "\t.globl g\ng:\tsubq $152, %rsp\n\tmovq %rdx, (%rsp)\n{store}\txorl %eax, %eax\n{load}{call}\tmovq (%rsp), %rcx\n\taddq %rcx, %rax\n\taddq $152, %rsp\n\tret\n"
+            "\t.globl g\ng:\tsubq $152, %rsp\n\tmovq %rsi, (%rsp)\n{store}\txorl %eax, %eax\n{load}{call}\tmovq (%rsp), %rcx\n\taddq $152, %rsp\n\tret\n"
         )
     };
     let text = accepted(&many(""), "xmm");
@@ -227,6 +230,38 @@ fn slots_that_are_touched_out_of_sight_stay() {
     // A local function's values may lie in its caller's frame, and the caller may read them.
     let local = "\t.globl f\nf:\tsubq $24, %rsp\n\tcall L_g\n\tmovq (%rsp), %rax\n\taddq $24, %rsp\n\tret\nL_g:\tmovq %rdi, 8(%rsp)\n\tmovq 8(%rsp), %rax\n\tret\n";
     refused(local, "xmm", touched);
+    // An array: only under an assumption, which the verdict names.
+    let array = "\t.globl f\nf:\tsubq $40, %rsp\n\tmovq %rdi, (%rsp)\n\tmovq %rdx, 16(%rsp)\n\tincq 16(%rsp,%rsi,8)\n\tmovq (%rsp), %rax\n\taddq $40, %rsp\n\tret\n";
+    refused(array, "xmm", touched);
+    let place = Place::new();
+    place.put("f.s", array.as_bytes());
+    let words = ["respill", "rewrite", "f.s", "--assume", "objects", "--json", "-o", "g.s"];
+    let said = json(&place.run(&words).stdout);
+    assert_eq!(
+        (&said["verdict"], &said["report"]["assumes"]),
+        (&"proved under objects".into(), &serde_json::json!(["objects"]))
+    );
+    let said = text_of(&place.run(&["respill", "validate", "f.s", "--assume", "objects"]));
+    assert!(
+        said.contains("proved under objects: 1 slots moved") && said.contains("assumes objects: an address"),
+        "{said}"
+    );
     // A frame whose addresses go nowhere.
     assert!(accepted(&then(""), "xmm").contains("%xmm15"));
+}
+
+#[test]
+fn where_one_home_is_refused_the_next_is_tried() {
+    // A constant counts the bytes of code, which moves of another length change.
+    let text = "\t.globl f\nf:\tsubq $24, %rsp\n\tmovq %rdi, 8(%rsp)\n1:\tmovq 8(%rsp), %rax\n2:\taddq $(2b-1b), %rax\n\taddq $24, %rsp\n\tret\n";
+    let place = Place::new();
+    place.put("f.s", text.as_bytes());
+    let of = |homes: &str| place.run(&["respill", "rewrite", "f.s", "--home", homes, "-o", "g.s", "--force"]);
+    assert_eq!(code(&of("mm")), 1);
+    let said = text_of(&of("mm,xmm"));
+    assert!(said.starts_with("mm is refused, and the next home tried: decoded: "), "{said}");
+    assert!(said.contains("proved: 1 slots moved"), "{said}");
+    let said =
+        json(&place.run(&["respill", "rewrite", "f.s", "--home", "mm,xmm", "-o", "h.s", "--json"]).stdout);
+    assert_eq!(said["homes_refused"][0]["home"], "mm", "{said}");
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
+use lanework_respill::assumption::Assumption;
 use lanework_respill::plan::Policy;
 use lanework_respill::validate::{Obligation, UNDECIDED};
 use lanework_spill::Homes;
@@ -47,9 +48,11 @@ pub(crate) enum RespillJob {
 fn limits() -> String {
     let checked = Obligation::ALL.map(|obligation| format!("  {}: {}", obligation.name(), obligation.says()));
     let not = UNDECIDED.map(|what| format!("  {what}"));
+    let assumed = Assumption::ALL.map(|one| format!("  {one}: {}", one.says()));
     format!(
-        "Checked, unless --naive asks for what no check has passed:\n{}\nWith a case, results are tested on N inputs.\n\nNot decided:\n{}",
+        "Checked, unless --naive asks for what no check has passed:\n{}\nWith a case, results are tested on N inputs.\n\nWhat --assume takes for granted:\n{}\n\nNot decided:\n{}",
         checked.join("\n"),
+        assumed.join("\n"),
         not.join("\n")
     )
 }
@@ -63,6 +66,10 @@ pub(crate) struct SourceArgs {
     /// Only this function and its callees. May be given several times.
     #[arg(long = "function", value_name = "NAME")]
     pub(crate) functions: Vec<String>,
+    /// Take for granted what no check decides; the verdict names it. objects: an address made from one object, plus an index, stays in it, as
+    /// in what compilers make of correct programs.
+    #[arg(long, value_name = "ASSUMPTION,...", value_delimiter = ',')]
+    pub(crate) assume: Vec<Assumption>,
 }
 
 /// `respill analyse`.

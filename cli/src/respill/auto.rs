@@ -6,6 +6,7 @@ use std::path::Path;
 
 use lanework_race::pairing::Plan as RacePlan;
 use lanework_race::verdict::Verdict;
+use lanework_respill::Analysis;
 use lanework_respill::auto::{Found, Judge, Judged, Options, Refused, Tried, search};
 use lanework_respill::case::Case;
 use lanework_respill::homes::Bank;
@@ -14,7 +15,6 @@ use lanework_respill::names;
 use lanework_respill::plan::Plan;
 use lanework_respill::rewrite::{self, rewrite};
 use lanework_respill::validate::{self, validate};
-use lanework_respill::{Analysis, Program};
 use lanework_spill::race::race;
 use lanework_spill::settle::of_judge;
 use lanework_spill::{Homes, needs, of_program, unit};
@@ -61,7 +61,11 @@ impl Judge for Here<'_> {
         }
         self.progress.set_message("checking");
         let made = rewrite(self.analysis, plan, rewrite::Options::default()).map_err(Failure::input)?;
-        let program = Program::new(&self.analysis.program.file, made.text).map_err(|e| of_program(&e))?;
+        let program = self
+            .analysis
+            .program
+            .again(&self.analysis.program.file, made.text)
+            .map_err(|e| of_program(&e))?;
         let options = validate::Options { inputs: self.inputs, ..validate::Options::default() };
         let said = match validate(self.analysis, &program, std::slice::from_ref(self.case), &options) {
             Ok(_) => Ok(()),

@@ -36,8 +36,11 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     let source = Source::load(&args.source)?;
     let analysis = &source.analysis;
     let auto = args.wish.policy == PolicyName::Auto;
-    if !cases.is_empty() && !auto {
-        return checked_by_runs(session, args, &source, &cases, sink);
+    if cfg!(all(target_os = "linux", target_arch = "x86_64"))
+        && !auto
+        && (!cases.is_empty() || !args.wish.naive && !args.no_wipe)
+    {
+        return checked_in_rounds(session, args, &source, &cases, sink);
     }
     let plan = plan_of(session, &source, &args.wish)?;
     if auto && plan.homes.is_empty() {
@@ -45,29 +48,16 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
     }
     // What something may touch is left out of the plan, unless it was asked for by name.
     let only = if auto { BTreeSet::new() } else { wish(&source, &args.wish)?.only };
-    for key @ (n, s) in &only {
-        if let Some(why) = plan.stays.get(key) {
-            let slot = slot_name(analysis, &analysis.units[*n], *s);
-            let why = why_stays(analysis, *why);
-            return Err(Failure::refused(format!("{}: {slot} stays: {why}", analysis.program.file)));
-        }
-    }
+    named_stay(&source, &plan, &only)?;
     if plan.homes.is_empty() {
-        let failure = Failure::refused(format!(
-            "{}: no slot can move: {}",
-            analysis.program.file,
-            reasons(&source, &plan)
-        ));
-        return Err(if only_a_run_can_tell(&source, &plan) {
-            failure.help("give a run that shows who touches a slot, by --case or --call")
-        } else {
-            failure.help("`lanework respill analyse --all` shows every slot")
-        });
+        return Err(nothing_moves(&source, &plan, &cases));
     }
     let options = Options { wipe: !args.no_wipe, ..Options::default() };
     let made = rewrite::rewrite(analysis, &plan, options).map_err(Failure::input)?;
     // What cannot be assembled is not given out.
-    let program = Program::new(&format!("{} as rewritten", analysis.program.file), &*made.text)
+    let program = analysis
+        .program
+        .again(&format!("{} as rewritten", analysis.program.file), &*made.text)
         .map_err(|e| of_program(&e))?;
     let checked = judged(session, args, &source, &plan, &program, &cases)?;
     sink.put(made.text.as_bytes())?;
@@ -75,6 +65,7 @@ pub(super) fn run(session: &Session, args: &RewriteArgs) -> Result<Outcome, Fail
         let mut object = report(&source, &plan, made.changed.len());
         if let Some(checked) = checked {
             object["checked"] = true.into();
+            object["verdict"] = checked.verdict().to_string().into();
             object["report"] = serde_json::to_value(&checked).map_err(Failure::input)?;
         }
         println!("{object}");
@@ -106,6 +97,29 @@ fn stays(session: &Session, source: &Source, path: &Path, sink: Sink<'_>) -> Res
         println!("{}: all values stay on the stack, as the profile says", lanework_study::text::shown(path));
     }
     Ok(Outcome::Yes)
+}
+
+/// What was asked for by name and stays is an error.
+fn named_stay(source: &Source, plan: &Plan, only: &BTreeSet<(usize, usize)>) -> Result<(), Failure> {
+    let analysis = &source.analysis;
+    for key @ (n, s) in only {
+        if let Some(why) = plan.stays.get(key) {
+            let slot = slot_name(analysis, &analysis.units[*n], *s);
+            let why = why_stays(analysis, *why);
+            return Err(Failure::refused(format!("{}: {slot} stays: {why}", analysis.program.file)));
+        }
+    }
+    Ok(())
+}
+
+fn nothing_moves(source: &Source, plan: &Plan, cases: &[Case]) -> Failure {
+    let file = &source.analysis.program.file;
+    let failure = Failure::refused(format!("{file}: no slot can move: {}", reasons(source, plan)));
+    if cases.is_empty() && only_a_run_can_tell(source, plan) {
+        failure.help("give a run that shows who touches a slot, by --case or --call; or --assume objects, if it is compiled code")
+    } else {
+        failure.help("`lanework respill analyse --all` shows every slot")
+    }
 }
 
 /// What is checked: by the text, and by runs where there are cases.
@@ -168,7 +182,7 @@ fn cases_of(args: &RewriteArgs) -> Result<Vec<Case>, Failure> {
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn checked_by_runs(
+fn checked_in_rounds(
     _: &Session,
     _: &RewriteArgs,
     _: &Source,
@@ -178,9 +192,10 @@ fn checked_by_runs(
     Err(Failure::unavailable("assembly is run on x86-64 Linux only"))
 }
 
-/// With cases to run: what can move by the text or by the runs moves, and the text is given out when the judge does not refuse it.
+/// What can move by the text, or by the runs if there are cases, moves; where the judge refuses one kind of home, the next is tried. The
+/// text is given out when nothing speaks against it.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn checked_by_runs(
+fn checked_in_rounds(
     session: &Session,
     args: &RewriteArgs,
     source: &Source,
@@ -195,25 +210,20 @@ fn checked_by_runs(
     if args.no_wipe {
         return Err(checked_is_wiped());
     }
-    // The text alone need not clear a slot: the runs do.
+    // With runs the text alone need not clear a slot.
     let wide = super::args::WishArgs {
         home: args.wish.home.clone(),
         slots: args.wish.slots.clone(),
         policy: args.wish.policy,
         moves_only: args.wish.moves_only,
-        naive: true,
+        naive: !cases.is_empty(),
     };
     let wish = wish(source, &wide)?;
     let features = session.context.cpu.features();
     let settled = settle(features, analysis, &wish, cases, &options(&args.runs))?;
     let Some(settled) = settled else {
-        let plan = lanework_respill::plan::plan(analysis, &wish);
-        return Err(Failure::refused(format!(
-            "{}: no slot can move: {}",
-            analysis.program.file,
-            reasons(source, &plan)
-        ))
-        .help("`lanework respill analyse --all` shows every slot"));
+        named_stay(source, &lanework_respill::plan::plan(analysis, &wish), &wish.only)?;
+        return Err(nothing_moves(source, &lanework_respill::plan::plan(analysis, &wish), cases));
     };
     for key @ (n, s) in &wish.only {
         if !settled.plan.homes.contains_key(key) {
@@ -230,15 +240,25 @@ fn checked_by_runs(
     if session.json {
         let mut object = report(source, &settled.plan, settled.changed);
         object["checked"] = true.into();
+        object["verdict"] = settled.report.verdict().to_string().into();
         object["report"] = serde_json::to_value(&settled.report).map_err(Failure::input)?;
         let name = |&(n, s): &(usize, usize)| slot_name(analysis, &analysis.units[n], s);
         let dropped = settled.dropped.iter().map(|(key, why)| json!({ "slot": name(key), "why": why }));
         object["taken_back"] = dropped.collect::<Vec<_>>().into();
+        let refused = settled.refused.iter().map(|(bank, why)| json!({ "home": bank.name(), "why": why }));
+        object["homes_refused"] = refused.collect::<Vec<_>>().into();
         println!("{object}");
     } else if !to_stdout {
+        for (bank, why) in &settled.refused {
+            println!("{bank} is refused, and the next home tried: {why}");
+        }
         print!("{}: {}", lanework_study::text::shown(path), settled.report);
         if !settled.dropped.is_empty() {
             println!("{} slots had to stay: the judge refused to move them", settled.dropped.len());
+        }
+        if cases.is_empty() && !settled.plan.stays.is_empty() {
+            let stay = settled.plan.stays.keys().filter(|(n, _)| source.units.contains(n)).count();
+            println!("{stay} stay: {}", reasons(source, &settled.plan));
         }
     }
     Ok(Outcome::Yes)

@@ -38,7 +38,7 @@ pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Fai
             runs_here(session.context.cpu.features(), &plan)?;
             let made =
                 rewrite::rewrite(analysis, &plan, rewrite::Options::default()).map_err(Failure::input)?;
-            Program::new(&format!("{file} as rewritten"), made.text).map_err(|e| of_program(&e))?
+            analysis.program.again(&format!("{file} as rewritten"), made.text).map_err(|e| of_program(&e))?
         }
     };
     match validate::validate(analysis, &rewritten, &cases, &options(&args.runs)) {
@@ -59,9 +59,13 @@ pub(super) fn run(session: &Session, args: &ValidateArgs) -> Result<Outcome, Fai
 fn accepted(session: &Session, rewritten: &Program, report: &Report) -> Result<(), Failure> {
     if session.json {
         let rates: Vec<f64> = report.runs.iter().map(lanework_respill::validate::Ran::rate).collect();
+        let verdict = report.verdict().to_string();
         let mut report = serde_json::to_value(report).map_err(Failure::input)?;
         report["compared_per_second"] = json!(rates);
-        println!("{}", json!({ "file": rewritten.file, "accepted": true, "report": report }));
+        println!(
+            "{}",
+            json!({ "file": rewritten.file, "accepted": true, "verdict": verdict, "report": report })
+        );
         return Ok(());
     }
     print!("{}: {report}", rewritten.file);
@@ -77,6 +81,7 @@ fn accepted(session: &Session, rewritten: &Program, report: &Report) -> Result<(
             .map(|(means, n)| match means.as_str() {
                 "text" => format!("{n} by the text"),
                 "abi" => format!("{n} by the text, and by the System V ABI for code outside the file"),
+                "assumed" => format!("{n} by the text, under assumptions"),
                 "writers" => format!("{n} by following every access of the runs"),
                 _ => format!("{n} does not arise"),
             })

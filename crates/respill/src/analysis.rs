@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use iced_x86::{EncodingKind, InstructionInfoFactory, Mnemonic, Register};
 
+use crate::assumption::Assumption;
 use crate::flow::{self, Callee, Exit, Function};
 use crate::frame::{self, Address, Frame, Outline, Outlines, Value, Where};
 use crate::homes::{Bank, Home};
+use crate::outside;
 use crate::program::{Gap, Op, Program, Target};
 use crate::registers::{self, Registers};
 use crate::slots::{self, Live, Slot};
-use crate::text::Kind;
 
 /// A function with its frame, its slots and its registers.
 #[derive(Clone, Debug)]
@@ -76,6 +77,8 @@ pub enum Opaque {
     Calls(usize),
     /// Bytes of no instruction follow this one.
     Bytes(usize),
+    /// The assembler or the decoder does not know this instruction, or it names a place inside the function and may go there.
+    Unknown(usize),
 }
 
 /// A program and its analysis.
@@ -118,7 +121,11 @@ impl Uses {
                     out.registers.entry(register).or_insert(op);
                 }
             }
-            if saves_all(instruction.mnemonic()) {
+            let unknown = undecoded(program, op);
+            if unknown {
+                out.x87.get_or_insert(op);
+            }
+            if unknown || saves_all(instruction.mnemonic()) {
                 let homes = Bank::ALL.into_iter().flat_map(Bank::homes);
                 for register in homes.flat_map(Home::registers) {
                     out.registers.entry(register).or_insert(op);
@@ -180,6 +187,7 @@ impl Analysis {
             Opaque::Calls(op) => {
                 format!("what is called in line {} cannot be followed, or may return twice", line(op))
             }
+            Opaque::Unknown(op) => format!("the instruction in line {} is not known", line(op)),
             Opaque::Bytes(op) => format!("bytes behind line {} are no instruction", line(op)),
             Opaque::Landing(op) => format!(
                 "what the call in line {} throws may go on in a handler of this function, to which no jump leads",
@@ -188,26 +196,35 @@ impl Analysis {
         }
     }
 
-    /// Analyses every function of a program.
+    /// Analyses every function of a program, with no assumption.
     #[must_use]
     pub fn new(program: Program) -> Analysis {
-        let functions = flow::functions(&program);
+        Analysis::assuming(program, &BTreeSet::new())
+    }
+
+    /// The same, under assumptions: see [`Slot::assumes`].
+    #[must_use]
+    pub fn assuming(program: Program, assumed: &BTreeSet<Assumption>) -> Analysis {
+        let landing = flow::landing(&program);
+        let functions = flow::functions(&program, &landing);
+        // Tables that are not understood.
+        let landing = landing.into_iter().filter(|(_, pads)| pads.is_none()).map(|(op, _)| op).collect();
         let by_entry: HashMap<usize, usize> =
             functions.iter().enumerate().map(|(n, f)| (f.entry, n)).collect();
         let mut owners: HashMap<usize, usize> = HashMap::new();
         functions.iter().flat_map(|f| &f.body).for_each(|&op| *owners.entry(op).or_default() += 1);
-        let local: BTreeSet<usize> = functions.iter().filter(|f| !f.global).map(|f| f.entry).collect();
-        let landing = landing(&program);
-        let frames = frames(&program, &functions, &by_entry);
+        let unknown = unknown(&program);
+        let frames = frames(&program, &functions, &by_entry, assumed);
         let mut units: Vec<Unit> = functions
             .into_iter()
             .zip(frames)
             .map(|(function, (frame, slots))| {
-                unit(&program, function, frame, slots, &by_entry, &owners, &local, &landing)
+                unit(&program, function, frame, slots, &by_entry, &owners, &landing, &unknown)
             })
             .collect();
         astray(&mut units, &by_entry);
-        enter(&program, &mut units);
+        enter(&program, &mut units, &owners);
+        handed(&mut units, &by_entry, assumed);
         for n in 0..units.len() {
             let below = reach(&units, n);
             if below.contains(&n) {
@@ -287,16 +304,16 @@ fn reach(units: &[Unit], from: usize) -> BTreeSet<usize> {
     out
 }
 
-/// The first instructions behind directives that give the unwinder a table of landing places.
-fn landing(program: &Program) -> BTreeSet<usize> {
-    let statements = program.text.statements().iter().enumerate();
-    let tables = statements.filter(|(i, statement)| {
-        let said = program.text.of(*i);
-        // 0xff means none.
-        statement.kind == Kind::Directive
-            && said.strip_prefix(".cfi_lsda").is_some_and(|what| !what.trim_start().starts_with("0xff"))
-    });
-    tables.map(|(i, _)| program.ops.partition_point(|op| op.statement < i)).collect()
+/// Instructions that are not known, and those at labels that they name, each with the former.
+fn unknown(program: &Program) -> BTreeMap<usize, usize> {
+    let mut out = BTreeMap::new();
+    for op in (0..program.ops.len()).filter(|&op| program.ops[op].instruction.is_invalid()) {
+        out.insert(op, op);
+        for named in flow::named(program, program.said(op)) {
+            out.entry(named).or_insert(op);
+        }
+    }
+    out
 }
 
 /// The frames and slots of all functions, callees before their callers, so that what they do is known.
@@ -304,6 +321,7 @@ fn frames(
     program: &Program,
     functions: &[Function],
     by_entry: &HashMap<usize, usize>,
+    assumed: &BTreeSet<Assumption>,
 ) -> Vec<(Frame, Vec<Slot>)> {
     let callees = |n: usize| {
         functions[n].callees().filter_map(|(_, callee)| match callee {
@@ -326,7 +344,7 @@ fn frames(
             if frames[n].is_none() {
                 let function = &functions[n];
                 let frame = frame::frame(program, function, &outlines);
-                let slots = slots::slots(program, function, &frame, &outlines);
+                let slots = slots::slots(program, function, &frame, &outlines, assumed);
                 outlines.insert(function.entry, outline(function, &frame, &slots, &outlines));
                 frames[n] = Some((frame, slots));
             }
@@ -338,18 +356,23 @@ fn frames(
 /// What a function does to its caller's frame: by its own accesses from the return address on, by reading what it has not
 /// written, and by its callees.
 fn outline(function: &Function, frame: &Frame, slots: &[Slot], outlines: &Outlines) -> Outline {
+    let lost = !frame.lost.is_empty() || !frame.unbalanced.is_empty() || !function.astray.is_empty();
     let mut out = Outline {
         keeps: frame::keeps(function, frame),
         demands: frame.demands.clone(),
         reach: BTreeSet::new(),
-        wild: !frame.lost.is_empty() || !frame.unbalanced.is_empty() || !function.astray.is_empty(),
+        wild: lost,
+        lost,
     };
+    // An object among its arguments on the stack ends nobody knows where.
+    let handed = frame.taken.iter().any(|a| a.base == 0 && a.offset >= 8);
     for access in &frame.accesses {
         let (a, end) = match access.place {
             Where::Known(a) => (a, a.offset + access.size as i64),
             Where::Within(a, span) => (a, a.offset.saturating_add(span + access.size as i64)),
-            _ => {
+            place => {
                 out.wild = true;
+                out.lost |= handed || matches!(place, Where::Indexed(a) if a.base == 0 && a.offset >= 8);
                 continue;
             }
         };
@@ -357,6 +380,7 @@ fn outline(function: &Function, frame: &Frame, slots: &[Slot], outlines: &Outlin
         let made = frame.aligned.get(&a.base).map_or(0, |made| made.offset);
         if a.base != 0 && (end + made > 0 || !matches!(access.place, Where::Known(_))) {
             out.wild |= end + made > 0;
+            out.lost |= end + made > 0;
         } else if a.base == 0 && (end > 0 || matches!(access.place, Where::Within(..)) && access.reads) {
             out.reach.insert((a.offset, end));
         }
@@ -365,7 +389,7 @@ fn outline(function: &Function, frame: &Frame, slots: &[Slot], outlines: &Outlin
         if slot.address.base == 0 {
             out.reach.insert((slot.address.offset, slot.address.offset + slot.size as i64));
         } else {
-            out.wild = true;
+            (out.wild, out.lost) = (true, true);
         }
     }
     for (op, call) in &function.calls {
@@ -376,10 +400,14 @@ fn outline(function: &Function, frame: &Frame, slots: &[Slot], outlines: &Outlin
             (Some(callee), Some(Value::Stack(Address { base: 0, offset }))) => {
                 let top = offset - if call.link { 0 } else { 8 };
                 out.wild |= callee.wild;
+                out.lost |= callee.lost;
                 out.reach.extend(callee.reach.iter().map(|&(from, to)| (top + from, top + to)));
             }
-            (Some(callee), Some(Value::Stack(_))) => out.wild |= callee.wild || !callee.reach.is_empty(),
-            _ => out.wild = true,
+            (Some(callee), Some(Value::Stack(_))) => {
+                out.wild |= callee.wild || !callee.reach.is_empty();
+                out.lost |= callee.lost || !callee.reach.is_empty();
+            }
+            _ => (out.wild, out.lost) = (true, true),
         }
     }
     // A jump to another function: it runs in this one's place.
@@ -388,21 +416,51 @@ fn outline(function: &Function, frame: &Frame, slots: &[Slot], outlines: &Outlin
             Exit::Tail(Callee::Local(entry)) => match outlines.get(entry) {
                 Some(callee) => {
                     out.wild |= callee.wild;
+                    out.lost |= callee.lost;
                     out.reach.extend(&callee.reach);
                 }
-                None => out.wild = true,
+                None => (out.wild, out.lost) = (true, true),
             },
             // Its arguments on the stack are this function's.
-            Exit::Tail(_) => out.wild = true,
+            Exit::Tail(_) => (out.wild, out.lost) = (true, true),
             _ => (),
         }
     }
     // Too many to be worth while.
     if out.reach.len() > 256 {
-        out.wild = true;
+        (out.wild, out.lost) = (true, true);
         out.reach.clear();
     }
     out
+}
+
+/// Suspects accesses through pointers that came from outside, where these may reach below the function's caller.
+fn handed(units: &mut [Unit], by_entry: &HashMap<usize, usize>, assumed: &BTreeSet<Assumption>) {
+    let below = outside::below(units, by_entry);
+    for (unit, below) in units.iter_mut().zip(below) {
+        let linked = unit.function.exits.values().any(|exit| *exit == Exit::Link);
+        let floor = if linked { 0 } else { 8 };
+        for slot in &mut unit.slots {
+            let highest = match unit.frame.aligned.get(&slot.address.base) {
+                Some(made) if made.base == 0 => made.offset,
+                Some(_) => i64::MAX / 2,
+                None => 0,
+            };
+            let end = highest + slot.address.offset + slot.size as i64;
+            let touch = |(&op, &lowest): (&usize, &i64)| (end > lowest.saturating_add(floor)).then_some(op);
+            let found: Vec<usize> =
+                below.iter().filter_map(touch).filter(|op| !slot.suspects.contains(op)).collect();
+            if found.is_empty() {
+                continue;
+            }
+            if assumed.contains(&Assumption::Objects) {
+                slot.assumes.insert(Assumption::Objects);
+            } else {
+                slot.suspects.extend(found);
+                slot.suspects.sort_unstable();
+            }
+        }
+    }
 }
 
 /// Marks the functions that call one of the file which may come back elsewhere, or twice.
@@ -420,6 +478,7 @@ fn astray(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
                             | Opaque::ReturnAddress(_)
                             | Opaque::Calls(_)
                             | Opaque::Bytes(_)
+                            | Opaque::Unknown(_)
                     );
                     away.then_some(op)
                 }),
@@ -459,8 +518,8 @@ fn unit(
     slots: Vec<Slot>,
     by_entry: &HashMap<usize, usize>,
     owners: &HashMap<usize, usize>,
-    local: &BTreeSet<usize>,
     landing: &BTreeSet<usize>,
+    unknown: &BTreeMap<usize, usize>,
 ) -> Unit {
     let live = slots::live(&function, &slots);
     let registers = registers::registers(program, &function, !function.global);
@@ -488,16 +547,20 @@ fn unit(
             }
         }
     }
-    let tail = function.exits.iter().find(|&(op, exit)| match exit {
-        Exit::Tail(callee) => {
-            !function.next[op].is_empty() || matches!(callee, Callee::Local(entry) if local.contains(entry))
-        }
-        _ => false,
-    });
+    let tail = function
+        .exits
+        .iter()
+        .find(|&(op, exit)| matches!(exit, Exit::Tail(_)) && !function.next[op].is_empty());
+    // With the stack as at the entry, it may also be a jump to another function.
+    let at_entry = Value::Stack(Address { base: 0, offset: 0 });
+    let leaves_by =
+        |op: &&usize| frame.before.get(op).is_none_or(|state| state.of(Register::RSP) == at_entry);
     let opaque = function
         .astray
         .first()
+        .or(function.gotos.iter().find(leaves_by))
         .map(|&op| Opaque::Jump(op))
+        .or(function.body.iter().find_map(|op| unknown.get(op)).map(|&op| Opaque::Unknown(op)))
         .or(function.body.iter().copied().find(|&op| undecoded(program, op)).map(Opaque::Bytes))
         .or(frame.lost.first().map(|&op| Opaque::StackPointer(op)))
         .or(frame.unbalanced.first().map(|&op| Opaque::Unbalanced(op)))
@@ -532,9 +595,15 @@ fn unit(
 
 /// Marks the functions that are entered from outside, with the consequences: other readers of a slot, and registers
 /// that a caller may rely on. A compiler that has analysed a function may rely on the registers it spares.
-fn enter(program: &Program, units: &mut [Unit]) {
+fn enter(program: &Program, units: &mut [Unit], owners: &HashMap<usize, usize>) {
     let taken = flow::taken(program);
     let (mut called, mut jumped) = (BTreeSet::new(), BTreeSet::new());
+    // Code to which no jump leads may be entered, and calls.
+    for op in (0..program.ops.len()).filter(|op| !owners.contains_key(op)) {
+        if let Some(Target::Op(to)) = &program.ops[op].target {
+            jumped.insert(*to);
+        }
+    }
     for unit in units.iter() {
         called.extend(unit.callees.iter().copied());
         for exit in unit.function.exits.values() {

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -27,6 +27,8 @@ pub enum AssembleError {
     Refused {
         /// Its line, if the assembler names one.
         line: Option<usize>,
+        /// All lines that it complains about.
+        all: Vec<usize>,
         /// What it said.
         why: String,
     },
@@ -97,6 +99,8 @@ pub struct Reference {
 /// An assembled text.
 #[derive(Clone, Debug)]
 pub struct Assembled {
+    /// The statements that the assembler does not know; a byte that is no instruction stands for each.
+    pub unknown: BTreeSet<usize>,
     /// The beginning of the bytes of each statement that is an instruction.
     pub places: HashMap<usize, Place>,
     /// The bytes of each section that holds code, by number.
@@ -156,18 +160,23 @@ pub fn object_of(text: &str, keep: bool, object: &Path) -> Result<(), AssembleEr
 fn refusal(output: &Output, source: &Path) -> AssembleError {
     let said = String::from_utf8_lossy(&output.stderr);
     let prefix = format!("{}:", source.display());
-    let complaint = said.lines().find_map(|line| {
-        let rest = line.strip_prefix(&prefix)?;
-        let (number, rest) = rest.split_once(':')?;
-        let number: usize = number.trim().parse().ok()?;
-        let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ':').trim();
-        let lower = rest.to_ascii_lowercase();
-        lower.starts_with("error").then(|| (number, rest[5..].trim_start_matches(':').trim().to_owned()))
-    });
-    match complaint {
-        Some((line, why)) => AssembleError::Refused { line: Some(line), why },
+    let complaints: Vec<(usize, String)> = said
+        .lines()
+        .filter_map(|line| {
+            let rest = line.strip_prefix(&prefix)?;
+            let (number, rest) = rest.split_once(':')?;
+            let number: usize = number.trim().parse().ok()?;
+            let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ':').trim();
+            let lower = rest.to_ascii_lowercase();
+            lower.starts_with("error").then(|| (number, rest[5..].trim_start_matches(':').trim().to_owned()))
+        })
+        .collect();
+    let all = complaints.iter().map(|&(line, _)| line).collect();
+    match complaints.into_iter().next() {
+        Some((line, why)) => AssembleError::Refused { line: Some(line), all, why },
         None => AssembleError::Refused {
             line: None,
+            all,
             why: said.lines().next().unwrap_or("the assembler failed without a word").to_owned(),
         },
     }
@@ -178,7 +187,10 @@ fn refusal(output: &Output, source: &Path) -> AssembleError {
 /// # Errors
 /// [`AssembleError`].
 pub fn assemble(text: &Text) -> Result<Assembled, AssembleError> {
-    read(&marked_object(text)?).map_err(|e| AssembleError::Object(e.to_string()))
+    let (bytes, unknown) = isolated(text)?;
+    let mut out = read(&bytes).map_err(|e| AssembleError::Object(e.to_string()))?;
+    out.unknown = unknown;
+    Ok(out)
 }
 
 /// Whether a directive of clang's only informs the linker's folding: GNU as does not support these, and they change no
@@ -195,13 +207,7 @@ fn for_the_linker(said: &str) -> bool {
 pub(crate) fn plain_object(text: &Text) -> Result<Vec<u8>, AssembleError> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("plain.o");
-    let mut left_out = Edits::default();
-    for i in 0..text.statements().len() {
-        if for_the_linker(text.of(i)) {
-            left_out.instead(i, "");
-        }
-    }
-    object_of(&text.edited(&left_out), false, &path)?;
+    object_of(&text.edited(&readable(text)), false, &path)?;
     Ok(std::fs::read(&path)?)
 }
 
@@ -210,23 +216,58 @@ pub(crate) fn plain_object(text: &Text) -> Result<Vec<u8>, AssembleError> {
 /// # Errors
 /// [`AssembleError`].
 pub(crate) fn marked_object(text: &Text) -> Result<Vec<u8>, AssembleError> {
+    isolated(text).map(|(bytes, _)| bytes)
+}
+
+/// Leaves out what only the linker reads.
+fn readable(text: &Text) -> Edits {
+    let mut edits = Edits::default();
+    for i in (0..text.statements().len()).filter(|&i| for_the_linker(text.of(i))) {
+        edits.instead(i, "");
+    }
+    edits
+}
+
+/// A byte that is no instruction, in place of one that the assembler does not know.
+const UNKNOWN: &str = ".byte 0x06";
+
+/// An object, and the statements that the assembler does not know. If these are most, it is not a text for this assembler.
+fn isolated(text: &Text) -> Result<(Vec<u8>, BTreeSet<usize>), AssembleError> {
     let directory = tempfile::tempdir()?;
-    let path = directory.path().join("marked.o");
-    let mut marks = Edits::default();
-    for (i, statement) in text.statements().iter().enumerate() {
-        if statement.kind == Kind::Instruction {
-            marks.before(i, format!("{MARK}{i}: "));
-        } else if for_the_linker(text.of(i)) {
-            marks.instead(i, "");
+    let path = directory.path().join("text.o");
+    let instructions = || {
+        let all = text.statements().iter().enumerate();
+        all.filter(|(_, statement)| statement.kind == Kind::Instruction)
+    };
+    let mut unknown: BTreeSet<usize> = BTreeSet::new();
+    loop {
+        let mut edits = readable(text);
+        for (i, _) in instructions() {
+            edits.before(i, format!("{MARK}{i}: "));
+            if unknown.contains(&i) {
+                edits.instead(i, UNKNOWN);
+            }
+        }
+        match object_of(&text.edited(&edits), true, &path) {
+            Ok(()) => return Ok((std::fs::read(&path)?, unknown)),
+            Err(AssembleError::Refused { line, all, why }) => {
+                let before = unknown.len();
+                unknown.extend(
+                    instructions().filter(|(_, statement)| all.contains(&statement.line)).map(|(i, _)| i),
+                );
+                if unknown.len() == before || 2 * unknown.len() > instructions().count() {
+                    return Err(AssembleError::Refused { line, all, why });
+                }
+            }
+            Err(e) => return Err(e),
         }
     }
-    object_of(&text.edited(&marks), true, &path)?;
-    Ok(std::fs::read(&path)?)
 }
 
 fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
     let file = object::File::parse(bytes)?;
     let mut out = Assembled {
+        unknown: BTreeSet::new(),
         places: HashMap::new(),
         code: HashMap::new(),
         symbols: Vec::new(),

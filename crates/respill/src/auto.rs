@@ -262,7 +262,7 @@ fn with(analysis: &Analysis, wish: &Wish, kept: &Plan, key: (usize, usize), bank
     // By itself it gets a home that its function and all callees leave free; among those, an unused one is safe.
     let mut taken: HashMap<Bank, usize> = HashMap::new();
     for home in kept.homes.values() {
-        *taken.entry(bank_of(*home)).or_default() += 1;
+        *taken.entry(home.bank()).or_default() += 1;
     }
     let lanes = |bank: Bank| bank == Bank::ZmmLane;
     // Lanes need their masks and one register throughout, which the kept plan does not consider.
@@ -281,16 +281,6 @@ fn with(analysis: &Analysis, wish: &Wish, kept: &Plan, key: (usize, usize), bank
     let mut homes: BTreeMap<(usize, usize), Home> = kept.homes.clone();
     homes.insert(key, home);
     Some(Plan { homes, stays: kept.stays.clone() })
-}
-
-fn bank_of(home: Home) -> Bank {
-    match home {
-        Home::Mm(_) => Bank::Mm,
-        Home::Xmm(0..16) => Bank::Xmm,
-        Home::Xmm(_) => Bank::Xmm32,
-        Home::K(_) => Bank::K,
-        Home::Lane { .. } => Bank::ZmmLane,
-    }
 }
 
 #[cfg(test)]
@@ -325,7 +315,7 @@ f:      movq %rdi, -8(%rsp)
 
     impl Planted {
         fn time(&self, plan: &Plan) -> f64 {
-            100.0 - plan.homes.iter().map(|(&(_, s), &home)| (self.gains)(s, bank_of(home))).sum::<f64>()
+            100.0 - plan.homes.iter().map(|(&(_, s), &home)| (self.gains)(s, home.bank())).sum::<f64>()
         }
     }
 
@@ -374,7 +364,7 @@ f:      movq %rdi, -8(%rsp)
     }
 
     fn homes(found: &Found) -> Vec<(usize, Bank)> {
-        found.plan.homes.iter().map(|(&(_, s), &home)| (s, bank_of(home))).collect()
+        found.plan.homes.iter().map(|(&(_, s), &home)| (s, home.bank())).collect()
     }
 
     #[test]

@@ -69,6 +69,10 @@ pub struct Function {
     pub exits: BTreeMap<usize, Exit>,
     /// Indirect jumps with unknown targets: such a function is not analysed.
     pub astray: Vec<usize>,
+    /// Where handlers and cleanups of the unwinder begin, to which every call may go.
+    pub pads: BTreeSet<usize>,
+    /// Indirect jumps that go to some place inside whose address is taken.
+    pub gotos: Vec<usize>,
     /// The number of loops around each instruction.
     pub depth: HashMap<usize, u32>,
 }
@@ -106,7 +110,10 @@ impl Function {
 
 /// The functions of a program in the order of their entries.
 #[must_use]
-pub fn functions(program: &Program) -> Vec<Function> {
+pub(crate) fn functions(
+    program: &Program,
+    landing: &BTreeMap<usize, Option<BTreeSet<usize>>>,
+) -> Vec<Function> {
     let links = links(program);
     let tables = tables::tables(program);
     let mut entries: BTreeSet<usize> = BTreeSet::new();
@@ -123,8 +130,25 @@ pub fn functions(program: &Program) -> Vec<Function> {
     }
     let linked: BTreeSet<usize> = links.values().map(|&(to, _)| to).collect();
     entries.extend(&linked);
-    let known = Known { entries: &entries, links: &links, tables: &tables };
-    entries.iter().map(|&entry| function(program, entry, &known, linked.contains(&entry))).collect()
+    let taken = taken(program);
+    let known = Known { entries: &entries, links: &links, tables: &tables, landing };
+    let mut out: Vec<Function> = entries
+        .iter()
+        .map(|&entry| function(program, entry, &known, linked.contains(&entry), None))
+        .collect();
+    let inside: BTreeSet<usize> = taken.difference(&entries).copied().collect();
+    let mut owners: HashMap<usize, usize> = HashMap::new();
+    out.iter().flat_map(|f| f.body.iter().map(|&op| (op, f.entry))).for_each(|(op, entry)| {
+        // One of several is enough to be another's.
+        owners.insert(op, entry);
+    });
+    for function_ in out.iter_mut().filter(|f| !f.astray.is_empty()) {
+        let entry = function_.entry;
+        let mine = |op: &usize| owners.get(op).is_none_or(|owner| *owner == entry);
+        let places = inside.iter().copied().filter(mine).collect();
+        *function_ = function(program, entry, &known, linked.contains(&entry), Some(&places));
+    }
+    out
 }
 
 /// The instructions whose address the text takes, by names: into a register, or into data. Sections for debuggers and
@@ -133,26 +157,18 @@ pub(crate) fn taken(program: &Program) -> BTreeSet<usize> {
     const DATA: [&str; 10] =
         [".quad", ".8byte", ".xword", ".long", ".4byte", ".int", ".octa", ".dc.a", ".dc.l", ".reloc"];
     let mut out = BTreeSet::new();
-    let mut by_name: HashMap<&str, usize> = HashMap::new();
-    for (&op, names) in &program.names {
-        names.iter().for_each(|name| {
-            by_name.insert(name.name.as_str(), op);
-        });
-    }
-    let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$') || !c.is_ascii();
-    let named = |said: &str| -> Vec<usize> {
-        said.split(|c| !part(c))
-            .filter_map(|word| by_name.get(word).or_else(|| by_name.get(word.trim_start_matches('$'))))
-            .copied()
-            .collect()
-    };
+    let by_name = by_name(program);
+    let named = |said: &str| named_in(&by_name, said);
     for (i, op) in program.ops.iter().enumerate() {
-        if op.instruction.flow_control() == FlowControl::Next {
+        if op.instruction.flow_control() == FlowControl::Next || op.instruction.is_invalid() {
             out.extend(op.target.iter().filter_map(|target| match target {
                 Target::Op(to) => Some(*to),
                 Target::External(_) => None,
             }));
             out.extend(named(program.said(i)));
+            if numbered(program.said(i)) && !op.instruction.is_ip_rel_memory_operand() {
+                out.extend(0..program.ops.len());
+            }
         }
     }
     let mut counts = true;
@@ -173,12 +189,46 @@ pub(crate) fn taken(program: &Program) -> BTreeSet<usize> {
                 if rest.contains(".text") {
                     out.extend(program.names.keys());
                 }
+                // What counts from a label may be any place.
+                let counts = |value: &&str| {
+                    let number = |rest: &str| rest.trim_start().starts_with(|c: char| c.is_ascii_digit());
+                    value.split(['+', '-']).skip(1).any(number) && !named(value).is_empty()
+                };
+                if rest.split(',').any(|value| counts(&value)) || numbered(rest) {
+                    out.extend(0..program.ops.len());
+                }
                 out.extend(named(rest));
             }
             _ => (),
         }
     }
     out
+}
+
+fn by_name(program: &Program) -> HashMap<&str, usize> {
+    let all = program.names.iter();
+    all.flat_map(|(&op, names)| names.iter().map(move |name| (name.name.as_str(), op))).collect()
+}
+
+/// Whether a statement refers to a label that is a number, as in `1b`.
+fn numbered(said: &str) -> bool {
+    said.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.' | '%')).any(|word| {
+        let number = word.trim_end_matches(['b', 'f']);
+        number.len() + 1 == word.len() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+    })
+}
+
+/// The instructions at labels that a statement names.
+pub(crate) fn named(program: &Program, said: &str) -> Vec<usize> {
+    named_in(&by_name(program), said)
+}
+
+fn named_in(by_name: &HashMap<&str, usize>, said: &str) -> Vec<usize> {
+    let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$') || !c.is_ascii();
+    said.split(|c| !part(c))
+        .filter_map(|word| by_name.get(word).or_else(|| by_name.get(word.trim_start_matches('$'))))
+        .copied()
+        .collect()
 }
 
 /// Whether Rust made this name. Its functions never return a value in st(0).
@@ -194,6 +244,25 @@ fn of_rust(name: &str) -> bool {
 /// Whether a function of this name never returns: Rust's panics, which are all in one module.
 pub(crate) fn diverges(name: &str) -> bool {
     of_rust(name) && name.contains("4core9panicking")
+}
+
+/// Whether a call of this name goes on only in a handler, if at all.
+fn never_returns(name: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "__cxa_throw",
+        "__cxa_rethrow",
+        "__cxa_bad_cast",
+        "__cxa_throw_bad_array_new_length",
+        "_Unwind_Resume",
+        "_ZSt9terminatev",
+        "abort",
+        "exit",
+        "_exit",
+        "__assert_fail",
+        "__stack_chk_fail",
+        "__chk_fail",
+    ];
+    NAMES.contains(&name) || diverges(name)
 }
 
 /// Whether a function of this name is one of C's library or of a compiler's, has few arguments and returns no float.
@@ -234,11 +303,92 @@ pub(crate) fn returns_twice(name: &str) -> bool {
     name.contains("setjmp") || matches!(name, "vfork" | "getcontext" | "savectx")
 }
 
+/// What the unwinder's tables say: of the first instruction behind each directive that names one, the places at which a handler or
+/// cleanup begins, or nothing if the table is not understood.
+pub(crate) fn landing(program: &Program) -> BTreeMap<usize, Option<BTreeSet<usize>>> {
+    let said = |i: usize| program.text.of(i);
+    let labels: HashMap<&str, usize> = program
+        .text
+        .statements()
+        .iter()
+        .enumerate()
+        .filter(|(_, statement)| statement.kind == Kind::Label)
+        .map(|(i, _)| (said(i).trim_end_matches(':'), i))
+        .collect();
+    let places = by_name(program);
+    let (mut out, mut personality) = (BTreeMap::new(), "");
+    for (i, statement) in program.text.statements().iter().enumerate() {
+        if statement.kind != Kind::Directive {
+            continue;
+        }
+        if let Some(name) = said(i).strip_prefix(".cfi_personality") {
+            personality = name;
+        }
+        // 0xff means none.
+        let Some(what) =
+            said(i).strip_prefix(".cfi_lsda").filter(|what| !what.trim_start().starts_with("0xff"))
+        else {
+            continue;
+        };
+        let known = ["__gxx_personality_v0", "__gcc_personality_v0", "rust_eh_personality"];
+        let table = what.rsplit(',').next().and_then(|name| labels.get(name.trim()));
+        let pads = table
+            .filter(|_| known.iter().any(|name| personality.contains(name)))
+            .and_then(|&table| call_sites(program, table, &labels, &places));
+        let op = program.ops.partition_point(|op| op.statement < i);
+        out.insert(op, pads);
+    }
+    out
+}
+
+/// The third value of each entry of a table of call sites: `begin, length, place or 0, action`.
+fn call_sites(
+    program: &Program,
+    table: usize,
+    labels: &HashMap<&str, usize>,
+    places: &HashMap<&str, usize>,
+) -> Option<BTreeSet<usize>> {
+    let value = |i: usize| {
+        let (directive, value) = program.text.of(i).split_once(char::is_whitespace)?;
+        matches!(directive, ".byte" | ".uleb128").then(|| value.trim())
+    };
+    // Places count from the function's beginning, and entries are numbers of any length.
+    let is = |i: usize, names: [&str; 2]| value(i).is_some_and(|value| names.contains(&value));
+    let mut at = table + 1;
+    (is(at, ["255", "0xff"])).then_some(())?;
+    let end = loop {
+        let span = value(at)?;
+        let names =
+            span.split_once('-').and_then(|(end, begin)| Some((labels.get(end)?, labels.get(begin)?)));
+        if let Some((&end, &begin)) = names
+            && begin == at + 1
+            && is(at - 1, ["1", "0x1"])
+        {
+            break end;
+        }
+        at += 1;
+        // The distance to the table of types comes first.
+        while program.text.statements().get(at)?.kind == Kind::Label {
+            at += 1;
+        }
+    };
+    let entries: Vec<&str> = (at + 2..end).map(value).collect::<Option<_>>()?;
+    let mut out = BTreeSet::new();
+    for entry in entries.chunks(4) {
+        let &[_, _, place, _] = entry else { return None };
+        if place != "0" {
+            out.insert(*places.get(place.split_once('-')?.0)?);
+        }
+    }
+    Some(out)
+}
+
 /// Facts about the whole program.
 struct Known<'a> {
     entries: &'a BTreeSet<usize>,
     links: &'a HashMap<usize, (usize, usize)>,
     tables: &'a HashMap<String, Table>,
+    landing: &'a BTreeMap<usize, Option<BTreeSet<usize>>>,
 }
 
 /// Jumps that are calls: of each, the callee's entry and the return address.
@@ -252,7 +402,10 @@ fn links(program: &Program) -> HashMap<usize, (usize, usize)> {
             if before.instruction.flow_control() != FlowControl::Next {
                 break;
             }
-            if let (Mnemonic::Lea, Some(Target::Op(back))) = (before.instruction.mnemonic(), &before.target) {
+            // The way back begins behind the jump. Any other address is a value.
+            if let (Mnemonic::Lea, Some(Target::Op(back))) = (before.instruction.mnemonic(), &before.target)
+                && *back == i + 1
+            {
                 out.insert(i, (*to, *back));
                 break;
             }
@@ -261,8 +414,36 @@ fn links(program: &Program) -> HashMap<usize, (usize, usize)> {
     out
 }
 
-fn function(program: &Program, entry: usize, known: &Known<'_>, linked: bool) -> Function {
-    let Known { entries, links, tables } = *known;
+/// A function. `places` are those inside to which a jump through a pointer may go, if they are known.
+fn function(
+    program: &Program,
+    entry: usize,
+    known: &Known<'_>,
+    linked: bool,
+    places: Option<&BTreeSet<usize>>,
+) -> Function {
+    // Handlers may hold further calls and, in a cold half, a table of their own.
+    let mut pads = BTreeSet::new();
+    loop {
+        let out = with_pads(program, entry, known, linked, places, &pads);
+        let tables = out.body.iter().filter_map(|op| known.landing.get(op)).flatten();
+        let more: BTreeSet<usize> = tables.flatten().copied().collect();
+        if more == pads {
+            return out;
+        }
+        pads.extend(more);
+    }
+}
+
+fn with_pads(
+    program: &Program,
+    entry: usize,
+    known: &Known<'_>,
+    linked: bool,
+    places: Option<&BTreeSet<usize>>,
+    pads: &BTreeSet<usize>,
+) -> Function {
+    let Known { entries, links, tables, .. } = *known;
     let names = program.names.get(&entry);
     let mut out = Function {
         entry,
@@ -276,6 +457,8 @@ fn function(program: &Program, entry: usize, known: &Known<'_>, linked: bool) ->
         calls: BTreeMap::new(),
         exits: BTreeMap::new(),
         astray: Vec::new(),
+        gotos: Vec::new(),
+        pads: pads.clone(),
         depth: HashMap::new(),
     };
     let callee = |target: &Option<Target>| match target {
@@ -306,6 +489,8 @@ fn function(program: &Program, entry: usize, known: &Known<'_>, linked: bool) ->
             }
         };
         match op.instruction.flow_control() {
+            // It may go on; its function is opaque.
+            _ if op.instruction.is_invalid() => fall(&mut out, &mut next),
             FlowControl::Return => {
                 out.exits.insert(i, Exit::Return);
             }
@@ -339,14 +524,32 @@ fn function(program: &Program, entry: usize, known: &Known<'_>, linked: bool) ->
                     match tables::by(program, i, tables) {
                         Some(By::Address(name)) => next.extend(&tables[&name].targets),
                         Some(By::Distance) => switches.push(i),
-                        None => out.astray.push(i),
+                        None => match &op.target {
+                            Some(target) if program.said(i).contains("@GOTPCREL") => {
+                                out.exits.insert(i, Exit::Tail(callee(&Some(target.clone()))));
+                            }
+                            // It goes to places whose addresses are taken. Where there is none inside, it leaves the function.
+                            _ => match places {
+                                None => out.astray.push(i),
+                                Some(places) if places.is_empty() => {
+                                    out.exits.insert(i, Exit::Tail(Callee::Unknown));
+                                }
+                                Some(places) => {
+                                    out.gotos.push(i);
+                                    next.extend(places);
+                                }
+                            },
+                        },
                     }
                 }
             }
             FlowControl::Call | FlowControl::IndirectCall => {
                 out.calls.insert(i, Call { callee: callee(&op.target), back: adjacent, link: false });
-                // A call at the end of its section does not return.
+                // A call at the end of its section does not return. What it throws may be caught here.
+                let returns = !matches!(&op.target, Some(Target::External(name)) if never_returns(name));
+                let adjacent = adjacent.filter(|_| returns);
                 next.extend(adjacent);
+                next.extend(pads.iter().filter(|pad| Some(**pad) != adjacent));
             }
             FlowControl::Interrupt | FlowControl::Exception => {
                 out.exits.insert(i, Exit::Stop);

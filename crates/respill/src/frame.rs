@@ -38,13 +38,24 @@ pub struct Access {
     pub overwrites: bool,
 }
 
+/// Where memory outside the frame is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    /// At least so many bytes above the register's value at the entry.
+    Above(Register, i64),
+    /// Anywhere: an address that was made from what came from outside, and that has no lower bound.
+    Anywhere,
+}
+
 /// A function's use of its frame.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// Every memory operand that is, or may be, in the frame.
     pub accesses: Vec<Access>,
-    /// Addresses taken (`lea` into another register than the stack pointer), with the instruction.
-    pub taken: Vec<(usize, Address)>,
+    /// Accesses of other memory than the frame, with the instruction; those of the program's own data at known places do not count.
+    pub outside: Vec<(usize, Outside)>,
+    /// The addresses that another register or a cell than the stack pointer takes, and those from which an index counts.
+    pub taken: BTreeSet<Address>,
     /// The registers before each instruction, in the order of [`GENERAL`].
     pub before: HashMap<usize, State>,
     /// Instructions where the stack pointer is no longer known.
@@ -76,6 +87,8 @@ pub struct Outline {
     pub reach: BTreeSet<(i64, i64)>,
     /// Whether it may touch any byte of the caller's frame.
     pub wild: bool,
+    /// The same, even if all code stays within its objects.
+    pub lost: bool,
 }
 
 impl Outline {
@@ -83,7 +96,7 @@ impl Outline {
     #[must_use]
     pub fn unknown() -> Outline {
         let demands = CALLEE_SAVED.into_iter().collect();
-        Outline { keeps: Vec::new(), demands, reach: BTreeSet::new(), wild: true }
+        Outline { keeps: Vec::new(), demands, reach: BTreeSet::new(), wild: true, lost: true }
     }
 }
 
@@ -185,7 +198,8 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
     }
     let mut out = Frame {
         accesses: Vec::new(),
-        taken: Vec::new(),
+        outside: Vec::new(),
+        taken: BTreeSet::new(),
         lost: Vec::new(),
         unbalanced: Vec::new(),
         lowest: 0,
@@ -196,6 +210,9 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
         demands: std::mem::take(&mut walker.demands),
         before,
     };
+    let downwards = program.ops.iter().any(|op| op.instruction.mnemonic() == Mnemonic::Std);
+    let hidden: BTreeSet<usize> =
+        out.hidden.iter().copied().filter(|op| !function.calls.contains_key(op)).collect();
     // Its return address is where its caller put it, and a value like others.
     let linked = function.exits.values().any(|exit| *exit == Exit::Link);
     for &i in &function.body {
@@ -207,16 +224,34 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
             Value::Stack(_) => (),
             _ => out.lost.push(i),
         }
-        if function.exits.contains_key(&i)
+        // The linker decides how far it is from the register.
+        let far = instruction.memory_displ_size() >= 4 && instruction.memory_displacement64() == 0;
+        if far
+            && !program.ops[i].references.is_empty()
+            && !instruction.is_ip_rel_memory_operand()
+            && state.operand(instruction) != Where::Elsewhere
+        {
+            out.lost.push(i);
+        }
+        // Where a function ends for good, the stack does not matter.
+        if function.exits.get(&i).is_some_and(|exit| *exit != Exit::Stop)
             && state.of(Register::RSP) != Value::Stack(Address { base: 0, offset: 0 })
         {
             out.unbalanced.push(i);
         }
+        // A cell holds what a register held, or the stack pointer where it is an operand.
+        let pushes = instruction.mnemonic() == Mnemonic::Push;
+        let copied = hidden.contains(&i)
+            || (u32::from(!pushes)..instruction.op_count()).any(|n| {
+                instruction.op_kind(n) == OpKind::Register && instruction.op_register(n) == Register::RSP
+            });
+        let others = GENERAL.into_iter().filter(|register| *register != Register::RSP || copied);
+        let values = others.map(|register| state.of(register));
+        out.taken.extend(values.filter_map(|value| if let Value::Stack(a) = value { Some(a) } else { None }));
         if instruction.mnemonic() == Mnemonic::Lea
-            && instruction.op0_register() != Register::RSP
-            && let Where::Known(a) | Where::Indexed(a) | Where::Within(a, _) = state.operand(instruction)
+            && let Where::Indexed(a) | Where::Within(a, _) = state.operand(instruction)
         {
-            out.taken.push((i, a));
+            out.taken.insert(a);
         }
         // Return addresses are put and taken by calls alone.
         let returns = matches!(
@@ -244,7 +279,25 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
                 place => place,
             };
             if place == Where::Elsewhere {
+                let segment = matches!(memory.segment(), Register::FS | Register::GS);
+                // A bit's number reaches in both directions, and so do strings if their direction was changed.
+                let string = instruction.is_string_instruction();
+                let back =
+                    if string { downwards } else { reaches_beyond(instruction, memory) && size(memory) != 0 };
+                let outside = match state.foreign(memory) {
+                    Value::Number(..) => None,
+                    _ if segment || back => Some(Outside::Anywhere),
+                    value => match value.origin() {
+                        Some((Register::RIP, _)) => None,
+                        Some((register, by)) => Some(Outside::Above(register, by)),
+                        None => Some(Outside::Anywhere),
+                    },
+                };
+                out.outside.extend(outside.map(|outside| (i, outside)));
                 continue;
+            }
+            if let Where::Indexed(a) | Where::Within(a, _) = place {
+                out.taken.insert(a);
             }
             let (reads, writes) = (reads(memory.access()), writes(memory.access()));
             let overwrites = memory.access() == OpAccess::Write;
@@ -258,16 +311,6 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
                 out.returns.get_or_insert(i);
             }
             out.accesses.push(Access { op: i, place, size, reads, writes, overwrites });
-        }
-        // A copy of the stack pointer is an address taken too, unless it is only saved and restored.
-        if instruction.mnemonic() == Mnemonic::Mov
-            && instruction.op0_kind() == OpKind::Register
-            && instruction.op1_kind() == OpKind::Register
-            && instruction.op0_register() != Register::RSP
-            && let Value::Stack(a) = state.of(instruction.op1_register())
-            && a.offset < 0
-        {
-            out.taken.push((i, a));
         }
     }
     out

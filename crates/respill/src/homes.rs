@@ -92,6 +92,18 @@ pub enum Home {
 }
 
 impl Home {
+    /// The kind that it is of.
+    #[must_use]
+    pub const fn bank(self) -> Bank {
+        match self {
+            Home::Mm(_) => Bank::Mm,
+            Home::Xmm(0..16) => Bank::Xmm,
+            Home::Xmm(_) => Bank::Xmm32,
+            Home::K(_) => Bank::K,
+            Home::Lane { .. } => Bank::ZmmLane,
+        }
+    }
+
     /// Whether the two cannot hold values at the same time.
     #[must_use]
     pub fn clashes(self, other: Home) -> bool {

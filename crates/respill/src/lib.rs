@@ -4,6 +4,7 @@
 
 pub mod analysis;
 pub mod assembler;
+pub mod assumption;
 pub mod auto;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod case;
@@ -21,6 +22,7 @@ pub mod load;
 pub mod measure;
 pub mod names;
 pub mod neighbours;
+mod outside;
 pub mod plan;
 pub mod program;
 pub mod registers;

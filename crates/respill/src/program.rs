@@ -28,10 +28,10 @@ pub enum Why {
     Text(TextError),
     /// It cannot be assembled.
     Assemble(AssembleError),
-    /// A statement and its bytes do not match.
-    Astray,
     /// It has no instruction.
     Empty,
+    /// The assembler does not know this instruction, and the original has none such.
+    Unknown,
 }
 
 impl fmt::Display for ProgramError {
@@ -43,7 +43,7 @@ impl fmt::Display for ProgramError {
         match &self.why {
             Why::Text(e) => write!(f, ": {e}"),
             Why::Assemble(e) => write!(f, ": {e}"),
-            Why::Astray => f.write_str(": this statement is not one instruction"),
+            Why::Unknown => f.write_str(": the assembler does not know this instruction"),
             Why::Empty => f.write_str(": there is no instruction in it"),
         }
     }
@@ -123,6 +123,8 @@ pub struct Program {
     pub(crate) at: HashMap<Place, usize>,
     /// What lies before the first instruction of each section.
     pub(crate) lead: BTreeMap<usize, Gap>,
+    /// Instructions that the assembler does not know.
+    pub(crate) unknown: Vec<usize>,
     /// The names and bytes of sections that are loaded and hold no code.
     pub(crate) data: Vec<(String, Vec<u8>)>,
 }
@@ -150,7 +152,6 @@ impl Program {
             let line = if let AssembleError::Refused { line, .. } = &e { *line } else { None };
             fail(line, Why::Assemble(e))
         })?;
-        let line = |statement: usize| Some(text.statements()[statement].line);
         let prefix = |op: &Op| {
             let said = text.of(op.statement).split_ascii_whitespace();
             said.map(str::to_ascii_lowercase).all(|word| PREFIXES.contains(&word.as_str()))
@@ -160,9 +161,8 @@ impl Program {
             if said.kind != Kind::Instruction {
                 continue;
             }
-            let Some(&place) = assembled.places.get(&statement) else {
-                return Err(fail(line(statement), Why::Astray));
-            };
+            // What the assembler skipped has no bytes.
+            let Some(&place) = assembled.places.get(&statement) else { continue };
             let Some(bytes) =
                 assembled.code.get(&place.section).and_then(|code| code.get(place.offset as usize..))
             else {
@@ -193,17 +193,17 @@ impl Program {
         if ops.is_empty() {
             return Err(fail(None, Why::Empty));
         }
-        // Each statement's bytes end where the next one's begin, unless something else lies between.
-        for pair in ops.windows(2) {
-            let [a, b] = pair else { continue };
-            if a.instruction.is_invalid() {
-                continue;
-            }
+        // Each statement's bytes end where the next one's begin, unless something else lies between. What is not one instruction is not
+        // decoded as such.
+        for n in 1..ops.len() {
+            let [a, b] = [&ops[n - 1], &ops[n]];
             let end = a.place.offset + a.instruction.len() as u64;
             let beside = (a.statement + 1..b.statement).all(|s| text.statements()[s].kind == Kind::Label);
-            if a.place.section == b.place.section && (b.place.offset < end || beside && b.place.offset != end)
+            if !a.instruction.is_invalid()
+                && a.place.section == b.place.section
+                && (b.place.offset < end || beside && b.place.offset != end)
             {
-                return Err(fail(line(a.statement), Why::Astray));
+                ops[n - 1].instruction = Instruction::default();
             }
         }
         let mut at: HashMap<Place, usize> = HashMap::new();
@@ -222,7 +222,23 @@ impl Program {
                 names.entry(op).or_default().push(Name { name, global, function });
             }
         }
-        Ok(Program { file: file.to_owned(), text, ops, names, at, lead, data: assembled.data })
+        let unknown = (0..ops.len()).filter(|&op| assembled.unknown.contains(&ops[op].statement)).collect();
+        Ok(Program { file: file.to_owned(), text, ops, names, at, lead, unknown, data: assembled.data })
+    }
+
+    /// Reads a rewrite of this text, in which every instruction that is new must be known to the assembler.
+    ///
+    /// # Errors
+    /// [`ProgramError`].
+    pub fn again(&self, file: &str, text: impl Into<String>) -> Result<Program, ProgramError> {
+        let out = Program::new(file, text)?;
+        let said: Vec<&str> = self.unknown.iter().map(|&op| self.said(op)).collect();
+        match out.unknown.iter().find(|&&op| !said.contains(&out.said(op))) {
+            None => Ok(out),
+            Some(&op) => {
+                Err(ProgramError { file: file.to_owned(), line: Some(out.line(op)), why: Why::Unknown })
+            }
+        }
     }
 
     /// The line of an instruction.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use iced_x86::{InstructionInfoFactory, Mnemonic, OpKind, Register};
 use serde::Serialize;
 
+use crate::assumption::Assumption;
 use crate::flow::{self, Callee, Function};
 use crate::frame::{Access, Address, Frame, Outlines, Value, Where};
 use crate::program::Program;
@@ -49,6 +50,8 @@ pub struct Slot {
     pub others: Vec<usize>,
     /// Instructions that may touch it under another name: through an index or a pointer, or a callee that was given an address.
     pub suspects: Vec<usize>,
+    /// The assumptions without which there would be more of these.
+    pub assumes: BTreeSet<Assumption>,
     /// Those of all these that write the whole of it and read nothing.
     pub overwrites: Vec<usize>,
     /// Whether it may hold a value when the function begins: then the value comes from outside.
@@ -64,7 +67,13 @@ impl Slot {
 
 /// The cells of a function's frame.
 #[must_use]
-pub fn slots(program: &Program, function: &Function, frame: &Frame, outlines: &Outlines) -> Vec<Slot> {
+pub fn slots(
+    program: &Program,
+    function: &Function,
+    frame: &Frame,
+    outlines: &Outlines,
+    assumed: &BTreeSet<Assumption>,
+) -> Vec<Slot> {
     let mut known: Vec<(Address, &Access)> = frame
         .accesses
         .iter()
@@ -94,6 +103,7 @@ pub fn slots(program: &Program, function: &Function, frame: &Frame, outlines: &O
                 others: empty(),
                 overwrites: empty(),
                 suspects: empty(),
+                assumes: BTreeSet::new(),
                 from_outside: false,
             });
             groups.push(vec![access]);
@@ -118,11 +128,14 @@ pub fn slots(program: &Program, function: &Function, frame: &Frame, outlines: &O
             }
         }
         slot.class = class(program, frame, slot, group, &mut uses);
-        slot.suspects = suspects(function, frame, slot);
+    }
+    let objects = Objects::of(frame, &out);
+    for slot in &mut out {
+        suspects(function, frame, slot, &objects, assumed);
     }
     let live = live(function, &out);
     outside(function, &live, &mut out);
-    called(function, frame, outlines, &live, &mut out);
+    called(function, frame, outlines, &live, assumed, &mut out);
     out
 }
 
@@ -168,12 +181,21 @@ fn class(program: &Program, frame: &Frame, slot: &Slot, group: &[&Access], uses:
 
 /// Accesses that may reach a slot without naming it: through an unknown index or a pointer in either direction, from
 /// another base, or by code that was given an address.
-fn suspects(function: &Function, frame: &Frame, slot: &Slot) -> Vec<usize> {
+fn suspects(
+    function: &Function,
+    frame: &Frame,
+    slot: &mut Slot,
+    objects: &Objects,
+    assumed: &BTreeSet<Assumption>,
+) {
     let end = slot.address.offset + slot.size as i64;
-    let mut out: BTreeSet<usize> = BTreeSet::new();
+    let (mut out, mut far): (BTreeSet<usize>, BTreeSet<usize>) = (BTreeSet::new(), BTreeSet::new());
     for access in &frame.accesses {
         let touches = match access.place {
-            Where::Indexed(_) | Where::Pointer => true,
+            Where::Indexed(_) | Where::Pointer => {
+                far.insert(access.op);
+                false
+            }
             Where::Within(a, span) => {
                 meets(frame, slot.address, end, a, a.offset.saturating_add(span + access.size as i64))
             }
@@ -196,10 +218,43 @@ fn suspects(function: &Function, frame: &Frame, slot: &Slot) -> Vec<usize> {
     }
     // An escaped address may return as any pointer, and reach any callee.
     if frame.escapes {
-        out.extend(&frame.hidden);
-        out.extend(function.calls.keys());
+        far.extend(&frame.hidden);
+        far.extend(function.calls.keys());
     }
-    out.into_iter().collect()
+    if far.is_subset(&out) {
+        // Nothing depends on objects.
+    } else if assumed.contains(&Assumption::Objects) && objects.exclude(frame, slot) {
+        slot.assumes.insert(Assumption::Objects);
+    } else {
+        out.extend(far);
+    }
+    slot.suspects = out.into_iter().collect();
+}
+
+/// The places of a frame at which an object may begin, and the cells that lie in none.
+struct Objects {
+    /// Addresses that are taken, or from which an index counts.
+    begin: BTreeSet<Address>,
+    /// Cells that keep a register for the caller.
+    walls: Vec<Address>,
+}
+
+impl Objects {
+    fn of(frame: &Frame, slots: &[Slot]) -> Objects {
+        let walls = slots.iter().filter(|slot| matches!(slot.class, Class::CalleeSave | Class::SavedStack));
+        Objects { begin: frame.taken.clone(), walls: walls.map(|slot| slot.address).collect() }
+    }
+
+    /// Whether a slot lies in no object: below all places where one may begin, save for those with a wall between.
+    fn exclude(&self, frame: &Frame, slot: &Slot) -> bool {
+        let (at, end) = (slot.address, slot.address.offset + slot.size as i64);
+        self.begin.iter().all(|&begin| {
+            let wall = |wall: &Address| {
+                wall.base == at.base && begin.base == at.base && begin < *wall && wall.offset < at.offset
+            };
+            !meets(frame, at, end, begin, i64::MAX) || self.walls.iter().any(wall)
+        })
+    }
 }
 
 /// Whether bytes of the frame from `start` to before `end` may be among those from `from` to before `to`. An aligned base lies at an
@@ -232,7 +287,15 @@ fn outside(function: &Function, live: &Live, slots: &mut [Slot]) {
 
 /// Suspects calls: of what their callee is known to reach, and of taking a store for an argument on the stack. What lies below the
 /// stack pointer is lost at a call, which the relation of home and slot ends with.
-fn called(function: &Function, frame: &Frame, outlines: &Outlines, live: &Live, slots: &mut [Slot]) {
+fn called(
+    function: &Function,
+    frame: &Frame,
+    outlines: &Outlines,
+    live: &Live,
+    assumed: &BTreeSet<Assumption>,
+    slots: &mut [Slot],
+) {
+    let objects = assumed.contains(&Assumption::Objects);
     for (&op, call) in &function.calls {
         let top = match frame.before.get(&op).map(|state| state.of(Register::RSP)) {
             Some(Value::Stack(top)) => top.plus(if call.link { 0 } else { -8 }),
@@ -241,16 +304,25 @@ fn called(function: &Function, frame: &Frame, outlines: &Outlines, live: &Live, 
         let suspected: Vec<usize> = match &call.callee {
             Callee::Local(entry) => {
                 let outline = outlines.get(entry);
-                let reached = |slot: &Slot| {
+                let mut excused = BTreeSet::new();
+                let mut reached = |n: usize| {
+                    let slot = &slots[n];
                     let end = slot.address.offset + slot.size as i64;
+                    if objects && outline.is_some_and(|outline| outline.wild && !outline.lost) {
+                        excused.insert(n);
+                    }
                     outline.is_none_or(|outline| {
-                        outline.wild
+                        (if objects { outline.lost } else { outline.wild })
                             || outline.reach.iter().any(|&(from, to)| {
                                 meets(frame, slot.address, end, top.plus(from), top.offset + to)
                             })
                     })
                 };
-                (0..slots.len()).filter(|&n| reached(&slots[n])).collect()
+                let found = (0..slots.len()).filter(|&n| reached(n)).collect();
+                for n in excused {
+                    slots[n].assumes.insert(Assumption::Objects);
+                }
+                found
             }
             callee => {
                 let bare = matches!(callee, Callee::External(name) if flow::well_known(name) || flow::diverges(name));

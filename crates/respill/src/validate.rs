@@ -22,7 +22,7 @@ mod runs;
 mod writers;
 
 use core::fmt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -32,6 +32,7 @@ pub use reason::{Place, Reason, SlotName};
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub use runs::Versions;
 
+use crate::assumption::Assumption;
 use crate::homes::Home;
 
 /// Properties of a rewrite that no check decides.
@@ -125,6 +126,8 @@ pub enum Means {
     Text,
     /// By the text for the functions of the file, and by the System V ABI for all others.
     Abi,
+    /// By the text, under the assumptions that the report names.
+    Assumed,
     /// From runs in which the last writer of every byte of the stack was followed: for the paths that these took. Code
     /// whose addresses do not follow from its inputs has one path for each length.
     Writers,
@@ -185,6 +188,8 @@ pub struct Report {
     pub slots: Vec<MovedSlot>,
     /// The runs, one for each case.
     pub runs: Vec<Ran>,
+    /// The assumptions that some slot needs.
+    pub assumes: BTreeSet<Assumption>,
     /// The undecided properties: [`UNDECIDED`].
     pub undecided: [&'static str; UNDECIDED.len()],
     /// Instructions of the program.
@@ -196,18 +201,22 @@ pub struct Report {
 }
 
 /// How strong an acceptance is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Verdict {
     /// Every obligation is decided by the analysis: it holds for every execution that the theorem is about.
     Proved,
+    /// The same, if these assumptions about the file hold.
+    ProvedUnder(BTreeSet<Assumption>),
     /// That nothing else touches some slot was only seen in runs with so many inputs.
     Tested {
         /// The inputs that were followed, access by access.
         followed: u64,
         /// Those whose results were compared.
         inputs: u64,
+        /// What is assumed for slots that need no run.
+        under: BTreeSet<Assumption>,
     },
 }
 
@@ -215,33 +224,48 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Proved => f.write_str("proved"),
-            Verdict::Tested { inputs, .. } => write!(f, "tested on {inputs} inputs"),
+            Verdict::ProvedUnder(assumed) => write!(f, "proved under {}", names(assumed)),
+            Verdict::Tested { inputs, under, .. } if under.is_empty() => {
+                write!(f, "tested on {inputs} inputs")
+            }
+            Verdict::Tested { inputs, under, .. } => {
+                write!(f, "tested on {inputs} inputs under {}", names(under))
+            }
         }
     }
+}
+
+fn names(assumed: &BTreeSet<Assumption>) -> String {
+    assumed.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ")
 }
 
 impl Report {
     /// How strong this acceptance is: proved only if every slot is.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        if self.alone().1 == 0 {
-            return Verdict::Proved;
+        if self.slots.iter().all(|slot| slot.means[&Obligation::Alone] != Means::Writers) {
+            let under = self.assumes.clone();
+            return if under.is_empty() { Verdict::Proved } else { Verdict::ProvedUnder(under) };
         }
         let sum = |of: fn(&Ran) -> u64| self.runs.iter().map(of).sum();
-        Verdict::Tested { followed: sum(|ran| ran.traced_inputs), inputs: sum(|ran| ran.inputs) }
+        Verdict::Tested {
+            followed: sum(|ran| ran.traced_inputs),
+            inputs: sum(|ran| ran.inputs),
+            under: self.assumes.clone(),
+        }
     }
 
-    /// Slots that nothing else touches by the text alone, and those for which runs showed it.
+    /// Slots that nothing else touches by the text alone, by the text under assumptions, and those for which runs showed it.
     #[must_use]
-    pub fn alone(&self) -> (usize, usize) {
+    pub fn alone(&self) -> [usize; 3] {
         let by = |means| self.slots.iter().filter(|slot| slot.means[&Obligation::Alone] == means).count();
-        (by(Means::Text), by(Means::Writers))
+        [by(Means::Text), by(Means::Assumed), by(Means::Writers)]
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (text, writers) = self.alone();
+        let [text, assumed, writers] = self.alone();
         writeln!(
             f,
             "{}: {} slots moved, {} of {} instructions changed, {} added",
@@ -255,8 +279,11 @@ impl fmt::Display for Report {
         writeln!(f, "  checked: {}", names.join(", "))?;
         writeln!(
             f,
-            "  separation: {text} slots by the text, {writers} by following every access of the runs"
+            "  separation: {text} slots by the text, {assumed} by the text under assumptions, {writers} by following every access of the runs"
         )?;
+        for one in &self.assumes {
+            writeln!(f, "  assumes {one}: {}", one.says())?;
+        }
         for ran in &self.runs {
             writeln!(
                 f,

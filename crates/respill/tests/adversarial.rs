@@ -4,9 +4,15 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use common::native::{Outcome, Tried, every_home, library};
+use common::native::{Outcome, Tried, every_home, every_home_under, library, moved};
+use lanework_respill::analysis::Opaque;
+use lanework_respill::assumption::Assumption;
+use lanework_respill::homes::Bank;
+use lanework_respill::validate::{Options, validate};
+use lanework_respill::{Analysis, Program};
 
 fn corpus() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversarial");
@@ -73,8 +79,81 @@ fn no_function_of_our_own_is_accepted_and_wrong() {
         "bytes_of_endbr",
         "segment_stack",
         "return_xmm0",
+        "above_pointer",
+        "above_loop",
+        "above_moving",
+        "goto_frame",
+        "tail_pointer",
+        "tail_local",
+        "tail_both",
+        "stop_unbalanced",
+        "address_no_link",
     ] {
         assert!(right(name), "{name} stays\n{told}");
+    }
+}
+
+#[test]
+fn under_objects_what_lies_in_an_array_stays() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversarial/own");
+    let directory = tempfile::tempdir().expect("a directory");
+    let driver = library(&place.join("driver.c"), directory.path());
+    let objects = BTreeSet::from([Assumption::Objects]);
+    let text = std::fs::read_to_string(place.join("objects.txt")).expect("the functions");
+    for (name, text) in own(&text) {
+        let strict = every_home(&name, &text, &driver, directory.path());
+        let under = every_home_under(&objects, &name, &text, &driver, directory.path());
+        let (told, wrong) = table(&under);
+        assert!(wrong.is_empty(), "{told}");
+        let most = |all: &[Tried]| all.iter().map(|one| one.outcome.moved()).max().unwrap_or(0);
+        let want = match name.as_str() {
+            "array_above" | "array_escapes" | "behind_a_wall" | "frame_pointer" => (0, 1),
+            // The callee's own value moves with it.
+            "array_handed" => (0, 2),
+            _ => (0, 0),
+        };
+        assert_eq!((most(&strict), most(&under)), want, "{name}\n{told}");
+    }
+}
+
+#[test]
+fn a_verdict_names_the_assumption_it_needs() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversarial/own");
+    let read = |file: &str| own(&std::fs::read_to_string(place.join(file)).expect("the functions"));
+    let all = [read("functions.txt"), read("objects.txt")].concat();
+    for (name, want) in [("array_above", "proved under objects"), ("bounded_index", "proved")] {
+        let (_, text) = all.iter().find(|(one, _)| one == name).expect("the function");
+        let program = Program::new(name, text.as_str()).expect("a program");
+        let original = Analysis::assuming(program, &BTreeSet::from([Assumption::Objects]));
+        let Ok((1.., made)) = moved(&original, Bank::Xmm) else { panic!("{name} stays") };
+        let other = Program::new("rewritten.s", made).expect("a program");
+        let report = validate(&original, &other, &[], &Options::default()).expect("accepted");
+        assert_eq!(report.verdict().to_string(), want, "{report}");
+        assert_eq!(report.to_string().contains("assumes objects: an address"), want != "proved", "{report}");
+    }
+}
+
+#[test]
+fn what_a_handler_reads_stays() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adversarial/own");
+    let directory = tempfile::tempdir().expect("a directory");
+    let driver = library(&place.join("driver.c"), directory.path());
+    let text = std::fs::read_to_string(place.join("landing.s")).expect("the function");
+    let objects = BTreeSet::from([Assumption::Objects]);
+    let all = every_home_under(&objects, "landing", &text, &driver, directory.path());
+    let (told, wrong) = table(&all);
+    assert!(wrong.is_empty(), "{told}");
+    assert_eq!(all.iter().map(|one| one.outcome.moved()).max(), Some(1), "{told}");
+    // Tables that are not understood.
+    for (from, to) in [
+        ("__gxx_personality_v0", "personality_of_mine"),
+        (".byte\t0xff", ".byte\t0x1b"),
+        (".LLSDACSB1:", ".LLSDACSB1:\n\t.long 1\n"),
+    ] {
+        let program = Program::new("landing.s", text.replace(from, to)).expect("a program");
+        let analysis = Analysis::new(program);
+        let f = analysis.units.iter().find(|unit| unit.function.name() == "f").expect("f");
+        assert!(matches!(f.opaque, Some(Opaque::Landing(_))), "{to}: {:?}", f.opaque);
     }
 }
 

@@ -122,7 +122,12 @@ fn what_cannot_be_followed_stays() {
         "
         .globl jumps
 jumps:  movq %rdi, -8(%rsp)
-        jmp *table(,%rdi,8)
+        leaq table(%rip), %rax
+        jmp *(%rax,%rdi,8)
+.Lhere: ret
+        .section .data.rel.ro, \"aw\"
+table:  .quad .Lhere
+        .text
         .globl grows
 grows:  subq %rdi, %rsp
         movq %rdi, 8(%rsp)
@@ -162,7 +167,7 @@ half:   movq %rdi, -8(%rsp)
 #[test]
 fn bad_texts_are_refused_by_file_and_line() {
     for (text, said) in [
-        ("f: ret\n movq %rax, %nosuch\n", "test.s:2: "),
+        ("f:\n movq %rax, %nosuch\n", "test.s:2: "),
         (".globl f\n.data\n.byte 1\n", "test.s: there is no instruction in it"),
         ("nop\n#define X\n", "test.s:2: the C preprocessor"),
         (".macro m\n nop\n.endm\n", "test.s:1: `.macro` makes up statements"),
@@ -170,6 +175,37 @@ fn bad_texts_are_refused_by_file_and_line() {
     ] {
         let error = Program::new("test.s", text).expect_err("refused").to_string();
         assert!(error.starts_with(said), "{error}");
+    }
+}
+
+/// What the assembler or the decoder does not know costs its function, what jumps there, and what it names.
+#[test]
+fn an_unknown_instruction_costs_its_function() {
+    let spill = "movq %rdi, -8(%rsp)\n movq %rsi, %rdi\n movq -8(%rsp), %rax\n";
+    let text = |odd: &str| {
+        let mut out = String::new();
+        for (name, extra) in [("a", ""), ("b", odd), ("c", "call b\n"), ("d", "1: .globl e\ne:\n"), ("g", "")]
+        {
+            out += &format!(".globl {name}\n.type {name}, @function\n{name}: {spill} {extra} ret\n");
+        }
+        out
+    };
+    for odd in ["frobnicate %rax, %r8\n", "movq (%r99), %rax; nosuch\n", ".byte 0x06\n", "foo e\n"] {
+        let analysis = analysed(&text(odd));
+        let opaque = |name| analysis.units[unit(&analysis, name)].opaque;
+        assert!(opaque("a").is_none() && opaque("g").is_none(), "{odd}");
+        assert!(opaque("c").is_some(), "{odd}");
+        let b = opaque("b");
+        assert!(matches!(b, Some(Opaque::Unknown(_) | Opaque::Bytes(_))), "{odd}: {b:?}");
+        assert_eq!(matches!(opaque("e"), Some(Opaque::Unknown(_))), odd.starts_with("foo"), "{odd}");
+        // The others still move, and the text assembles as far as before.
+        let plan = plan::plan(&analysis, &wish(Bank::Xmm));
+        let moves = |name| plan.homes.keys().any(|&(n, _)| n == unit(&analysis, name));
+        assert_eq!(["a", "g", "b", "c"].map(moves), [true, true, false, false], "{odd}");
+        let made = rewrite::rewrite(&analysis, &plan, Options::default()).expect("a text").text;
+        analysis.program.again("rewritten.s", &*made).expect("a program");
+        let worse = made.replacen("%xmm15", "%xmn15", 1);
+        analysis.program.again("rewritten.s", worse).expect_err("an instruction of ours is not known");
     }
 }
 

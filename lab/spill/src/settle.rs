@@ -2,10 +2,9 @@
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Features;
-use lanework_respill::Program;
 use lanework_respill::analysis::Analysis;
 use lanework_respill::case::Case;
-use lanework_respill::homes::{Bank, Home};
+use lanework_respill::homes::Bank;
 use lanework_respill::load::LoadError;
 use lanework_respill::plan::{self, Plan, Wish};
 use lanework_respill::rewrite;
@@ -26,6 +25,8 @@ pub struct Checked {
     pub report: Report,
     /// Slots that had to stay, with the reason's name.
     pub dropped: Vec<((usize, usize), &'static str)>,
+    /// Kinds of homes that were refused before the next one was tried, with the first reason.
+    pub refused: Vec<(Bank, String)>,
 }
 
 /// The most often that slots are taken back and the rest is judged again.
@@ -49,14 +50,7 @@ pub fn of_judge(file: &str, e: &validate::Failure) -> Failure {
 /// # Errors
 /// [`Failure::unavailable`] with the kind that is missing.
 pub fn runs_here(features: Features, plan: &Plan) -> Result<(), Failure> {
-    let bank = |home: &Home| match home {
-        Home::Mm(_) => Bank::Mm,
-        Home::Xmm(n) if *n < 16 => Bank::Xmm,
-        Home::Xmm(_) => Bank::Xmm32,
-        Home::K(_) => Bank::K,
-        Home::Lane { .. } => Bank::ZmmLane,
-    };
-    match plan.homes.values().map(bank).find(|bank| !features.includes(needs(*bank))) {
+    match plan.homes.values().map(|home| home.bank()).find(|bank| !features.includes(needs(*bank))) {
         Some(bank) => Err(Failure::unavailable(format!(
             "no {bank} homes on this processor, so that nothing can be run"
         ))
@@ -65,7 +59,8 @@ pub fn runs_here(features: Features, plan: &Plan) -> Result<(), Failure> {
     }
 }
 
-/// Moves everything that is wished, and takes back what something speaks against, until nothing does. `None` if nothing is left to move.
+/// Moves everything that is wished, and takes back what something speaks against, until nothing does. Where that is the home and not a
+/// slot, the next kind of home is tried. `None` if nothing is left to move.
 ///
 /// # Errors
 /// [`Failure`]: a text that cannot be rewritten, a machine that cannot run it, or objections without end.
@@ -77,20 +72,24 @@ pub fn settle(
     options: &Options,
 ) -> Result<Option<Checked>, Failure> {
     let mut wish = wish.clone();
-    let mut dropped = Vec::new();
+    let (mut dropped, mut refused_homes) = (Vec::new(), Vec::new());
     let file = &analysis.program.file;
     // Found quickly, and judged in full when nothing more is found.
     let quick = Options { inputs: options.inputs.min(4), traced: 1, go_on: true, ..options.clone() };
     let mut whole = false;
+    // Without runs, what was refused is the answer.
+    let mut last = None;
     for _ in 0..ROUNDS {
         let plan = plan::plan(analysis, &wish);
         if plan.homes.is_empty() {
-            return Ok(None);
+            return last.map_or(Ok(None), Err);
         }
-        runs_here(features, &plan)?;
+        if !cases.is_empty() {
+            runs_here(features, &plan)?;
+        }
         let made = rewrite::rewrite(analysis, &plan, rewrite::Options::default()).map_err(Failure::input)?;
         let name = format!("{file} as rewritten");
-        let program = Program::new(&name, &*made.text).map_err(|e| of_program(&e))?;
+        let program = analysis.program.again(&name, &*made.text).map_err(|e| of_program(&e))?;
         match validate::validate(analysis, &program, cases, if whole { options } else { &quick }) {
             Ok(report) if whole => {
                 return Ok(Some(Checked {
@@ -99,6 +98,7 @@ pub fn settle(
                     changed: made.changed.len(),
                     report,
                     dropped,
+                    refused: refused_homes,
                 }));
             }
             Ok(_) => whole = true,
@@ -106,9 +106,24 @@ pub fn settle(
                 let Some(refused) = e.refused() else { return Err(of_judge(file, &e)) };
                 let moved = |key: &(usize, usize)| plan.homes.contains_key(key);
                 let stay: Vec<_> = refused.stay().into_iter().filter(moved).collect();
+                let of_home = refused.reasons.iter().find(|reason| reason.is_of_home());
+                let reason = of_home.or(refused.reasons.first().filter(|_| stay.is_empty()));
+                if let Some(reason) = reason.filter(|_| wish.banks.len() > 1) {
+                    let own = reason.slot().and_then(|slot| plan.homes.get(&slot.key));
+                    let own = own.map(|home| home.bank());
+                    let used = |bank: &Bank| plan.homes.values().any(|home| home.bank() == *bank);
+                    let first = wish.banks.iter().map(|&(bank, _)| bank).find(used);
+                    let at_fault = own.filter(|own| wish.banks.iter().any(|(bank, _)| bank == own)).or(first);
+                    if let Some(bank) = at_fault {
+                        wish.banks.retain(|(other, _)| *other != bank);
+                        refused_homes.push((bank, format!("{}: {reason}", reason.name())));
+                        continue;
+                    }
+                }
                 if stay.is_empty() {
                     return Err(of_judge(file, &e));
                 }
+                last = cases.is_empty().then(|| of_judge(file, &e));
                 for key in stay {
                     let why = refused
                         .reasons

@@ -46,8 +46,21 @@ impl Walker<'_> {
         }
         let instruction = self.program.ops[i].instruction;
         let flags = instruction.rflags_modified() != 0;
-        let compared = self.compared(&instruction, state);
-        match self.special(i, &instruction, state) {
+        // A constant that only the linker knows.
+        let linked = immediate(&instruction) == Some(0) && !self.program.ops[i].references.is_empty();
+        let compared = if linked { None } else { self.compared(&instruction, state) };
+        let loads = instruction.mnemonic() == Mnemonic::Mov && instruction.op0_kind() == OpKind::Register;
+        let table =
+            loads && instruction.is_ip_rel_memory_operand() && self.program.said(i).contains("@GOTPCREL");
+        let pushes = instruction.mnemonic() == Mnemonic::Push;
+        let special = if linked && !pushes && !(loads && instruction.op0_register().size() >= 4) {
+            None
+        } else if linked && !pushes || table {
+            Some((instruction.op0_register(), Value::Above(Register::RIP, 0)))
+        } else {
+            self.special(i, &instruction, state)
+        };
+        match special {
             Some((register, value)) => state.set(register, value),
             None => self.general(i, &instruction, state),
         }
@@ -253,12 +266,14 @@ impl Walker<'_> {
                 let value = match state.operand(instruction) {
                     Where::Known(a) => Value::Stack(a),
                     Where::Within(..) | Where::Indexed(_) | Where::Pointer => Value::Derived,
-                    Where::Elsewhere => {
-                        let base = instruction.memory_base();
-                        let plain = instruction.memory_index() == Register::None && base.is_gpr64();
-                        let by = instruction.memory_displacement64() as i64;
-                        if plain { state.of(base).plus(by) } else { Value::Other }
+                    // What the linker adds is unknown, and the rest too.
+                    Where::Elsewhere
+                        if !instruction.is_ip_rel_memory_operand()
+                            && !self.program.ops[i].references.is_empty() =>
+                    {
+                        Value::Other
                     }
+                    Where::Elsewhere => state.sum(instruction),
                 };
                 self.address_of(instruction, state);
                 Some((to, sized(to, value)))
@@ -278,10 +293,13 @@ impl Walker<'_> {
                     return Some((to, Value::Number(0, 0)));
                 }
                 let by = match register(1) {
-                    Some(from) => {
-                        let (low, high) = state.of(from).bounds()?;
-                        (low == high && from.is_gpr64()).then_some(low)?
-                    }
+                    Some(from) => match state.of(from).bounds() {
+                        Some((low, high)) if low == high && from.is_gpr64() => low,
+                        _ if wide(to) && !state.of(to).of_stack() && !state.of(from).of_stack() => {
+                            return Some((to, self.added(instruction, state)));
+                        }
+                        _ => return None,
+                    },
                     None => immediate(instruction)?,
                 };
                 let by = if instruction.mnemonic() == Mnemonic::Add { by } else { by.checked_neg()? };
@@ -376,6 +394,21 @@ impl Walker<'_> {
                 Some((Register::RBP, saved))
             }
             _ => None,
+        }
+    }
+
+    /// The sum or difference of two registers, neither of them made from an address of the frame.
+    fn added(&mut self, instruction: &Instruction, state: &State) -> Value {
+        let (to, from) = (state.of(instruction.op0_register()), state.of(instruction.op1_register()));
+        self.demand(to);
+        self.demand(from);
+        match (instruction.mnemonic(), from) {
+            (Mnemonic::Add, _) => to.sum(from),
+            (_, Value::Number(low, high)) => match (high.checked_neg(), low.checked_neg()) {
+                (Some(low), Some(high)) => to.sum(Value::Number(low, high)),
+                _ => Value::Other,
+            },
+            _ => Value::Other,
         }
     }
 

@@ -32,11 +32,19 @@ pub enum Value {
     Number(i64, i64),
     /// The register's value at the entry.
     Entry(Register),
+    /// At least so many bytes above the register's value at the entry; of `RIP`, above some place of the program itself.
+    Above(Register, i64),
     /// An address of the frame.
     Stack(Address),
     /// Made from an address of the frame.
     Derived,
 }
+
+/// The upper bound of a number that only grows, by at most [`STEP`] with each instruction.
+const GROWS: i64 = i64::MAX;
+
+/// No execution has so many instructions that a number passes 2^62 in such steps.
+const STEP: u64 = 256;
 
 /// What a register of 32 bits holds.
 pub(super) const WORD: Value = Value::Number(0, u32::MAX as i64);
@@ -80,15 +88,57 @@ impl Value {
                         down = limit;
                     }
                     if up > high {
-                        let Some(&limit) = limits.iter().find(|&&limit| limit >= up) else {
-                            return Value::Other;
-                        };
-                        up = limit;
+                        up = limits.iter().find(|&&limit| limit >= up).copied().unwrap_or(GROWS);
                     }
                 }
                 Value::Number(down, up)
             }
             _ if self.of_stack() || other.of_stack() => Value::Derived,
+            _ => match (self.origin(), other.origin()) {
+                // A pointer that moves down without end is not followed.
+                (Some((one, by)), Some((two, least))) if one == two && (limits.is_none() || by <= least) => {
+                    Value::Above(one, by.min(least))
+                }
+                _ => Value::Other,
+            },
+        }
+    }
+
+    /// The register at the entry that it was made from by additions, and the least that was added.
+    pub(crate) const fn origin(self) -> Option<(Register, i64)> {
+        match self {
+            Value::Entry(register) => Some((register, 0)),
+            Value::Above(register, by) => Some((register, by)),
+            _ => None,
+        }
+    }
+
+    /// The sum of two numbers, or of a number and something that came from outside.
+    pub(super) fn sum(self, other: Value) -> Value {
+        match (self, other) {
+            (Value::Number(low, high), value) | (value, Value::Number(low, high)) => match value {
+                _ if low == high => value.plus(low),
+                Value::Number(least, most) => match (low.checked_add(least), high.checked_add(most)) {
+                    (Some(low), Some(high)) => Value::Number(low, high),
+                    _ => Value::Other,
+                },
+                Value::Entry(_) | Value::Above(..) => value.plus(low),
+                _ => Value::Other,
+            },
+            _ => Value::Other,
+        }
+    }
+
+    /// A number that was multiplied.
+    pub(super) fn times(self, by: i64) -> Value {
+        match self {
+            value if by == 1 => value,
+            Value::Number(low, high) => match (low.checked_mul(by), high.checked_mul(by)) {
+                (Some(low), Some(high)) => Value::Number(low, high),
+                // It keeps its lower bound: what grows in steps does so in longer ones.
+                (Some(low), None) if high == GROWS => Value::Number(low, GROWS),
+                _ => Value::Other,
+            },
             _ => Value::Other,
         }
     }
@@ -97,12 +147,20 @@ impl Value {
     pub(super) fn plus(self, by: i64) -> Value {
         match self {
             Value::Stack(a) => Value::Stack(a.plus(by)),
+            Value::Number(low, GROWS) if by.unsigned_abs() <= STEP => {
+                low.checked_add(by).map_or(Value::Other, |low| Value::Number(low, GROWS))
+            }
             Value::Number(low, high) => match (low.checked_add(by), high.checked_add(by)) {
                 (Some(low), Some(high)) => Value::Number(low, high),
                 _ => Value::Other,
             },
             Value::Derived => Value::Derived,
-            _ => Value::Other,
+            Value::Entry(_) if by == 0 => self,
+            Value::Entry(register) => Value::Above(register, by),
+            Value::Above(register, from) => {
+                from.checked_add(by).map_or(Value::Other, |by| Value::Above(register, by))
+            }
+            Value::Other => Value::Other,
         }
     }
 
@@ -180,7 +238,7 @@ impl State {
         let registers = GENERAL.map(|register| match register {
             Register::RSP => Value::Stack(Address { base: 0, offset: 0 }),
             kept if CALLEE_SAVED.contains(&kept) => Value::Entry(kept),
-            _ => Value::Other,
+            given => Value::Above(given, 0),
         });
         State { registers, stored: BTreeMap::new(), compared: None }
     }
@@ -240,18 +298,39 @@ impl State {
         self.address(base, index, instruction.memory_index_scale(), displacement)
     }
 
-    fn address(&self, base: Register, index: Register, scale: u32, displacement: i64) -> Where {
-        // None counts as zero; half a register does not hold an address.
-        let of = |register: Register| match register {
+    /// An address outside the frame, as far as it is known: see [`Value::Above`].
+    pub(super) fn foreign(&self, memory: &UsedMemory) -> Value {
+        let scale = i64::from(memory.scale());
+        let sum = self.part(memory.base()).sum(self.part(memory.index()).times(scale));
+        sum.plus(memory.displacement() as i64)
+    }
+
+    /// The sum that `lea` computes, outside the frame.
+    pub(super) fn sum(&self, instruction: &Instruction) -> Value {
+        if instruction.is_ip_rel_memory_operand() {
+            return Value::Above(Register::RIP, 0);
+        }
+        let scale = i64::from(instruction.memory_index_scale());
+        let index = self.part(instruction.memory_index()).times(scale);
+        let sum = self.part(instruction.memory_base()).sum(index);
+        sum.plus(instruction.memory_displacement64() as i64)
+    }
+
+    /// The value of a part of an address. None counts as zero; half a register does not hold an address.
+    fn part(&self, register: Register) -> Value {
+        match register {
             Register::None => Value::Number(0, 0),
-            Register::RIP | Register::EIP => Value::Other,
+            Register::RIP | Register::EIP => Value::Above(Register::RIP, 0),
             register => match self.of(register) {
                 value if value.of_stack() && register.size() < 8 => Value::Derived,
                 value if register.size() < 8 => value.word(),
                 value => value,
             },
-        };
-        let (base, index) = (of(base), of(index));
+        }
+    }
+
+    fn address(&self, base: Register, index: Register, scale: u32, displacement: i64) -> Where {
+        let (base, index) = (self.part(base), self.part(index));
         let from = |a: Address, number: Value, scale: i64| {
             let a = a.plus(displacement);
             let ends = number.bounds().and_then(|(low, high)| {
@@ -288,7 +367,7 @@ impl State {
         self.stored.retain(|kept, value| {
             if kept.base != at.base {
                 // The other base lies at an unknown distance.
-                return !matches!(value, Value::Number(..));
+                return !matches!(value, Value::Number(..) | Value::Above(..));
             }
             if kept.offset + 8 <= at.offset || kept.offset >= end {
                 return true;
@@ -305,7 +384,7 @@ impl State {
     /// A write to somewhere in the frame. By the ABI it spares the registers and the stack pointer that are kept there for the caller.
     pub(super) fn overwrite_somewhere(&mut self) {
         self.stored.retain(|_, value| match value {
-            Value::Number(..) => false,
+            Value::Number(..) | Value::Above(..) => false,
             value if value.reaches_frame() => {
                 *value = Value::Derived;
                 true

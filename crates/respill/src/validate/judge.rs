@@ -159,13 +159,22 @@ pub fn validate(
                 home: home.to_string(),
                 uses: slot.uses().count(),
                 ran: slot.uses().filter(|op| all.counts.contains_key(op)).count(),
-                means: means(home, if suspected(key) { Means::Writers } else { Means::Text }),
+                means: means(
+                    home,
+                    match (suspected(key), slot.assumes.is_empty()) {
+                        (true, _) => Means::Writers,
+                        (false, false) => Means::Assumed,
+                        (false, true) => Means::Text,
+                    },
+                ),
             }
         })
         .collect();
+    let moved = edits.homes.keys().map(|key| &original.units[key.0].slots[key.1]);
     Ok(Report {
         slots,
         runs,
+        assumes: moved.flat_map(|slot| slot.assumes.iter().copied()).collect(),
         undecided: UNDECIDED,
         instructions: pairs.of.len(),
         changed: pairs.changed.len(),

@@ -233,6 +233,18 @@ impl Reason {
         }
     }
 
+    /// Whether another home may do: what speaks against this one is not the slot itself.
+    #[must_use]
+    pub const fn is_of_home(&self) -> bool {
+        matches!(
+            self,
+            Reason::HomeClobbered { .. }
+                | Reason::HomeTaken { .. }
+                | Reason::MissingEmms { .. }
+                | Reason::X87WhileMmx { .. }
+        )
+    }
+
     /// The slot that should have stayed, if one slot is at fault.
     #[must_use]
     pub const fn slot(&self) -> Option<&SlotName> {

@@ -331,8 +331,15 @@ impl Relation<'_> {
                 if ways.is_empty() && tell {
                     self.reasons.push(Reason::Target(Place::of(self.other, self.pairs.of[op])));
                 }
+                // What unwinds may have run any code, and no register but those that are kept comes back.
+                let unwinds = function.calls.contains_key(&op) && function.pads.contains(&next);
                 for from in ways {
                     let mut state = state.clone();
+                    if unwinds {
+                        state.slots.values_mut().for_each(|lost| *lost = lost.or(Some(Lost::Outside(op))));
+                        state.masks.clear();
+                        state.float = state.float.or(Some(op));
+                    }
                     let mut held = held.clone();
                     self.run(n, from, next, &mut state, &mut held, tell);
                     reach(&mut before, &mut todo, next, state);

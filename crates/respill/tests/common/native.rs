@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use lanework_respill::assumption::Assumption;
 use lanework_respill::homes::Bank;
 use lanework_respill::plan::{self, Policy, Wish};
 use lanework_respill::rewrite::{self, Options as Rewriting};
@@ -36,6 +37,11 @@ pub(crate) enum Outcome {
 impl Outcome {
     pub(crate) const fn is_wrong(&self) -> bool {
         matches!(self, Outcome::Wrong(_))
+    }
+
+    /// The values that moved and were accepted.
+    pub(crate) const fn moved(&self) -> usize {
+        if let Outcome::Right(moved) | Outcome::NotRun(moved) = self { *moved } else { 0 }
     }
 }
 
@@ -91,7 +97,12 @@ pub(crate) fn library(driver: &Path, directory: &Path) -> PathBuf {
 pub(crate) fn printed(text: &str, driver: &Path, directory: &Path) -> Result<String, String> {
     let (source, program) = (directory.join("f.s"), directory.join("f"));
     std::fs::write(&source, text).expect("written");
-    let out = Command::new("cc").arg("-o").arg(&program).arg(driver).arg(&source).output().expect("cc");
+    let mut cc = Command::new("cc");
+    cc.args(["-no-pie", "-o"]).arg(&program).arg(driver).arg(&source);
+    if text.contains("__gxx_personality_v0") {
+        cc.arg("-l:libstdc++.so.6");
+    }
+    let out = cc.output().expect("cc");
     if !out.status.success() {
         return Err(String::from_utf8_lossy(&out.stderr).lines().take(4).collect());
     }
@@ -101,9 +112,20 @@ pub(crate) fn printed(text: &str, driver: &Path, directory: &Path) -> Result<Str
 
 /// Rewrites a text with every kind of home, without any input, and runs what is accepted.
 pub(crate) fn every_home(name: &str, text: &str, driver: &Path, directory: &Path) -> Vec<Tried> {
+    every_home_under(&BTreeSet::new(), name, text, driver, directory)
+}
+
+/// The same under assumptions.
+pub(crate) fn every_home_under(
+    assumed: &BTreeSet<Assumption>,
+    name: &str,
+    text: &str,
+    driver: &Path,
+    directory: &Path,
+) -> Vec<Tried> {
     let tried = |bank, outcome| Tried { name: name.to_owned(), bank, outcome };
     let original = match Program::new(name, text) {
-        Ok(program) => Analysis::new(program),
+        Ok(program) => Analysis::assuming(program, assumed),
         Err(e) => return vec![tried(Bank::Mm, Outcome::Unread(e.to_string()))],
     };
     let before = printed(text, driver, directory).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -138,7 +160,7 @@ pub(crate) fn moved(original: &Analysis, bank: Bank) -> Result<(usize, String), 
         if plan.homes.is_empty() {
             return Ok((0, made));
         }
-        let other = Program::new("rewritten.s", made.clone());
+        let other = original.program.again("rewritten.s", made.clone());
         let other = other.map_err(|e| Outcome::Wrong(format!("{e}\n{made}")))?;
         match validate(original, &other, &[], &Options::default()) {
             Ok(_) => return Ok((plan.homes.len(), made)),

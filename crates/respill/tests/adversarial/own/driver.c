@@ -5,6 +5,8 @@ static u64 state = 88172645463325252UL, sum = 1469598103934665603UL;
 static u64 next(void) { state ^= state << 13; state ^= state >> 7; state ^= state << 17; return state; }
 static void add(u64 x) { sum = (sum ^ x) * 1099511628211UL; }
 u64 global[64];
+/* Constants that only the linker knows. */
+__asm__(".globl bound\n.set bound,4\n.globl place\n.set place,8");
 u64 (*pointer)(u64, u64);
 /* Changes every register that it may. */
 __attribute__((noinline)) u64 ext(u64 a) {

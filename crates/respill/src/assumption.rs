@@ -1,0 +1,58 @@
+//! Assumptions under which a rewrite may be proved, by name.
+#![forbid(unsafe_code)]
+
+use core::fmt;
+use core::str::FromStr;
+
+use serde::Serialize;
+
+/// An assumption about a file that no check decides. A verdict that needs one names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Assumption {
+    /// Code stays within its objects: an address that is made from one object, plus an index, never leaves it, and an object of a frame
+    /// that is reached so has its address taken, or is indexed, at its first byte.
+    Objects,
+}
+
+impl Assumption {
+    /// All of them.
+    pub const ALL: [Assumption; 1] = [Assumption::Objects];
+
+    /// Its name in options and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Assumption::Objects => "objects",
+        }
+    }
+
+    /// In words.
+    #[must_use]
+    pub const fn says(self) -> &'static str {
+        match self {
+            Assumption::Objects => {
+                "an address made from one object, plus an index, stays in it; objects of a frame are reached from their first byte on"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Assumption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Assumption {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Assumption, String> {
+        let all = Assumption::ALL.map(Assumption::name).join(", ");
+        Assumption::ALL
+            .into_iter()
+            .find(|one| one.name() == name)
+            .ok_or_else(|| format!("'{name}' is not an assumption: {all}"))
+    }
+}
