@@ -256,7 +256,7 @@ pub(crate) fn function(seed: u64, indirect: bool, here: Features) -> Generated {
             traits.push(one);
         }
     }
-    if random.one_in(4) {
+    if random.one_in(6) {
         let which = random.below(POINTERS.len());
         traits.push(Trait::Pointer(which));
     }
