@@ -61,7 +61,7 @@ struct Run {
 
 type Log = BTreeMap<String, Run>;
 
-/// All steps: the tools of `cargo xtask sound`, ten minutes of fuzzing, the removal of every study, the libraries' features one by
+/// All steps: the tools of `cargo xtask sound`, ten minutes of fuzzing, generated functions that are rewritten, the removal of every study, the libraries' features one by
 /// one, their public interfaces, and every study in full.
 fn steps(root: &Path) -> Result<Vec<Step>, String> {
     let step = |name: &str, command: &str| Step { name: name.to_owned(), command: command.to_owned() };
@@ -73,6 +73,11 @@ fn steps(root: &Path) -> Result<Vec<Step>, String> {
     all.push(step(
         "fuzz",
         "cargo run --package lanework-fuzz --bin replay -- --seconds 25 --runs 1000000000",
+    ));
+    // A hundred times as many random functions as in the tests, each with five homes.
+    all.push(step(
+        "respill",
+        "LANEWORK_GENERATED=100000 LANEWORK_SEED=1000001 cargo test --release -p lanework-respill --test generated -- --nocapture",
     ));
     all.push(step("removal", "cargo xtask removal"));
     all.push(step(

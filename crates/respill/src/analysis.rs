@@ -612,6 +612,7 @@ fn enter(program: &Program, units: &mut [Unit], owners: &HashMap<usize, usize>) 
             }
         }
     }
+    let indirect = units.iter().any(|unit| unit.indirect);
     for (n, unit) in units.iter_mut().enumerate() {
         let entry = unit.function.entry;
         unit.entered =
@@ -623,7 +624,8 @@ fn enter(program: &Program, units: &mut [Unit], owners: &HashMap<usize, usize>) 
             slot.suspects =
                 slot.suspects.iter().chain(&exits).copied().collect::<BTreeSet<_>>().into_iter().collect();
         }
-        if unit.function.global && called.contains(&n) {
+        // A call through a pointer may be one of this file's.
+        if unit.function.global && (indirect || called.contains(&n)) {
             unit.registers = registers::registers(program, &unit.function, true);
         }
     }

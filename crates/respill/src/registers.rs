@@ -94,7 +94,7 @@ pub(crate) fn usage(instruction: &Instruction, info: &mut InstructionInfoFactory
 ///
 /// A function that only outside code calls follows System V. One that this file calls (`known`) may return values in
 /// any register, and its caller may rely on registers that it spares. So all registers are live at its end, and at a
-/// call to it.
+/// call to it or through a pointer.
 #[must_use]
 pub fn registers(program: &Program, function: &Function, known: bool) -> Registers {
     let mut info = InstructionInfoFactory::new();
@@ -105,12 +105,9 @@ pub fn registers(program: &Program, function: &Function, known: bool) -> Registe
         let Use { mut read, mut kill, used } = usage(&program.ops[i].instruction, &mut info);
         if let Some(call) = function.calls.get(&i) {
             match call.callee {
-                Callee::Local(_) | Callee::Unknown
-                    if call.link || matches!(call.callee, Callee::Local(_)) =>
-                {
-                    read = ALL
-                }
-                _ => {
+                // What a pointer leads to may lie in this file, and have a convention of its own.
+                Callee::Local(_) | Callee::Unknown => read = ALL,
+                Callee::External(_) => {
                     read |= set(ARGUMENTS);
                     kill |= set(&CLOBBERED) & !read;
                 }

@@ -2,6 +2,10 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 #[cfg(not(miri))]
+pub(crate) mod batch;
+#[cfg(not(miri))]
+pub(crate) mod generator;
+#[cfg(not(miri))]
 pub(crate) mod native;
 
 /// A function with a loop, a helper that is called while values live, an operand, a constant and 4-byte values.
