@@ -1,0 +1,158 @@
+//! `cargo xtask real-code`: respill on code that nobody here wrote.
+//!
+//! Each file of a pinned list is analysed and rewritten for each home. Every rewrite that is proved is built, and must print what the
+//! original prints: its project's own test, known answers, or a hash of its results on many inputs. Counts stand in one committed table.
+#![forbid(unsafe_code)]
+
+mod list;
+mod survey;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use lanework_respill::homes::Bank;
+
+use crate::Complaint;
+use list::{Build, Here};
+use survey::{Survey, Surveyed, sha256, survey};
+
+const TABLE: &str = "crates/respill/real-code.toml";
+const HEADER: &str = "\
+# respill on code that nobody here wrote: `cargo xtask real-code --bless` writes this file, `.ci/run` compares a sample of it and
+# `.ci/long` all. `moved` counts slots that are proved without inputs, and whose file was built and printed what the original prints.
+
+";
+
+/// `real-code`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only the rows that every change checks.
+    #[arg(long)]
+    sample: bool,
+    /// Write the table in place of comparing it.
+    #[arg(long)]
+    bless: bool,
+    /// Only rows whose name contains this; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+}
+
+type Table = BTreeMap<String, Survey>;
+
+pub(crate) fn run(options: &Options) -> ExitCode {
+    match go(options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            Complaint::from(why).print();
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn go(options: &Options) -> Result<bool, String> {
+    let here = Here::find(&out())?;
+    let rows = here.rows(options.sample, &options.only);
+    if rows.is_empty() {
+        return Err(format!("no row is called {}", options.only.join(" or ")));
+    }
+    let mut table = read(Path::new(TABLE))?;
+    let (mut passed, mut failed) = (0, 0);
+    for (subject, by) in rows {
+        let begun = Instant::now();
+        let build = here.build(&subject, &by)?;
+        let mut surveyed = survey(&build.name(), &build.text, &Bank::ALL);
+        let wrong = tried(&here, &build, &mut surveyed);
+        let (name, Surveyed { survey, .. }) = (build.name(), surveyed);
+        let moved: Vec<String> =
+            survey.homes.iter().map(|(home, one)| format!("{home} {}", one.moved)).collect();
+        println!(
+            "{name}: {} functions, {} opaque, {} slots; moved: {} ({:.0} s)",
+            survey.functions,
+            survey.opaque,
+            survey.slots,
+            moved.join(", "),
+            begun.elapsed().as_secs_f64()
+        );
+        wrong.iter().for_each(|why| println!("WRONG {name}: {why}"));
+        let differs = !options.bless && table.get(&name) != Some(&survey);
+        if differs {
+            println!(
+                "DIFFERS {name}: {TABLE} says\n{}\nfound\n{}",
+                toml(table.get(&name)),
+                toml(Some(&survey))
+            );
+        }
+        if wrong.is_empty() && !differs {
+            passed += 1
+        } else {
+            failed += 1
+        }
+        table.insert(name, survey);
+    }
+    if options.bless && failed == 0 {
+        if !options.sample && options.only.is_empty() {
+            let named: Vec<String> = here.rows(false, &[]).iter().map(|(s, by)| list::row(s, by)).collect();
+            table.retain(|name, _| named.contains(name));
+        }
+        let text = toml::to_string(&table).map_err(|e| e.to_string())?;
+        fs::write(TABLE, format!("{HEADER}{text}")).map_err(|e| format!("{TABLE}: {e}"))?;
+    }
+    println!("{passed} passed, {failed} failed, 0 skipped");
+    Ok(failed == 0)
+}
+
+/// `target/real-code` of the workspace.
+fn out() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    package.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).join("target/real-code")
+}
+
+fn read(path: &Path) -> Result<Table, String> {
+    match fs::read_to_string(path) {
+        Ok(text) => toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display())),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Table::new()),
+        Err(e) => Err(format!("{}: {e}", path.display())),
+    }
+}
+
+fn toml(survey: Option<&Survey>) -> String {
+    survey.map_or("nothing".to_owned(), |survey| toml::to_string(survey).unwrap_or_default())
+}
+
+fn runs_here(home: &str) -> bool {
+    matches!(home, "mm" | "xmm")
+        || std::arch::is_x86_feature_detected!("avx512bw")
+            && std::arch::is_x86_feature_detected!("avx512vl")
+            && std::arch::is_x86_feature_detected!("avx512dq")
+}
+
+/// Builds and runs the original and every accepted rewrite; says what is wrong.
+fn tried(here: &Here, build: &Build, surveyed: &mut Surveyed) -> Vec<String> {
+    if surveyed.rewritten.is_empty() {
+        return Vec::new();
+    }
+    let original = match here.prints(build, &build.text) {
+        Ok(printed) => printed,
+        Err(why) => return vec![format!("the original: {why}")],
+    };
+    surveyed.survey.prints = Some(sha256(original.as_bytes()));
+    let mut wrong = Vec::new();
+    for (home, text) in &surveyed.rewritten {
+        if !runs_here(home) {
+            println!("SKIPPED {} {home}: this processor has no such home", build.name());
+            continue;
+        }
+        match here.prints(build, text) {
+            Ok(printed) if printed == original => (),
+            Ok(printed) => {
+                wrong.push(format!("{home} prints {} and not {}", printed.trim(), original.trim()))
+            }
+            Err(why) => wrong.push(format!("{home}: {why}")),
+        }
+    }
+    wrong
+}
