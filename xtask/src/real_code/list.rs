@@ -160,8 +160,7 @@ impl Here {
     fn compilers(&self) -> Result<(), String> {
         for (family, wanted) in &self.list.compilers {
             let found = match COMPILERS.iter().find(|(name, _)| name == family) {
-                // gcc says 12 to the first and 12.2.0 to the second, clang ignores the second.
-                Some((_, command)) => said(Command::new(command).args(["-dumpversion", "-dumpfullversion"]))?,
+                Some((_, command)) => said(Command::new(command).arg("--version"))?,
                 None => said(Command::new("rustc").arg("--version"))?,
             };
             if !found.split_whitespace().any(|word| word == wanted) {
