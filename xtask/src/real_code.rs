@@ -156,3 +156,60 @@ fn tried(here: &Here, build: &Build, surveyed: &mut Surveyed) -> Vec<String> {
     }
     wrong
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here(folder: &Path) -> Option<Here> {
+        match Here::find(folder) {
+            Ok(here) => Some(here),
+            Err(why) => {
+                assert!(std::env::var("LANEWORK_REQUIRE_CORPUS").as_deref() != Ok("1"), "{why}");
+                println!("SKIPPED: {why}");
+                None
+            }
+        }
+    }
+
+    /// The text with the `n`th load from an MMX register as one from the next register.
+    fn planted(text: &str, n: usize) -> Option<String> {
+        let mut at =
+            text.match_indices("%mm").filter(|(at, _)| text[at + 4..].starts_with(", %r")).map(|(at, _)| at);
+        let digit = at.nth(n)? + 3;
+        let next = (text[digit..].bytes().next()? - b'0' + 1) % 8;
+        Some(format!("{}{next}{}", &text[..digit], &text[digit + 1..]))
+    }
+
+    #[test]
+    fn a_wrong_rewrite_prints_something_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Some(here) = here(folder.path()) else { return };
+        for (name, sites) in [("ring/sha512-x86_64", 8), ("libjade/x25519_mulx", 8)] {
+            let rows = here.rows(false, &[name.to_owned()]);
+            let (subject, by) = rows.first().expect("a row");
+            let build = here.build(subject, by).expect("a build");
+            let mut surveyed = survey(&build.name(), &build.text, &[Bank::Mm]);
+            assert_eq!(tried(&here, &build, &mut surveyed), Vec::<String>::new());
+            let right = surveyed.rewritten["mm"].clone();
+            for n in 0..sites {
+                surveyed.rewritten.insert("mm", planted(&right, n).expect("a load"));
+                let wrong = tried(&here, &build, &mut surveyed);
+                assert!(wrong.len() == 1 && wrong[0].starts_with("mm prints"), "{name}, load {n}: {wrong:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn x87_left_in_use_prints_something_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Some(here) = here(folder.path()) else { return };
+        let rows = here.rows(false, &["ring/sha512-x86_64".to_owned()]);
+        let build = here.build(&rows[0].0, &rows[0].1).expect("a build");
+        let mut surveyed = survey(&build.name(), &build.text, &[Bank::Mm]);
+        let text = surveyed.rewritten["mm"].clone();
+        assert!(text.contains("emms"));
+        surveyed.rewritten.insert("mm", text.replace("emms", "nop"));
+        assert_eq!(tried(&here, &build, &mut surveyed).len(), 1);
+    }
+}
