@@ -61,7 +61,7 @@ struct Run {
 
 type Log = BTreeMap<String, Run>;
 
-/// All steps: the tools of `cargo xtask sound`, ten minutes of fuzzing, the removal of every study, the libraries' features one by
+/// All steps: the tools of `cargo xtask sound`, ten minutes of fuzzing, respill on other people's code, the removal of every study, the libraries' features one by
 /// one, their public interfaces, and every study in full.
 fn steps(root: &Path) -> Result<Vec<Step>, String> {
     let step = |name: &str, command: &str| Step { name: name.to_owned(), command: command.to_owned() };
@@ -74,6 +74,7 @@ fn steps(root: &Path) -> Result<Vec<Step>, String> {
         "fuzz",
         "cargo run --package lanework-fuzz --bin replay -- --seconds 25 --runs 1000000000",
     ));
+    all.push(step("real-code", "cargo xtask real-code"));
     all.push(step("removal", "cargo xtask removal"));
     all.push(step(
         "features",

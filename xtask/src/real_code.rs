@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod list;
+mod race;
 mod survey;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,8 @@ use lanework_respill::homes::Bank;
 
 use crate::Complaint;
 use list::{Build, Here};
-use survey::{Survey, Surveyed, sha256, survey};
+use serde::{Deserialize, Serialize};
+use survey::{Counts, Survey, Surveyed, sha256, survey};
 
 const TABLE: &str = "crates/respill/real-code.toml";
 const HEADER: &str = "\
@@ -38,9 +40,60 @@ pub(crate) struct Options {
     /// Only rows whose name contains this; may be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
+    /// Also race each program as rewritten for each home against the original, in so many pairs of runs.
+    #[arg(long, value_name = "PAIRS")]
+    race: Option<usize>,
 }
 
-type Table = BTreeMap<String, Survey>;
+/// The committed table.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Table {
+    /// Sums of all rows, by the origin of the code.
+    total: BTreeMap<String, Total>,
+    /// A file, or a unit as one compiler makes it.
+    row: BTreeMap<String, Survey>,
+}
+
+/// Sums of several rows.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Total {
+    rows: usize,
+    lines: usize,
+    functions: usize,
+    opaque: usize,
+    opaque_percent: usize,
+    slots: usize,
+    moved: Counts,
+}
+
+impl Table {
+    fn totals(&self) -> BTreeMap<String, Total> {
+        let mut out: BTreeMap<String, Total> = BTreeMap::new();
+        for (name, row) in &self.row {
+            let origin = match name.split(['/', ' ']).next() {
+                Some("libjade" | "liboqs") => "Jasmin",
+                Some("ring" | "aws-lc") => "perlasm",
+                Some("s2n-bignum") => "s2n-bignum",
+                _ if name.contains("rustc") => "rustc",
+                _ if name.contains("gcc") => "gcc",
+                _ => "clang",
+            };
+            for origin in [origin, "all"] {
+                let total = out.entry(origin.to_owned()).or_default();
+                total.rows += 1;
+                total.lines += row.lines;
+                total.functions += row.functions;
+                total.opaque += row.opaque;
+                total.opaque_percent = (100 * total.opaque).div_ceil(total.functions.max(1));
+                total.slots += row.slots;
+                row.homes
+                    .iter()
+                    .for_each(|(home, one)| *total.moved.entry(home.clone()).or_default() += one.moved);
+            }
+        }
+        out
+    }
+}
 
 pub(crate) fn run(options: &Options) -> ExitCode {
     match go(options) {
@@ -54,7 +107,10 @@ pub(crate) fn run(options: &Options) -> ExitCode {
 }
 
 fn go(options: &Options) -> Result<bool, String> {
-    let here = Here::find(&out())?;
+    let out = out();
+    fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    // Tools run in other folders.
+    let here = Here::find(&out.canonicalize().map_err(|e| format!("{}: {e}", out.display()))?)?;
     let rows = here.rows(options.sample, &options.only);
     if rows.is_empty() {
         return Err(format!("no row is called {}", options.only.join(" or ")));
@@ -66,6 +122,9 @@ fn go(options: &Options) -> Result<bool, String> {
         let build = here.build(&subject, &by)?;
         let mut surveyed = survey(&build.name(), &build.text, &Bank::ALL);
         let wrong = tried(&here, &build, &mut surveyed);
+        if let Some(pairs) = options.race.filter(|_| wrong.is_empty() && !surveyed.rewritten.is_empty()) {
+            race::race(&here, &build, &surveyed, pairs)?;
+        }
         let (name, Surveyed { survey, .. }) = (build.name(), surveyed);
         let moved: Vec<String> =
             survey.homes.iter().map(|(home, one)| format!("{home} {}", one.moved)).collect();
@@ -78,11 +137,11 @@ fn go(options: &Options) -> Result<bool, String> {
             begun.elapsed().as_secs_f64()
         );
         wrong.iter().for_each(|why| println!("WRONG {name}: {why}"));
-        let differs = !options.bless && table.get(&name) != Some(&survey);
+        let differs = !options.bless && table.row.get(&name) != Some(&survey);
         if differs {
             println!(
                 "DIFFERS {name}: {TABLE} says\n{}\nfound\n{}",
-                toml(table.get(&name)),
+                toml(table.row.get(&name)),
                 toml(Some(&survey))
             );
         }
@@ -91,15 +150,20 @@ fn go(options: &Options) -> Result<bool, String> {
         } else {
             failed += 1
         }
-        table.insert(name, survey);
+        table.row.insert(name, survey);
     }
     if options.bless && failed == 0 {
         if !options.sample && options.only.is_empty() {
             let named: Vec<String> = here.rows(false, &[]).iter().map(|(s, by)| list::row(s, by)).collect();
-            table.retain(|name, _| named.contains(name));
+            table.row.retain(|name, _| named.contains(name));
         }
+        table.total = table.totals();
         let text = toml::to_string(&table).map_err(|e| e.to_string())?;
         fs::write(TABLE, format!("{HEADER}{text}")).map_err(|e| format!("{TABLE}: {e}"))?;
+    }
+    if table.total != table.totals() {
+        failed += 1;
+        println!("DIFFERS: the totals in {TABLE} are not the sums of its rows");
     }
     println!("{passed} passed, {failed} failed, 0 skipped");
     Ok(failed == 0)
@@ -114,7 +178,7 @@ fn out() -> PathBuf {
 fn read(path: &Path) -> Result<Table, String> {
     match fs::read_to_string(path) {
         Ok(text) => toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display())),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Table::new()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Table::default()),
         Err(e) => Err(format!("{}: {e}", path.display())),
     }
 }

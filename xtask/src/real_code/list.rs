@@ -269,7 +269,15 @@ impl Here {
     /// It is not built, does not end, or fails; or nothing runs this subject.
     pub(crate) fn prints(&self, build: &Build, text: &str) -> Result<String, String> {
         let folder = tempfile::tempdir().map_err(|e| format!("a temporary folder: {e}"))?;
-        let folder = folder.path();
+        self.program(build, text, folder.path())?;
+        run(build, folder.path())
+    }
+
+    /// Builds `program` in a folder of a text in place of the build's own.
+    ///
+    /// # Errors
+    /// It is not built, or nothing runs this subject.
+    pub(crate) fn program(&self, build: &Build, text: &str, folder: &Path) -> Result<(), String> {
         let (source, object, program) = (folder.join("f.s"), folder.join("f.o"), folder.join("program"));
         io(&source, fs::write(&source, text))?;
         let subject = &build.subject;
@@ -296,23 +304,7 @@ impl Here {
             compiler.args(self.includes(subject)).args(subject.flags.split_whitespace());
             said(compiler.arg(&main).arg(&object).arg("-lm").arg("-o").arg(&program))?;
         }
-        let none = [String::new()];
-        let runs = if subject.runs.is_empty() { &none[..] } else { &subject.runs[..] };
-        let mut out = String::new();
-        for run in runs {
-            let mut timed = Command::new("timeout");
-            let printed =
-                said(timed.arg("300").arg(&program).args(run.split_whitespace()).current_dir(folder))?;
-            let before = out.len();
-            for line in printed.lines().filter(|line| line.contains(&subject.prints)) {
-                out += line;
-                out.push('\n');
-            }
-            if out.len() == before {
-                return Err(format!("{} prints nothing to compare", build.name()));
-            }
-        }
-        Ok(out)
+        Ok(())
     }
 
     /// Puts the object in the place of the crate's own, and links the workload with it.
@@ -385,6 +377,30 @@ impl Here {
         said(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&folder).arg(member))?;
         Ok(unpacked)
     }
+}
+
+/// Runs the `program` of a folder, and returns the lines that are compared.
+///
+/// # Errors
+/// It does not end or fails.
+pub(crate) fn run(build: &Build, folder: &Path) -> Result<String, String> {
+    let (subject, program) = (&build.subject, folder.join("program"));
+    let none = [String::new()];
+    let runs = if subject.runs.is_empty() { &none[..] } else { &subject.runs[..] };
+    let mut out = String::new();
+    for run in runs {
+        let mut timed = Command::new("timeout");
+        let printed = said(timed.arg("300").arg(&program).args(run.split_whitespace()).current_dir(folder))?;
+        let before = out.len();
+        for line in printed.lines().filter(|line| line.contains(&subject.prints)) {
+            out += line;
+            out.push('\n');
+        }
+        if out.len() == before {
+            return Err(format!("{} prints nothing to compare", build.name()));
+        }
+    }
+    Ok(out)
 }
 
 #[cfg(test)]
