@@ -8,7 +8,7 @@ mod list;
 mod race;
 mod survey;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -205,6 +205,16 @@ fn tried(here: &Here, build: &Build, surveyed: &mut Surveyed) -> Vec<String> {
     };
     surveyed.survey.prints = Some(sha256(original.as_bytes()));
     let mut wrong = Vec::new();
+    for function in surveyed.touched.values().flatten().collect::<BTreeSet<_>>() {
+        // A program that enters it dies.
+        let label = format!("\n{function}:");
+        let trapped = build.text.replacen(&label, &format!("{label}\n\tud2\n"), 1);
+        if trapped == build.text {
+            wrong.push(format!("no label of {function}"));
+        } else if here.prints(build, &trapped).is_ok_and(|printed| printed == original) {
+            surveyed.survey.unreached.push(function.clone());
+        }
+    }
     for (home, text) in &surveyed.rewritten {
         if !runs_here(home) {
             println!("SKIPPED {} {home}: this processor has no such home", build.name());

@@ -28,7 +28,8 @@ pub(crate) fn race(here: &Here, build: &Build, surveyed: &Surveyed, pairs: usize
             let begun = Instant::now();
             run(build, folder.path()).map(|_| begun.elapsed().as_secs_f64())
         };
-        (timed(&original)?, timed(&other)?);
+        timed(&original)?;
+        timed(&other)?;
         let mut rng = Rng::new(1);
         let mut ratios = Vec::new();
         for _ in 0..pairs {

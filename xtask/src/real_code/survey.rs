@@ -34,6 +34,9 @@ pub(crate) struct Survey {
     /// SHA-256 of what the original's test prints, where some home is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) prints: Option<String>,
+    /// Functions with moved slots that no test enters: their rewrites are proved and assembled, and never run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unreached: Vec<String>,
     /// Opaque functions by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) why_opaque: Counts,
