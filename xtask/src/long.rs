@@ -61,8 +61,8 @@ struct Run {
 
 type Log = BTreeMap<String, Run>;
 
-/// All steps: the tools of `cargo xtask sound`, ten minutes of fuzzing, generated functions that are rewritten, the removal of every study, the libraries' features one by
-/// one, their public interfaces, and every study in full.
+/// All steps: the tools of `cargo xtask sound`, ten minutes of fuzzing, generated functions and other people's code that are
+/// rewritten, the removal of every study, the libraries' features one by one, their public interfaces, and every study in full.
 fn steps(root: &Path) -> Result<Vec<Step>, String> {
     let step = |name: &str, command: &str| Step { name: name.to_owned(), command: command.to_owned() };
     let mut all: Vec<Step> = ["miri", "address", "thread"]
@@ -79,6 +79,7 @@ fn steps(root: &Path) -> Result<Vec<Step>, String> {
         "respill",
         "LANEWORK_GENERATED=100000 LANEWORK_SEED=1000001 cargo test --release -p lanework-respill --test generated -- --nocapture",
     ));
+    all.push(step("real-code", "cargo xtask real-code"));
     all.push(step("removal", "cargo xtask removal"));
     all.push(step(
         "features",

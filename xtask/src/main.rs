@@ -6,6 +6,7 @@ mod fuzz;
 mod long;
 mod peers;
 mod readme;
+mod real_code;
 mod removal;
 mod sound;
 
@@ -32,6 +33,8 @@ enum Verb {
     /// Renew the tables and the picture of the documents and the studies' results from the committed records; with --check fail if they
     /// differ.
     Readme(readme::Options),
+    /// Respill's analysis and proved rewrites of code that nobody here wrote, built and run, with one committed table.
+    RealCode(real_code::Options),
     /// Remove a study in a scratch copy: nothing may name it any more, and the command must compile.
     Removal(removal::Options),
     /// Tests under Miri and the sanitizers, and with mutated sources.
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Verb::Long(options) => long::run(&options),
         Verb::Peers(options) => peers::run(&options),
         Verb::Readme(options) => readme::run(&options),
+        Verb::RealCode(options) => real_code::run(&options),
         Verb::Removal(options) => removal::run(&options),
         Verb::Sound(options) => sound::run(&options),
         Verb::Fuzz(options) => fuzz::run(&options),

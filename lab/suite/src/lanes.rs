@@ -15,26 +15,11 @@ pub struct LaneQuestion {
 
 /// Every lane, in the order of the tour's last lines.
 pub const LANES: [LaneQuestion; 5] = [
-    LaneQuestion {
-        name: "vector lanes",
-        compares: "the best vector backend against portable code",
-    },
-    LaneQuestion {
-        name: "other threads",
-        compares: "a batch on every core against the same batch on one",
-    },
-    LaneQuestion {
-        name: "wide multiplier",
-        compares: "52-bit multiply-add against 64-bit multiplication",
-    },
-    LaneQuestion {
-        name: "spare registers",
-        compares: "spilled values in spare registers against the stack",
-    },
-    LaneQuestion {
-        name: "GPU",
-        compares: "a batch on the GPU against every core",
-    },
+    LaneQuestion { name: "vector lanes", compares: "the best vector backend against portable code" },
+    LaneQuestion { name: "other threads", compares: "a batch on every core against the same batch on one" },
+    LaneQuestion { name: "wide multiplier", compares: "52-bit multiply-add against 64-bit multiplication" },
+    LaneQuestion { name: "spare registers", compares: "spilled values in spare registers against the stack" },
+    LaneQuestion { name: "GPU", compares: "a batch on the GPU against every core" },
 ];
 
 /// What the races say about a lane.

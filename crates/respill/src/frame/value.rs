@@ -336,7 +336,7 @@ impl State {
             let ends = number.bounds().and_then(|(low, high)| {
                 let (low, high) = (low.checked_mul(scale)?, high.checked_mul(scale)?);
                 // What is too far away to be in a frame is not followed.
-                (low.abs().max(high.abs()) < 1 << 40).then_some((low, high))
+                (low.unsigned_abs().max(high.unsigned_abs()) < 1 << 40).then_some((low, high))
             });
             match ends {
                 Some((low, high)) if low == high => Where::Known(a.plus(low)),
