@@ -60,7 +60,7 @@ fn sources() -> Result<PathBuf, Why> {
     let here = env::current_dir().ok();
     let command = env::current_exe().ok();
     here.iter().chain(&command).find_map(|from| workspace(from)).ok_or_else(|| {
-        "this study rebuilds the command from its sources, which are neither here nor about the command: run it in a checkout"
+        "this study rebuilds the command, and found its sources neither in this directory nor beside the executable: run it in a checkout"
             .to_owned()
     })
 }

@@ -1,11 +1,11 @@
-//! Operands of the field kernels: shapes stated once, and checked by the safe calls in [`super`] before any kernel
+//! Operands of the field kernels: shapes stated once, and checked by the safe calls in `backend` before any kernel
 //! runs.
 //!
 //! Operands are borrows, so none overlaps another. A kernel overwrites its outputs whole. `scratch` has at least the
 //! length that the set's kernels need, any content, and is wiped by the caller. An element is a byte, an m-vector
-//! `m_bytes`, a padded one `stride` bytes, in [`Block`]s: see [`super`].
+//! `m_bytes`, a padded one `stride` bytes, in `Block`s: see `backend`.
 //!
-//! The table of kernels takes operands by name, the kernels themselves one by one, in the order that [`kernel`] states
+//! The table of kernels takes operands by name, the kernels themselves one by one, in the order that `kernel` states
 //! once for all backends: the compiler assumes that arguments do not overlap, but not that fields do not, and optimised
 //! half of the portable kernels worse with fields. For the same reason those are never inlined into their entries.
 
