@@ -106,7 +106,9 @@ fn a_kernel_of_our_own_is_checked() {
     }
     let row = &said["findings"]["rows"][0];
     let checks = &row["homes"]["mm"]["checks"];
-    assert!(checks["by_text"].as_u64() > Some(2) && checks["compared"].as_u64() > Some(10_000), "{row}");
+    // An array of the kernel has an unbounded index, so that runs show most of it.
+    let moved = checks["by_text"].as_u64().zip(checks["by_runs"].as_u64()).map(|(a, b)| a + b);
+    assert!(moved > Some(8) && checks["compared"].as_u64() > Some(10_000), "{row}");
     assert_eq!(checks["inputs"].as_u64(), Some(50), "{row}");
     let page = String::from_utf8(yes(&place, &ask[..ask.len() - 1])).expect("text");
     assert!(page.contains("## What was checked") && page.contains("inputs: no difference"), "{page}");
