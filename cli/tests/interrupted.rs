@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Place, code, stderr, yes};
+use common::{PROGRAM, Place, code, stderr, yes};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};
@@ -20,7 +20,7 @@ const SIGNALS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::KI
 const MOMENTS: u32 = 12;
 
 fn start(place: &Place, args: &[&str]) -> Child {
-    let mut command = place.command(args);
+    let mut command = place.signalled(args);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("the command starts")
 }
@@ -136,13 +136,17 @@ fn signals_that_were_ignored_stay_so() {
     place.put("key", &[7; 32]);
     place.put("text", b"some text");
     assert!(Command::new("mkfifo").arg(place.path("pipe")).status().expect("mkfifo runs").success());
-    let command = place.command(&["magma", "encrypt", "--key-file", "key", "-o", "box", "pipe"]);
     let mut shell = Command::new("sh");
-    shell
-        .arg("-c")
-        .arg("trap '' HUP INT; exec \"$0\" \"$@\"")
-        .arg(command.get_program())
-        .args(command.get_args());
+    shell.arg("-c").arg("trap '' HUP INT; exec \"$0\" \"$@\"").args([
+        PROGRAM,
+        "magma",
+        "encrypt",
+        "--key-file",
+        "key",
+        "-o",
+        "box",
+        "pipe",
+    ]);
     let mut child = shell.current_dir(place.path("")).spawn().expect("a shell");
     // Opens when the other end has been opened for reading, and the output comes before the input is read.
     let mut pipe = fs::OpenOptions::new().write(true).open(place.path("pipe")).expect("the pipe opens");
@@ -187,8 +191,16 @@ impl Prompt {
         // Held open, and not this process's own.
         let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
         let terminal = rustix::fs::open(&*name, flags, rustix::fs::Mode::empty()).expect("it opens");
-        let command =
-            place.command(&["magma", "encrypt", "--passphrase", "--iterations", "1000", "-o", "box", "text"]);
+        let command = place.signalled(&[
+            "magma",
+            "encrypt",
+            "--passphrase",
+            "--iterations",
+            "1000",
+            "-o",
+            "box",
+            "text",
+        ]);
         // The leader of a new session: the first terminal that it opens becomes the session's.
         let mut shell = Command::new("setsid");
         shell.args(["sh", "-c", &format!("ulimit -c 0; exec \"$0\" \"$@\" <{name} >{name} 2>{name}")]);

@@ -96,7 +96,7 @@ fn a_first_signal_ends_it_cleanly() {
         let kept = format!("kept-{name}");
         let ask = [&ask[..], &["--checkpoint", &kept, "--every", "0.01", "-o", "y.json"]].concat();
         let start = |ask: &[&str]| {
-            let mut command = place.command(ask);
+            let mut command = place.signalled(ask);
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
             command.spawn().expect("the command starts")
         };
@@ -188,7 +188,7 @@ fn a_checkpoint_that_is_removed_is_written_anew() {
     let place = Place::new();
     let ask = ["vdf", "evaluate", "--challenge", "5eed", "--iterations", "4000000000"];
     let ask = [&ask[..], &["--checkpoint", "kept", "--every", "0.01"]].concat();
-    let mut command = place.command(&ask);
+    let mut command = place.signalled(&ask);
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut child = child.expect("the command starts");
     let size = || std::fs::metadata(place.path("kept")).map_or(0, |m| m.len());

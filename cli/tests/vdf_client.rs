@@ -144,7 +144,7 @@ fn a_parked_worker_ends_at_a_signal() {
     let place = Place::new();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port().to_string();
-    let mut command = place.command(&["vdf", "client", "127.0.0.1", &port, "7"]);
+    let mut command = place.signalled(&["vdf", "client", "127.0.0.1", &port, "7"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("the command starts");
     // Signals are listened for before the call.

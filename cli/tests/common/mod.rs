@@ -6,6 +6,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+/// The command.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_lanework");
+
 /// A directory that goes away.
 pub(crate) struct Place(tempfile::TempDir);
 
@@ -44,7 +47,17 @@ impl Place {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lanework"));
+        self.program(Command::new(PROGRAM), args)
+    }
+
+    /// The command with every signal's default action, also where the tests themselves run under `nohup` or in the background.
+    pub(crate) fn signalled(&self, args: &[&str]) -> Command {
+        let mut env = Command::new("env");
+        env.args(["--default-signal", PROGRAM]);
+        self.program(env, args)
+    }
+
+    fn program(&self, mut command: Command, args: &[&str]) -> Command {
         command.args(args).current_dir(self.0.path()).env("LANEWORK_PROFILE", self.path("no-profile.json"));
         command
     }

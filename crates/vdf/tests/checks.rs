@@ -1,4 +1,4 @@
-//! The crate's checks, each as a test.
+//! The crate's checks, each as a test. `lanework check vdf` runs all of them in full.
 #![forbid(unsafe_code)]
 
 use lanework_cpu::Settings;
@@ -70,12 +70,4 @@ fn corruptions() {
 #[test]
 fn proving() {
     targets().into_iter().for_each(|target| right(&check::proving(target, Depth::Quick)));
-}
-
-/// Takes some seconds in release, more otherwise.
-#[test]
-fn in_full() {
-    targets().into_iter().for_each(|target| right(&check::proving(target, Depth::Full)));
-    targets().into_iter().for_each(|target| right(&check::primes(target, Depth::Full)));
-    targets().into_iter().for_each(|target| right(&check::corruptions(target, Depth::Full)));
 }

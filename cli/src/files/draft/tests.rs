@@ -128,7 +128,10 @@ fn a_signal_removes_a_named_draft() {
     for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM, rustix::process::Signal::HUP]
     {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        // Where the tests run under `nohup`, the child would ignore the signal, too.
+        let mut child = Command::new("env")
+            .arg("--default-signal")
+            .arg(std::env::current_exe().unwrap())
             .args(["--exact", "--nocapture", "files::draft::tests::a_signal_removes_a_named_draft"])
             .env(PLACE, folder.path().join("new"))
             .stdout(Stdio::piped())
