@@ -1,7 +1,7 @@
 //! `lanework bench` and `lanework compare`: races, their tables and their records.
 #![forbid(unsafe_code)]
 
-mod process;
+mod programs;
 
 use std::path::Path;
 
@@ -83,7 +83,7 @@ pub(crate) fn run(session: &Session, args: &BenchArgs) -> Result<Outcome, Failur
         return Err(Failure::input("--json and --style are two forms of one output").help("choose one"));
     }
     if !args.process.is_empty() {
-        return process::run(session, args);
+        return programs::run(session, args);
     }
     session.device_there()?;
     let subjects = chosen(session, &args.what)?;

@@ -7,7 +7,7 @@ use crate::card::Card;
 use crate::flavour::Flavour;
 use crate::machine::this_cpu;
 use crate::signature::{ExpandedKey, PeerError, SetId, SignaturePeer, SignatureSet};
-use crate::sys::Library;
+use crate::sys::liboqs::Library;
 
 /// One build of liboqs.
 pub(crate) struct Liboqs {

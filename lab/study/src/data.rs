@@ -2,7 +2,7 @@
 //!
 //! `study.toml` has the question, `[quick]` and `[full]` (seconds for all races, launches that each is spread over), and one `[[race]]`
 //! or more: `subject` is a path or a pattern as `bench` takes it, `baseline` the variants of which the first that is here is taken,
-//! `variants` those that are raced against it (`"*"`: every one; `"backends"`: ours). Anything else in the file is the template's, as `asked`.
+//! `variants` those that are raced against it (`"*"`: every one; `"backends"`: ours; `"threads"`: ours on several threads). Anything else in the file is the template's, as `asked`.
 //!
 //! `study.md` is a template; `Page` lists the names that it may use.
 #![forbid(unsafe_code)]
@@ -43,7 +43,7 @@ pub struct AskedRace {
     pub subject: String,
     /// Variants; the first that can run here is taken.
     pub baseline: Vec<String>,
-    /// Variants to race against it, `"*"` or `"backends"`.
+    /// Variants to race against it, `"*"`, `"backends"` or `"threads"`.
     pub variants: Vec<String>,
 }
 
@@ -75,6 +75,8 @@ struct Page {
 
 /// What stands for every backend of the primitive, among a race's variants.
 const BACKENDS: &str = "backends";
+/// What stands for every backend on several threads.
+const THREADS: &str = "threads";
 
 /// Whether this is a study that needs no code of its own.
 pub fn is_one(study: &Study) -> bool {
@@ -99,7 +101,8 @@ pub fn races(
         return Err(format!("no subject matches '{}'", asked.subject));
     }
     let known = |name: &&String| {
-        ["*", BACKENDS].contains(&name.as_str()) || subjects.iter().any(|s| s.names().any(|n| n == *name))
+        ["*", BACKENDS, THREADS].contains(&name.as_str())
+            || subjects.iter().any(|s| s.names().any(|n| n == *name))
     };
     let strangers = asked.baseline.iter().chain(&asked.variants).filter(|name| !known(name)).cloned();
     let races = subjects.iter().filter_map(|subject| race(subject, &asked.baseline, &asked.variants));
@@ -115,8 +118,14 @@ fn race(subject: &Subject, baselines: &[String], variants: &[String]) -> Option<
         .filter(|(primitive, _)| subject.path().split('/').next() == Some(primitive))
         .flat_map(|(_, names)| names)
         .collect();
-    let wanted =
-        |name: &str| variants.iter().any(|v| v == "*" || v == name || v == BACKENDS && ours.contains(&name));
+    let wanted = |name: &str| {
+        variants.iter().any(|v| match v.as_str() {
+            "*" => true,
+            BACKENDS => ours.contains(&name),
+            THREADS => name.contains("+threads="),
+            v => v == name,
+        })
+    };
     let challengers: Vec<String> =
         all.iter().map(|v| v.name()).filter(|n| *n != baseline && wanted(n)).map(str::to_owned).collect();
     (!challengers.is_empty()).then(|| Race { subject: subject.path().to_owned(), baseline, challengers })

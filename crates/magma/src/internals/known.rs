@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 pub mod keys;
 pub mod mgm;
 pub mod modes;
+pub mod packets;
 
 /// The bytes of an even number of hexadecimal digits.
 ///

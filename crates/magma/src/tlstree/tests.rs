@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::Mgm;
-use crate::internals::known::keys::{CTR_OMAC, Leaf, MGM_L, PACKETS, RECORDS, SEALED};
+use crate::internals::known::keys::{CTR_OMAC, Leaf, MGM_L};
 use crate::internals::known::mgm::MESSAGES;
+use crate::internals::known::packets::{PACKETS, RECORDS, SEALED};
 use crate::internals::known::{array, bytes};
 use crate::kdf::kdf;
 use crate::key::{Keyed, Sealed};
