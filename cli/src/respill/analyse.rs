@@ -245,7 +245,9 @@ fn lines(analysis: &Analysis, ops: impl Iterator<Item = usize>) -> Vec<usize> {
 /// Why a slot stays, with the line.
 pub(super) fn why_stays(analysis: &Analysis, why: Stays) -> String {
     match why {
-        Stays::Across(op) | Stays::Operand(op) => format!("{why} (line {})", analysis.program.line(op)),
+        Stays::Across(op) | Stays::Operand(op) | Stays::Shared(op) => {
+            format!("{why} (line {})", analysis.program.line(op))
+        }
         Stays::Opaque(why) => analysis.told(why),
         Stays::Refused(why) => why.says(analysis),
         why => why.to_string(),

@@ -7,9 +7,11 @@ use iced_x86::{EncodingKind, InstructionInfoFactory, Mnemonic, Register};
 
 use crate::assumption::Assumption;
 use crate::flow::{self, Callee, Exit, Function};
-use crate::frame::{self, Address, Frame, Outline, Outlines, Value, Where};
+use crate::frame::{Frame, Value};
 use crate::homes::{Bank, Home};
+use crate::outlines::{self, Framed};
 use crate::outside;
+use crate::places;
 use crate::program::{Gap, Op, Program, Target};
 use crate::registers::{self, Registers};
 use crate::slots::{self, Live, Slot};
@@ -50,6 +52,8 @@ pub struct Unit {
     pub float_outward: Option<(usize, usize)>,
     /// Why its slots cannot be analysed.
     pub opaque: Option<Opaque>,
+    /// The number of its cycle of calls: two functions that can call each other have the same, and callees lower ones.
+    pub cycle: usize,
 }
 
 /// Why a function's slots cannot be analysed.
@@ -62,13 +66,6 @@ pub enum Opaque {
     StackPointer(usize),
     /// The stack pointer at this exit differs from the entry's.
     Unbalanced(usize),
-    /// This instruction belongs to another function too.
-    Shared(usize),
-    /// It can call itself.
-    Recursive,
-    /// It is left here by a jump on a condition, or by one to a function that only this file calls: its homes cannot be
-    /// cleared anywhere.
-    Tail(usize),
     /// The unwinder may continue from this call in code to which no jump leads: an exception handler or cleanup.
     Landing(usize),
     /// This instruction touches the function's return address.
@@ -88,6 +85,8 @@ pub struct Analysis {
     pub program: Program,
     /// Its functions in the order of their entries.
     pub units: Vec<Unit>,
+    /// Instructions that belong to more than one function.
+    pub shared: BTreeSet<usize>,
     /// Registers that code uses to which no jump of this file leads, each with the first instruction that does.
     pub stray: Uses,
 }
@@ -178,11 +177,6 @@ impl Analysis {
             Opaque::Unbalanced(op) => {
                 format!("the stack pointer is not what it was at the exit in line {}", line(op))
             }
-            Opaque::Shared(op) => format!("line {} belongs to another function too", line(op)),
-            Opaque::Recursive => "it can call itself".to_owned(),
-            Opaque::Tail(op) => {
-                format!("it is left by the jump in line {}, where no home could be cleared", line(op))
-            }
             Opaque::ReturnAddress(op) => format!("line {} touches the return address", line(op)),
             Opaque::Calls(op) => {
                 format!("what is called in line {} cannot be followed, or may return twice", line(op))
@@ -206,7 +200,7 @@ impl Analysis {
     #[must_use]
     pub fn assuming(program: Program, assumed: &BTreeSet<Assumption>) -> Analysis {
         let landing = flow::landing(&program);
-        let functions = flow::functions(&program, &landing);
+        let (functions, Framed { frames, cycles }) = parted(&program, &landing, assumed);
         // Tables that are not understood.
         let landing = landing.into_iter().filter(|(_, pads)| pads.is_none()).map(|(op, _)| op).collect();
         let by_entry: HashMap<usize, usize> =
@@ -214,22 +208,20 @@ impl Analysis {
         let mut owners: HashMap<usize, usize> = HashMap::new();
         functions.iter().flat_map(|f| &f.body).for_each(|&op| *owners.entry(op).or_default() += 1);
         let unknown = unknown(&program);
-        let frames = frames(&program, &functions, &by_entry, assumed);
         let mut units: Vec<Unit> = functions
             .into_iter()
             .zip(frames)
-            .map(|(function, (frame, slots))| {
-                unit(&program, function, frame, slots, &by_entry, &owners, &landing, &unknown)
+            .zip(cycles)
+            .map(|((function, (frame, slots)), cycle)| {
+                unit(&program, function, frame, slots, cycle, &by_entry, &landing, &unknown)
             })
             .collect();
         astray(&mut units, &by_entry);
         enter(&program, &mut units, &owners);
+        left(&mut units, &by_entry);
         handed(&mut units, &by_entry, assumed);
         for n in 0..units.len() {
             let below = reach(&units, n);
-            if below.contains(&n) {
-                units[n].opaque.get_or_insert(Opaque::Recursive);
-            }
             let first = |of: &dyn Fn(&Unit) -> Option<usize>| {
                 core::iter::once(n).chain(below.iter().copied()).find_map(|n| Some((n, of(&units[n])?)))
             };
@@ -237,7 +229,8 @@ impl Analysis {
             (units[n].outward, units[n].float_outward) = (any, float);
         }
         let stray = Uses::of(&program, (0..program.ops.len()).filter(|op| !owners.contains_key(op)));
-        Analysis { program, units, stray }
+        let shared = owners.into_iter().filter(|&(_, owners)| owners > 1).map(|(op, _)| op).collect();
+        Analysis { program, units, stray, shared }
     }
 
     /// The unit that begins at an instruction.
@@ -283,12 +276,11 @@ impl Analysis {
         hash
     }
 
-    /// Every unit after those that it calls.
+    /// Every unit after those that it calls, but for those in a cycle, which lie together.
     #[must_use]
     pub fn callees_first(&self) -> Vec<usize> {
         let mut out: Vec<usize> = (0..self.units.len()).collect();
-        // A caller reaches more than its callee does, unless both are in a cycle, where the order does not matter.
-        out.sort_by_key(|&n| (self.below(n).len(), n));
+        out.sort_by_key(|&n| (self.units[n].cycle, n));
         out
     }
 }
@@ -309,129 +301,39 @@ fn unknown(program: &Program) -> BTreeMap<usize, usize> {
     let mut out = BTreeMap::new();
     for op in (0..program.ops.len()).filter(|&op| program.ops[op].instruction.is_invalid()) {
         out.insert(op, op);
-        for named in flow::named(program, program.said(op)) {
+        for named in places::named(program, program.said(op)) {
             out.entry(named).or_insert(op);
         }
     }
     out
 }
 
-/// The frames and slots of all functions, callees before their callers, so that what they do is known.
-fn frames(
-    program: &Program,
-    functions: &[Function],
-    by_entry: &HashMap<usize, usize>,
-    assumed: &BTreeSet<Assumption>,
-) -> Vec<(Frame, Vec<Slot>)> {
-    let callees = |n: usize| {
-        functions[n].callees().filter_map(|(_, callee)| match callee {
-            Callee::Local(entry) => by_entry.get(entry).copied(),
-            _ => None,
-        })
-    };
-    let mut frames: Vec<Option<(Frame, Vec<Slot>)>> = functions.iter().map(|_| None).collect();
-    let mut outlines = Outlines::new();
-    let mut begun: BTreeSet<usize> = BTreeSet::new();
-    let mut todo: Vec<usize> = (0..functions.len()).rev().collect();
-    while let Some(&n) = todo.last() {
-        // Those in a cycle are revisited when their callees have begun.
-        let before = todo.len();
-        if begun.insert(n) {
-            todo.extend(callees(n).filter(|callee| !begun.contains(callee)));
-        }
-        if todo.len() == before {
-            todo.pop();
-            if frames[n].is_none() {
-                let function = &functions[n];
-                let frame = frame::frame(program, function, &outlines);
-                let slots = slots::slots(program, function, &frame, &outlines, assumed);
-                outlines.insert(function.entry, outline(function, &frame, &slots, &outlines));
-                frames[n] = Some((frame, slots));
+/// Suspects the exits of functions whose frame their caller reads afterwards: a cell below its stack pointer, which it did not write
+/// since.
+fn left(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
+    let mut read: BTreeSet<usize> = BTreeSet::new();
+    for unit in units.iter() {
+        for (op, call) in &unit.function.calls {
+            let Callee::Local(entry) = &call.callee else { continue };
+            let Some(state) = unit.frame.before.get(op) else { continue };
+            let below = |slot: &Slot| match state.of(Register::RSP) {
+                Value::Stack(top) => slots::below(&unit.frame, slot, top),
+                _ => true,
+            };
+            let wanted = unit.live.after.get(op).into_iter().flatten();
+            if wanted.into_iter().any(|&s| below(&unit.slots[s])) {
+                read.extend(by_entry.get(entry));
             }
         }
     }
-    frames.into_iter().flatten().collect()
-}
-
-/// What a function does to its caller's frame: by its own accesses from the return address on, by reading what it has not
-/// written, and by its callees.
-fn outline(function: &Function, frame: &Frame, slots: &[Slot], outlines: &Outlines) -> Outline {
-    let lost = !frame.lost.is_empty() || !frame.unbalanced.is_empty() || !function.astray.is_empty();
-    let mut out = Outline {
-        keeps: frame::keeps(function, frame),
-        demands: frame.demands.clone(),
-        reach: BTreeSet::new(),
-        wild: lost,
-        lost,
-    };
-    // An object among its arguments on the stack ends nobody knows where.
-    let handed = frame.taken.iter().any(|a| a.base == 0 && a.offset >= 8);
-    for access in &frame.accesses {
-        let (a, end) = match access.place {
-            Where::Known(a) => (a, a.offset + access.size as i64),
-            Where::Within(a, span) => (a, a.offset.saturating_add(span + access.size as i64)),
-            place => {
-                out.wild = true;
-                out.lost |= handed || matches!(place, Where::Indexed(a) if a.base == 0 && a.offset >= 8);
-                continue;
-            }
-        };
-        // Bytes from an aligned base lie at most as far up as from the place where it was made.
-        let made = frame.aligned.get(&a.base).map_or(0, |made| made.offset);
-        if a.base != 0 && (end + made > 0 || !matches!(access.place, Where::Known(_))) {
-            out.wild |= end + made > 0;
-            out.lost |= end + made > 0;
-        } else if a.base == 0 && (end > 0 || matches!(access.place, Where::Within(..)) && access.reads) {
-            out.reach.insert((a.offset, end));
+    let all: BTreeSet<usize> =
+        read.iter().flat_map(|&n| reach(units, n)).chain(read.iter().copied()).collect();
+    for n in all {
+        let exits: Vec<usize> = units[n].function.exits.keys().copied().collect();
+        for slot in &mut units[n].slots {
+            exits.iter().for_each(|&op| slots::suspect(slot, op));
         }
     }
-    for slot in slots.iter().filter(|slot| slot.from_outside) {
-        if slot.address.base == 0 {
-            out.reach.insert((slot.address.offset, slot.address.offset + slot.size as i64));
-        } else {
-            (out.wild, out.lost) = (true, true);
-        }
-    }
-    for (op, call) in &function.calls {
-        let Callee::Local(entry) = &call.callee else { continue };
-        let rsp = frame.before.get(op).map(|state| state.of(Register::RSP));
-        match (outlines.get(entry), rsp) {
-            (_, None) => (),
-            (Some(callee), Some(Value::Stack(Address { base: 0, offset }))) => {
-                let top = offset - if call.link { 0 } else { 8 };
-                out.wild |= callee.wild;
-                out.lost |= callee.lost;
-                out.reach.extend(callee.reach.iter().map(|&(from, to)| (top + from, top + to)));
-            }
-            (Some(callee), Some(Value::Stack(_))) => {
-                out.wild |= callee.wild || !callee.reach.is_empty();
-                out.lost |= callee.lost || !callee.reach.is_empty();
-            }
-            _ => (out.wild, out.lost) = (true, true),
-        }
-    }
-    // A jump to another function: it runs in this one's place.
-    for exit in function.exits.values() {
-        match exit {
-            Exit::Tail(Callee::Local(entry)) => match outlines.get(entry) {
-                Some(callee) => {
-                    out.wild |= callee.wild;
-                    out.lost |= callee.lost;
-                    out.reach.extend(&callee.reach);
-                }
-                None => (out.wild, out.lost) = (true, true),
-            },
-            // Its arguments on the stack are this function's.
-            Exit::Tail(_) => (out.wild, out.lost) = (true, true),
-            _ => (),
-        }
-    }
-    // Too many to be worth while.
-    if out.reach.len() > 256 {
-        (out.wild, out.lost) = (true, true);
-        out.reach.clear();
-    }
-    out
 }
 
 /// Suspects accesses through pointers that came from outside, where these may reach below the function's caller.
@@ -499,6 +401,38 @@ fn astray(units: &mut [Unit], by_entry: &HashMap<usize, usize>) {
     }
 }
 
+/// The functions with their frames. One that is only jumped to, with the stack pointer of the jump, is a part of those that jump.
+fn parted(
+    program: &Program,
+    landing: &BTreeMap<usize, Option<BTreeSet<usize>>>,
+    assumed: &BTreeSet<Assumption>,
+) -> (Vec<Function>, Framed) {
+    let call = |op: &Op| match (op.instruction.flow_control(), &op.target) {
+        (iced_x86::FlowControl::Call, Some(Target::Op(to))) => Some(*to),
+        _ => None,
+    };
+    let mut kept: BTreeSet<usize> = program.ops.iter().filter_map(call).collect();
+    kept.extend(places::taken(program).ops);
+    let mut parts = BTreeSet::new();
+    loop {
+        let mut functions = flow::functions(program, landing, &parts);
+        let by_entry = functions.iter().enumerate().map(|(n, f)| (f.entry, n)).collect();
+        let framed = outlines::framed(program, &mut functions, &by_entry, assumed);
+        let before = parts.len();
+        kept.extend(functions.iter().filter(|f| f.global).map(|f| f.entry));
+        for (function, (frame, _)) in functions.iter().zip(&framed.frames) {
+            let to = |op: &usize| match function.exits.get(op) {
+                Some(Exit::Tail(Callee::Local(to))) if !kept.contains(to) => Some(*to),
+                _ => None,
+            };
+            parts.extend(frame.unbalanced.iter().filter_map(to));
+        }
+        if parts.len() == before {
+            return (functions, framed);
+        }
+    }
+}
+
 /// Whether an instruction is not decoded, or runs into bytes that are not.
 fn undecoded(program: &Program, op: usize) -> bool {
     use iced_x86::FlowControl::{Call, ConditionalBranch, IndirectCall, Next, XbeginXabortXend};
@@ -516,8 +450,8 @@ fn unit(
     function: Function,
     frame: Frame,
     slots: Vec<Slot>,
+    cycle: usize,
     by_entry: &HashMap<usize, usize>,
-    owners: &HashMap<usize, usize>,
     landing: &BTreeSet<usize>,
     unknown: &BTreeMap<usize, usize>,
 ) -> Unit {
@@ -547,26 +481,15 @@ fn unit(
             }
         }
     }
-    let tail = function
-        .exits
-        .iter()
-        .find(|&(op, exit)| matches!(exit, Exit::Tail(_)) && !function.next[op].is_empty());
-    // With the stack as at the entry, it may also be a jump to another function.
-    let at_entry = Value::Stack(Address { base: 0, offset: 0 });
-    let leaves_by =
-        |op: &&usize| frame.before.get(op).is_none_or(|state| state.of(Register::RSP) == at_entry);
     let opaque = function
         .astray
         .first()
-        .or(function.gotos.iter().find(leaves_by))
         .map(|&op| Opaque::Jump(op))
         .or(function.body.iter().find_map(|op| unknown.get(op)).map(|&op| Opaque::Unknown(op)))
         .or(function.body.iter().copied().find(|&op| undecoded(program, op)).map(Opaque::Bytes))
         .or(frame.lost.first().map(|&op| Opaque::StackPointer(op)))
         .or(frame.unbalanced.first().map(|&op| Opaque::Unbalanced(op)))
         .or(frame.returns.map(Opaque::ReturnAddress))
-        .or(function.body.iter().find(|op| owners[op] > 1).map(|&op| Opaque::Shared(op)))
-        .or(tail.map(|(&op, _)| Opaque::Tail(op)))
         .or(function
             .calls
             .keys()
@@ -590,13 +513,14 @@ fn unit(
         outward: None,
         float_outward: None,
         opaque,
+        cycle,
     }
 }
 
 /// Marks the functions that are entered from outside, with the consequences: other readers of a slot, and registers
 /// that a caller may rely on. A compiler that has analysed a function may rely on the registers it spares.
 fn enter(program: &Program, units: &mut [Unit], owners: &HashMap<usize, usize>) {
-    let taken = flow::taken(program);
+    let taken = places::taken(program).ops;
     let (mut called, mut jumped) = (BTreeSet::new(), BTreeSet::new());
     // Code to which no jump leads may be entered, and calls.
     for op in (0..program.ops.len()).filter(|op| !owners.contains_key(op)) {

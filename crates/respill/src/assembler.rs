@@ -12,6 +12,7 @@ use std::process::{Command, Output};
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget, SymbolKind};
 
+use crate::encoded;
 use crate::text::{Edits, Kind, Text};
 
 /// Why assembling failed.
@@ -101,7 +102,7 @@ pub struct Reference {
 pub struct Assembled {
     /// The statements that the assembler does not know; a byte that is no instruction stands for each.
     pub unknown: BTreeSet<usize>,
-    /// The beginning of the bytes of each statement that is an instruction.
+    /// The beginning of the bytes of each statement that is an instruction, or may be one.
     pub places: HashMap<usize, Place>,
     /// The bytes of each section that holds code, by number.
     pub code: HashMap<usize, Vec<u8>>,
@@ -219,6 +220,21 @@ pub(crate) fn marked_object(text: &Text) -> Result<Vec<u8>, AssembleError> {
     isolated(text).map(|(bytes, _)| bytes)
 }
 
+/// Whether the text that was cut is the one that was given, to the last byte of the object.
+///
+/// # Errors
+/// [`AssembleError`].
+pub(crate) fn is_given(text: &Text) -> Result<bool, AssembleError> {
+    let Some(given) = text.given() else { return Ok(true) };
+    let directory = tempfile::tempdir()?;
+    let object = |text: &str| -> Result<Vec<u8>, AssembleError> {
+        let path = directory.path().join("given.o");
+        object_of(text, false, &path)?;
+        Ok(std::fs::read(&path)?)
+    };
+    Ok(object(given)? == object(text.text())?)
+}
+
 /// Leaves out what only the linker reads.
 fn readable(text: &Text) -> Edits {
     let mut edits = Edits::default();
@@ -242,7 +258,7 @@ fn isolated(text: &Text) -> Result<(Vec<u8>, BTreeSet<usize>), AssembleError> {
     let mut unknown: BTreeSet<usize> = BTreeSet::new();
     loop {
         let mut edits = readable(text);
-        for (i, _) in instructions() {
+        for i in (0..text.statements().len()).filter(|&i| encoded::may_be_one(text, i)) {
             edits.before(i, format!("{MARK}{i}: "));
             if unknown.contains(&i) {
                 edits.instead(i, UNKNOWN);

@@ -103,7 +103,6 @@ struct Search<'a, J: Judge> {
     analysis: &'a Analysis,
     options: &'a Options,
     judge: &'a mut J,
-    stay: BTreeSet<(usize, usize)>,
     trials: Vec<Trial>,
 }
 
@@ -122,16 +121,18 @@ impl<J: Judge> Search<'_, J> {
         banks: &[(Bank, Option<usize>)],
         only: &BTreeSet<(usize, usize)>,
     ) -> Result<Option<Plan>, J::Error> {
-        let mut said = None;
+        // What one kind of home is refused for may suit the next.
+        let mut stay: BTreeSet<(usize, usize)> = BTreeSet::new();
         for _ in 0..ROUNDS {
             let mut wish = self.options.wish.clone();
             wish.banks = banks.to_vec();
             wish.only.clone_from(only);
-            wish.stay.extend(&self.stay);
+            wish.stay.extend(&stay);
             let plan = plan(self.analysis, &wish);
             if plan.homes.is_empty() {
-                let outcome = said.map_or(Tried::Nothing, Tried::Refused);
-                self.tried(what, &plan, outcome);
+                if stay.is_empty() {
+                    self.tried(what, &plan, Tried::Nothing);
+                }
                 return Ok(None);
             }
             match self.judge.check(&plan)? {
@@ -139,17 +140,15 @@ impl<J: Judge> Search<'_, J> {
                 Err(refused) => {
                     // A slot outside the plan would be found again and again.
                     let named = refused.slots.iter().filter(|key| plan.homes.contains_key(key)).copied();
-                    let before = self.stay.len();
-                    self.stay.extend(named);
-                    if self.stay.len() == before {
-                        self.tried(what, &plan, Tried::Refused(refused.why));
+                    let before = stay.len();
+                    stay.extend(named);
+                    self.tried(what, &plan, Tried::Refused(refused.why));
+                    if stay.len() == before {
                         return Ok(None);
                     }
-                    said = Some(refused.why);
                 }
             }
         }
-        self.tried(what, &Plan::default(), Tried::Refused(said.unwrap_or_default()));
         Ok(None)
     }
 
@@ -197,7 +196,7 @@ impl<J: Judge> Search<'_, J> {
 /// # Errors
 /// The judge's error.
 pub fn search<J: Judge>(analysis: &Analysis, options: &Options, judge: &mut J) -> Result<Found, J::Error> {
-    let mut s = Search { analysis, options, judge, stay: BTreeSet::new(), trials: Vec::new() };
+    let mut s = Search { analysis, options, judge, trials: Vec::new() };
     let (mut kept, mut ratio) = (Plan::default(), 1.0);
     let given = options.wish.only.clone();
 
@@ -225,7 +224,7 @@ pub fn search<J: Judge>(analysis: &Analysis, options: &Options, judge: &mut J) -
             if !without.homes.is_empty() && s.judge.check(&without)?.is_ok() {
                 challengers.push((format!("without {slot}"), without));
             }
-        } else if !s.stay.contains(&key) {
+        } else {
             for &bank in &options.banks {
                 let Some(with) = with(analysis, &options.wish, &kept, key, bank) else { continue };
                 if s.judge.check(&with)?.is_ok() {
@@ -309,6 +308,8 @@ f:      movq %rdi, -8(%rsp)
     struct Planted {
         gains: fn(usize, Bank) -> f64,
         aliased: BTreeSet<(usize, usize)>,
+        /// A kind of home that is refused for every slot.
+        refused: Option<Bank>,
         lucky: usize,
         races: usize,
     }
@@ -325,6 +326,8 @@ f:      movq %rdi, -8(%rsp)
         fn check(&mut self, plan: &Plan) -> Result<Result<(), Refused>, Self::Error> {
             let slots: BTreeSet<_> =
                 self.aliased.iter().filter(|k| plan.homes.contains_key(k)).copied().collect();
+            let of = plan.homes.iter().filter(|(_, home)| Some(home.bank()) == self.refused);
+            let slots: BTreeSet<_> = slots.into_iter().chain(of.map(|(key, _)| *key)).collect();
             Ok(if slots.is_empty() {
                 Ok(())
             } else {
@@ -360,7 +363,7 @@ f:      movq %rdi, -8(%rsp)
     }
 
     fn planted(gains: fn(usize, Bank) -> f64) -> Planted {
-        Planted { gains, aliased: BTreeSet::new(), lucky: 0, races: 0 }
+        Planted { gains, aliased: BTreeSet::new(), refused: None, lucky: 0, races: 0 }
     }
 
     fn homes(found: &Found) -> Vec<(usize, Bank)> {
@@ -407,6 +410,16 @@ f:      movq %rdi, -8(%rsp)
         let found = searched(judge);
         assert!(found.plan.homes.is_empty());
         assert!(matches!(&found.trials[0].outcome, Tried::Refused(why) if why == "touched by another"));
+    }
+
+    #[test]
+    fn where_one_home_is_refused_the_next_is_tried_and_told() {
+        let mut judge = planted(|_, bank| if bank == Bank::Xmm { 1.0 } else { -1.0 });
+        judge.refused = Some(Bank::Mm);
+        let found = searched(judge);
+        assert_eq!(homes(&found), [(0, Bank::Xmm), (1, Bank::Xmm), (2, Bank::Xmm)], "{:?}", found.trials);
+        let first = &found.trials[0];
+        assert!(first.what == "mm" && matches!(first.outcome, Tried::Refused(_)), "{first:?}");
     }
 
     #[test]

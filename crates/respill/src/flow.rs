@@ -11,7 +11,8 @@ use petgraph::algo::dominators;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::frame::CALLEE_SAVED;
-use crate::program::{Program, Target};
+use crate::places::{by_name, closed, taken_but};
+use crate::program::{Program, Target, is_near_branch};
 use crate::tables::{self, By, Table};
 use crate::text::Kind;
 
@@ -73,6 +74,8 @@ pub struct Function {
     pub pads: BTreeSet<usize>,
     /// Indirect jumps that go to some place inside whose address is taken.
     pub gotos: Vec<usize>,
+    /// Loads of entries of tables of distances, each for a jump.
+    pub(crate) entries: BTreeSet<usize>,
     /// The number of loops around each instruction.
     pub depth: HashMap<usize, u32>,
 }
@@ -108,11 +111,12 @@ impl Function {
     }
 }
 
-/// The functions of a program in the order of their entries.
+/// The functions of a program in the order of their entries. Those that begin at `parts` are parts of others.
 #[must_use]
 pub(crate) fn functions(
     program: &Program,
     landing: &BTreeMap<usize, Option<BTreeSet<usize>>>,
+    parts: &BTreeSet<usize>,
 ) -> Vec<Function> {
     let links = links(program);
     let tables = tables::tables(program);
@@ -130,105 +134,27 @@ pub(crate) fn functions(
     }
     let linked: BTreeSet<usize> = links.values().map(|&(to, _)| to).collect();
     entries.extend(&linked);
-    let taken = taken(program);
+    entries.retain(|entry| !parts.contains(entry));
     let known = Known { entries: &entries, links: &links, tables: &tables, landing };
     let mut out: Vec<Function> = entries
         .iter()
         .map(|&entry| function(program, entry, &known, linked.contains(&entry), None))
         .collect();
-    let inside: BTreeSet<usize> = taken.difference(&entries).copied().collect();
+    let taken = taken_but(program, &closed(program, &tables, &out));
+    let inside: BTreeSet<usize> = taken.ops.difference(&entries).copied().collect();
     let mut owners: HashMap<usize, usize> = HashMap::new();
     out.iter().flat_map(|f| f.body.iter().map(|&op| (op, f.entry))).for_each(|(op, entry)| {
         // One of several is enough to be another's.
         owners.insert(op, entry);
     });
-    for function_ in out.iter_mut().filter(|f| !f.astray.is_empty()) {
+    // A jump through a pointer may go to what is not decoded, if the address of such a place is taken.
+    for function_ in out.iter_mut().filter(|f| !f.astray.is_empty() && !taken.dark) {
         let entry = function_.entry;
         let mine = |op: &usize| owners.get(op).is_none_or(|owner| *owner == entry);
         let places = inside.iter().copied().filter(mine).collect();
         *function_ = function(program, entry, &known, linked.contains(&entry), Some(&places));
     }
     out
-}
-
-/// The instructions whose address the text takes, by names: into a register, or into data. Sections for debuggers and
-/// unwinders do not count.
-pub(crate) fn taken(program: &Program) -> BTreeSet<usize> {
-    const DATA: [&str; 10] =
-        [".quad", ".8byte", ".xword", ".long", ".4byte", ".int", ".octa", ".dc.a", ".dc.l", ".reloc"];
-    let mut out = BTreeSet::new();
-    let by_name = by_name(program);
-    let named = |said: &str| named_in(&by_name, said);
-    for (i, op) in program.ops.iter().enumerate() {
-        if op.instruction.flow_control() == FlowControl::Next || op.instruction.is_invalid() {
-            out.extend(op.target.iter().filter_map(|target| match target {
-                Target::Op(to) => Some(*to),
-                Target::External(_) => None,
-            }));
-            out.extend(named(program.said(i)));
-            if numbered(program.said(i)) && !op.instruction.is_ip_rel_memory_operand() {
-                out.extend(0..program.ops.len());
-            }
-        }
-    }
-    let mut counts = true;
-    for (i, statement) in program.text.statements().iter().enumerate() {
-        if statement.kind != Kind::Directive {
-            continue;
-        }
-        let said = program.text.of(i);
-        let (directive, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
-        match directive {
-            ".section" | ".pushsection" => {
-                counts =
-                    ![".debug", ".eh_frame", ".stab"].iter().any(|name| rest.trim_start().starts_with(name));
-            }
-            ".text" | ".data" | ".bss" | ".popsection" | ".previous" => counts = true,
-            _ if counts && DATA.contains(&directive) => {
-                // A place that counts from the section's beginning may be any.
-                if rest.contains(".text") {
-                    out.extend(program.names.keys());
-                }
-                // What counts from a label may be any place.
-                let counts = |value: &&str| {
-                    let number = |rest: &str| rest.trim_start().starts_with(|c: char| c.is_ascii_digit());
-                    value.split(['+', '-']).skip(1).any(number) && !named(value).is_empty()
-                };
-                if rest.split(',').any(|value| counts(&value)) || numbered(rest) {
-                    out.extend(0..program.ops.len());
-                }
-                out.extend(named(rest));
-            }
-            _ => (),
-        }
-    }
-    out
-}
-
-fn by_name(program: &Program) -> HashMap<&str, usize> {
-    let all = program.names.iter();
-    all.flat_map(|(&op, names)| names.iter().map(move |name| (name.name.as_str(), op))).collect()
-}
-
-/// Whether a statement refers to a label that is a number, as in `1b`.
-fn numbered(said: &str) -> bool {
-    said.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.' | '%')).any(|word| {
-        let number = word.trim_end_matches(['b', 'f']);
-        number.len() + 1 == word.len() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
-    })
-}
-
-/// The instructions at labels that a statement names.
-pub(crate) fn named(program: &Program, said: &str) -> Vec<usize> {
-    named_in(&by_name(program), said)
-}
-
-fn named_in(by_name: &HashMap<&str, usize>, said: &str) -> Vec<usize> {
-    let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$') || !c.is_ascii();
-    said.split(|c| !part(c))
-        .filter_map(|word| by_name.get(word).or_else(|| by_name.get(word.trim_start_matches('$'))))
-        .copied()
-        .collect()
 }
 
 /// Whether Rust made this name. Its functions never return a value in st(0).
@@ -405,6 +331,7 @@ fn links(program: &Program) -> HashMap<usize, (usize, usize)> {
             // The way back begins behind the jump. Any other address is a value.
             if let (Mnemonic::Lea, Some(Target::Op(back))) = (before.instruction.mnemonic(), &before.target)
                 && *back == i + 1
+                && !program.names.get(back).is_some_and(|names| names.iter().any(|n| n.function || n.global))
             {
                 out.insert(i, (*to, *back));
                 break;
@@ -458,6 +385,7 @@ fn with_pads(
         exits: BTreeMap::new(),
         astray: Vec::new(),
         gotos: Vec::new(),
+        entries: BTreeSet::new(),
         pads: pads.clone(),
         depth: HashMap::new(),
     };
@@ -501,6 +429,8 @@ fn with_pads(
                 } else {
                     match &op.target {
                         Some(Target::Op(to)) if *to == entry || !entries.contains(to) => next.push(*to),
+                        // Into bytes that are not decoded.
+                        None => out.astray.push(i),
                         target => {
                             out.exits.insert(i, Exit::Tail(callee(target)));
                         }
@@ -523,7 +453,10 @@ fn with_pads(
                 } else {
                     match tables::by(program, i, tables) {
                         Some(By::Address(name)) => next.extend(&tables[&name].targets),
-                        Some(By::Distance) => switches.push(i),
+                        Some(By::Distance(load)) => {
+                            out.entries.insert(load);
+                            switches.push(i);
+                        }
                         None => match &op.target {
                             Some(target) if program.said(i).contains("@GOTPCREL") => {
                                 out.exits.insert(i, Exit::Tail(callee(&Some(target.clone()))));
@@ -544,6 +477,9 @@ fn with_pads(
                 }
             }
             FlowControl::Call | FlowControl::IndirectCall => {
+                if is_near_branch(&op.instruction) && op.target.is_none() {
+                    out.astray.push(i);
+                }
                 out.calls.insert(i, Call { callee: callee(&op.target), back: adjacent, link: false });
                 // A call at the end of its section does not return. What it throws may be caught here.
                 let returns = !matches!(&op.target, Some(Target::External(name)) if never_returns(name));

@@ -5,6 +5,7 @@
 //! memory or into a callee, *escapes*: then any pointer and any callee may touch the whole frame.
 #![forbid(unsafe_code)]
 
+mod branch;
 mod step;
 mod value;
 
@@ -15,10 +16,11 @@ use iced_x86::{
     OpKind, Register, UsedMemory,
 };
 
-use crate::flow::{Exit, Function};
+use crate::flow::{Callee, Exit, Function};
 use crate::program::Program;
 
-use step::{Walker, refined};
+use branch::refined;
+use step::Walker;
 pub use value::{Address, CALLEE_SAVED, GENERAL, State, Value, Where};
 
 /// A memory operand of an instruction.
@@ -58,7 +60,7 @@ pub struct Frame {
     pub taken: BTreeSet<Address>,
     /// The registers before each instruction, in the order of [`GENERAL`].
     pub before: HashMap<usize, State>,
-    /// Instructions where the stack pointer is no longer known.
+    /// Instructions with an address of which only the linker knows the distance from the stack pointer.
     pub lost: Vec<usize>,
     /// Exits at which the stack pointer differs from the entry's.
     pub unbalanced: Vec<usize>,
@@ -76,8 +78,16 @@ pub struct Frame {
     pub demands: BTreeSet<Register>,
 }
 
+impl Frame {
+    /// Whether what counts from a base lies at or below a known place of the frame.
+    #[must_use]
+    pub fn is_fixed(&self, base: usize) -> bool {
+        base == 0 || self.aligned.get(&base).is_some_and(|made| self.is_fixed(made.base))
+    }
+}
+
 /// What a function does to its caller's frame, in bytes from the stack pointer at its entry.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
     /// The callee-saved registers that hold their entry values at every return.
     pub keeps: Vec<Register>,
@@ -92,11 +102,16 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Of a function about which nothing is known.
-    #[must_use]
-    pub fn unknown() -> Outline {
-        let demands = CALLEE_SAVED.into_iter().collect();
-        Outline { keeps: Vec::new(), demands, reach: BTreeSet::new(), wild: true, lost: true }
+    /// Adds what another one does.
+    pub(crate) fn weaken(&mut self, other: &Outline) {
+        self.keeps.retain(|register| other.keeps.contains(register));
+        self.demands.extend(&other.demands);
+        self.reach.extend(&other.reach);
+        self.wild |= other.wild;
+        self.lost |= other.lost;
+        if self.wild && self.lost {
+            self.reach.clear();
+        }
     }
 }
 
@@ -129,20 +144,53 @@ fn reaches_beyond(instruction: &Instruction, memory: &UsedMemory) -> bool {
         || size(memory) == 0
 }
 
-/// The callee-saved registers that a function preserves, by its frame.
+/// The registers that a function preserves: callee-saved ones by its frame, others that it does not write. So must those to which it
+/// jumps.
 #[must_use]
-pub fn keeps(function: &Function, frame: &Frame) -> Vec<Register> {
+pub fn keeps(program: &Program, function: &Function, frame: &Frame, outlines: &Outlines) -> Vec<Register> {
     let sound = frame.lost.is_empty() && frame.unbalanced.is_empty() && function.astray.is_empty();
     let same = |register: &Register| {
-        function.exits.iter().all(|(op, exit)| match exit {
-            Exit::Return | Exit::Link => {
-                frame.before.get(op).is_none_or(|state| state.of(*register) == Value::Entry(*register))
+        function.exits.iter().all(|(op, exit)| {
+            let here =
+                || frame.before.get(op).is_none_or(|state| state.of(*register) == Value::Entry(*register));
+            match exit {
+                Exit::Return | Exit::Link => here(),
+                Exit::Tail(Callee::Local(entry)) => {
+                    here() && outlines.get(entry).is_some_and(|there| there.keeps.contains(register))
+                }
+                Exit::Tail(_) => here(),
+                Exit::Stop => true,
             }
-            Exit::Tail(_) => false,
-            Exit::Stop => true,
         })
     };
-    CALLEE_SAVED.into_iter().filter(|register| sound && same(register)).collect()
+    let mut out: Vec<Register> =
+        CALLEE_SAVED.into_iter().filter(|register| sound && same(register)).collect();
+    let mut spared: BTreeSet<Register> = GENERAL.into_iter().filter(|r| !CALLEE_SAVED.contains(r)).collect();
+    for (_, callee) in function.callees() {
+        match callee {
+            Callee::Local(entry) => match outlines.get(entry) {
+                Some(there) => spared.retain(|register| there.keeps.contains(register)),
+                None => spared.clear(),
+            },
+            _ => spared.clear(),
+        }
+    }
+    spared.remove(&Register::RSP);
+    if !sound || spared.is_empty() {
+        return out;
+    }
+    let mut info = InstructionInfoFactory::new();
+    for &op in &function.body {
+        let instruction = &program.ops[op].instruction;
+        if instruction.is_invalid() || spared.is_empty() {
+            return out;
+        }
+        for used in info.info(instruction).used_registers().iter().filter(|used| writes(used.access())) {
+            spared.remove(&used.register().full_register());
+        }
+    }
+    out.extend(spared);
+    out
 }
 
 /// Joins after which a number grows to the next limit only.
@@ -155,47 +203,23 @@ const LIMIT: usize = 40;
 /// unknown.
 #[must_use]
 pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Frame {
-    let info = InstructionInfoFactory::new();
-    let mut walker = Walker {
-        program,
-        function,
-        outlines,
-        info,
-        hidden: BTreeSet::new(),
-        aligned: BTreeMap::new(),
-        demands: BTreeSet::new(),
-    };
-    let limits = limits(program, function);
-    let mut before: HashMap<usize, State> = HashMap::from([(function.entry, State::entry())]);
-    let mut todo = VecDeque::from([function.entry]);
-    let mut waiting: BTreeSet<usize> = BTreeSet::from([function.entry]);
-    let mut joins: HashMap<usize, usize> = HashMap::new();
-    while let Some(i) = todo.pop_front() {
-        waiting.remove(&i);
-        let mut after = before[&i].clone();
-        walker.step(i, &mut after);
-        for &next in &function.next[&i] {
-            let Some(state) = refined(program, i, next, &function.next[&i], &after) else { continue };
-            let changed = match before.get_mut(&next) {
-                Some(known) => {
-                    let count = joins.entry(next).or_default();
-                    *count += 1;
-                    match *count {
-                        ..PATIENCE => known.join(&state, None),
-                        PATIENCE..LIMIT => known.join(&state, Some(&limits)),
-                        _ => known.join(&state, Some(&[])),
-                    }
-                }
-                None => {
-                    before.insert(next, state);
-                    true
-                }
-            };
-            if changed && waiting.insert(next) {
-                todo.push_back(next);
-            }
+    let mut strays: BTreeSet<usize> = BTreeSet::new();
+    let (mut walker, before) = loop {
+        let mut walker = Walker {
+            program,
+            function,
+            outlines,
+            info: InstructionInfoFactory::new(),
+            hidden: BTreeSet::new(),
+            aligned: BTreeMap::new(),
+            demands: BTreeSet::new(),
+        };
+        let known = strays.len();
+        let before = followed(&mut walker, &mut strays, known < RESTARTS);
+        if strays.len() == known || known >= RESTARTS {
+            break (walker, before);
         }
-    }
+    };
     let mut out = Frame {
         accesses: Vec::new(),
         outside: Vec::new(),
@@ -219,10 +243,8 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
         // A path that no value allows.
         let Some(state) = out.before.get(&i) else { continue };
         let instruction = &program.ops[i].instruction;
-        match state.of(Register::RSP) {
-            Value::Stack(Address { base: 0, offset }) => out.lowest = out.lowest.min(offset),
-            Value::Stack(_) => (),
-            _ => out.lost.push(i),
+        if let Value::Stack(Address { base: 0, offset }) = state.of(Register::RSP) {
+            out.lowest = out.lowest.min(offset);
         }
         // The linker decides how far it is from the register.
         let far = instruction.memory_displ_size() >= 4 && instruction.memory_displacement64() == 0;
@@ -312,6 +334,80 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
             }
             out.accesses.push(Access { op: i, place, size, reads, writes, overwrites });
         }
+    }
+    out
+}
+
+/// The most often that a function is followed again because its stack pointer strays somewhere else.
+const RESTARTS: usize = 16;
+
+/// Follows a function to a fixed point. Where paths come together with different stack pointers, its distance is unknown: such a place
+/// is added to `strays`, and ends the walk if it is to begin anew.
+fn followed(walker: &mut Walker<'_>, strays: &mut BTreeSet<usize>, anew: bool) -> HashMap<usize, State> {
+    let (program, function) = (walker.program, walker.function);
+    let limits = limits(program, function);
+    let mut before: HashMap<usize, State> = HashMap::from([(function.entry, State::entry())]);
+    let mut todo = VecDeque::from([function.entry]);
+    let mut waiting: BTreeSet<usize> = BTreeSet::from([function.entry]);
+    let mut joins: HashMap<usize, usize> = HashMap::new();
+    while let Some(i) = todo.pop_front() {
+        waiting.remove(&i);
+        let mut after = before[&i].clone();
+        walker.step(i, &mut after);
+        for &next in &function.next[&i] {
+            let Some(mut state) = refined(program, i, next, &function.next[&i], &after) else { continue };
+            // The unwinder restores the registers that callees keep.
+            if function.pads.contains(&next) && function.calls.contains_key(&i) {
+                state.lose_volatile();
+            }
+            // A stack pointer at an unknown distance is what it is when control arrives.
+            let here = Value::Stack(Address::moved(next));
+            if state.forget(&made_from(Address::moved(next).base, &walker.aligned)) {
+                walker.hidden.insert(i);
+            }
+            let strayed = |state: &State| !matches!(state.of(Register::RSP), Value::Stack(_));
+            if strayed(&state) || strays.contains(&next) {
+                strays.insert(next);
+                state.set(Register::RSP, here);
+            }
+            let changed = match before.get_mut(&next) {
+                Some(known) => {
+                    let count = joins.entry(next).or_default();
+                    *count += 1;
+                    let changed = match *count {
+                        ..PATIENCE => known.join(&state, None),
+                        PATIENCE..LIMIT => known.join(&state, Some(&limits)),
+                        _ => known.join(&state, Some(&[])),
+                    };
+                    if strayed(known) {
+                        strays.insert(next);
+                        if anew {
+                            return before;
+                        }
+                        known.set(Register::RSP, here);
+                    }
+                    changed
+                }
+                None => {
+                    before.insert(next, state);
+                    true
+                }
+            };
+            if changed && waiting.insert(next) {
+                todo.push_back(next);
+            }
+        }
+    }
+    before
+}
+
+/// A base and all that were made from it by alignment.
+fn made_from(base: usize, aligned: &BTreeMap<usize, Address>) -> BTreeSet<usize> {
+    let mut out = BTreeSet::from([base]);
+    while let Some((&more, _)) =
+        aligned.iter().find(|(one, made)| out.contains(&made.base) && !out.contains(one))
+    {
+        out.insert(more);
     }
     out
 }

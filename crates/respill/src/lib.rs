@@ -11,6 +11,7 @@ pub mod case;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod counts;
 pub mod cpu;
+mod encoded;
 pub mod flow;
 pub mod frame;
 pub mod homes;
@@ -22,10 +23,13 @@ pub mod load;
 pub mod measure;
 pub mod names;
 pub mod neighbours;
+mod outlines;
 mod outside;
+mod places;
 pub mod plan;
 pub mod program;
 pub mod registers;
+mod repeat;
 pub mod rewrite;
 pub mod slots;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

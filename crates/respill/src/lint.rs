@@ -120,9 +120,25 @@ pub fn lint(analysis: &Analysis) -> Vec<Finding> {
         effects: HashMap::new(),
         found: BTreeSet::new(),
     };
-    for n in analysis.callees_first() {
-        let effect = walk.effect(n);
-        walk.effects.insert(n, effect);
+    // Functions that call each other are followed until nothing is new.
+    let order = analysis.callees_first();
+    for cycle in order.chunk_by(|&a, &b| analysis.units[a].cycle == analysis.units[b].cycle) {
+        loop {
+            let mut changed = false;
+            for &n in cycle {
+                let (known, now) = (walk.effects.get(&n).copied().unwrap_or_default(), walk.effect(n));
+                let effect = Effect {
+                    from_free: known.from_free.or(now.from_free),
+                    keeps: known.keeps || now.keeps,
+                    touches: known.touches.or(now.touches),
+                };
+                changed |= effect != known;
+                walk.effects.insert(n, effect);
+            }
+            if !changed {
+                break;
+            }
+        }
     }
     walk.found.clear();
     for (n, unit) in analysis.units.iter().enumerate() {

@@ -7,13 +7,14 @@ use crate::analysis::{Analysis, Unit};
 use crate::frame::Address;
 use crate::plan::Plan;
 
-/// The name of an address in a frame: bytes from the stack pointer at the entry, or `@LINE+BYTES` from what the
-/// instruction of that line aligned it to.
+/// The name of an address in a frame: bytes from the stack pointer at the entry, `@LINE+BYTES` from what the
+/// instruction of that line aligned it to, or `@@LINE+BYTES` from where it was before that line.
 #[must_use]
 pub fn place(analysis: &Analysis, address: Address) -> String {
-    match address.base.checked_sub(1) {
+    match address.made() {
         None => address.offset.to_string(),
-        Some(op) => format!("@{}{:+}", analysis.program.line(op), address.offset),
+        Some((op, false)) => format!("@{}{:+}", analysis.program.line(op), address.offset),
+        Some((op, true)) => format!("@@{}{:+}", analysis.program.line(op), address.offset),
     }
 }
 

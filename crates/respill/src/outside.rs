@@ -179,6 +179,8 @@ fn least(units: &[Unit], by_entry: &HashMap<usize, usize>) -> Vec<BTreeMap<Regis
                 let value = state.of(register);
                 let handed = match (value, value.origin(), state.of(Register::RSP)) {
                     (Value::Number(..), ..) | (_, Some((Register::RIP, _)), _) => continue,
+                    (.., Value::Derived) => ANY,
+                    (.., Value::Stack(rsp)) if !unit.frame.is_fixed(rsp.base) => ANY,
                     (_, Some((from, by)), _) => match out[n].get(&from) {
                         Some(low) => low.saturating_add(by).min(0),
                         None => continue,

@@ -51,7 +51,9 @@ pub enum Stays {
     FromOutside,
     /// Its function cannot be analysed.
     Opaque(Opaque),
-    /// Its value lives across this call to code that is not in the file, or that calls such code.
+    /// This instruction names it, and belongs to another function too.
+    Shared(usize),
+    /// Its value lives across this call to code that is not in the file, or that calls such code or the function itself.
     Across(usize),
     /// This instruction names it in a way that cannot be rewritten, or has no free register to do it through.
     Operand(usize),
@@ -73,7 +75,10 @@ impl fmt::Display for Stays {
                 f.write_str("it is read before it is written, or lies in the caller's frame")
             }
             Stays::Opaque(_) => f.write_str("its function cannot be followed"),
-            Stays::Across(_) => f.write_str("it lives across a call to unknown code"),
+            Stays::Across(_) => {
+                f.write_str("it lives across a call to unknown code, or into its own function")
+            }
+            Stays::Shared(_) => f.write_str("an instruction names it that belongs to another function too"),
             Stays::Operand(_) => f.write_str("an instruction names it that cannot be rewritten here"),
             Stays::Full => f.write_str("all homes are taken where it lives"),
             Stays::Refused(_) => f.write_str("its callers or callees use the homes"),
@@ -112,7 +117,8 @@ pub fn plan(analysis: &Analysis, wish: &Wish) -> Plan {
     // Lanes need their masks and one register from beginning to end.
     let lanes = wish.banks.iter().any(|&(bank, _)| bank == Bank::ZmmLane);
     let mut given: HashMap<Bank, HashSet<Home>> = HashMap::new();
-    for n in analysis.callees_first() {
+    let order = analysis.callees_first();
+    for (at, &n) in order.iter().enumerate() {
         let unit = &analysis.units[n];
         let below: HashSet<Home> = unit.callees.iter().flat_map(|&c| &used[c]).copied().collect();
         let mut candidates: Vec<usize> = Vec::new();
@@ -132,6 +138,10 @@ pub fn plan(analysis: &Analysis, wish: &Wish) -> Plan {
         let across = across_calls(analysis, unit, &used);
         let neighbours = (!candidates.is_empty()).then(|| Neighbours::of(analysis, n));
         let objection = |home: Home| neighbours.as_ref().and_then(|around| around.objection(home));
+        // What such a home needs at entries and exits would run in the other function, too.
+        // Each entry makes the masks anew.
+        let recursive = analysis.below(n).contains(&n);
+        let shares = !candidates.is_empty() && !analysis.shared.is_empty() && shares(analysis, n);
         for &s in &candidates {
             let beside: HashSet<Home> = conflicts
                 .get(&s)
@@ -144,6 +154,8 @@ pub fn plan(analysis: &Analysis, wish: &Wish) -> Plan {
                 !beside.iter().any(|other| home.clashes(*other))
                     && objection(*home).is_none()
                     && across.get(&s).is_none_or(|taken| !taken.iter().any(|other| home.clashes(*other)))
+                    && !(recursive && matches!(home, Home::Lane { .. }))
+                    && !(shares && matches!(home, Home::Mm(_) | Home::Lane { .. }))
                     && !(lanes && matches!(home, Home::K(1..) | Home::Xmm(16..)))
             };
             let home = wish.banks.iter().find_map(|&(bank, most)| {
@@ -174,6 +186,15 @@ pub fn plan(analysis: &Analysis, wish: &Wish) -> Plan {
             }
         }
         used[n].extend(below);
+        // Functions that call each other use all their homes.
+        if order.get(at + 1).is_none_or(|&next| analysis.units[next].cycle != unit.cycle) {
+            let cycle =
+                order[..=at].iter().rev().take_while(|&&other| analysis.units[other].cycle == unit.cycle);
+            let members: Vec<usize> = cycle.copied().collect();
+            let all: HashSet<Home> =
+                members.iter().flat_map(|&member| used[member].iter().copied()).collect();
+            members.into_iter().for_each(|member| used[member].clone_from(&all));
+        }
     }
     out
 }
@@ -207,11 +228,32 @@ fn stays(analysis: &Analysis, unit: &Unit, key: (usize, usize), slot: &Slot, wis
         }
         Callee::External(_) | Callee::Unknown => true,
     };
+    // A function that is entered again gives its homes new values.
+    let reenters = |callee: &Callee| match callee {
+        Callee::Local(entry) => {
+            analysis.at(*entry).is_some_and(|callee| analysis.units[callee].cycle == unit.cycle)
+        }
+        _ => false,
+    };
     let mut across = unit.function.calls.iter().filter(|(op, _)| unit.live.after[op].contains(&s));
-    if let Some((&op, _)) = across.find(|(_, call)| outward(&call.callee)) {
+    if let Some((&op, _)) = across.find(|(_, call)| outward(&call.callee) || reenters(&call.callee)) {
         return Some(Stays::Across(op));
     }
+    if let Some(op) = slot.uses().find(|op| analysis.shared.contains(op)) {
+        return Some(Stays::Shared(op));
+    }
+    if let Some(op) = slot.uses().find(|&op| !analysis.program.is_plain(op)) {
+        return Some(Stays::Operand(op));
+    }
     slot.others.iter().copied().find(|&op| !rewritable(analysis, unit, op)).map(Stays::Operand)
+}
+
+/// Whether a function, or one that calls it, has instructions of another one.
+fn shares(analysis: &Analysis, n: usize) -> bool {
+    let above = |other: &usize| *other == n || analysis.below(*other).contains(&n);
+    let has =
+        |other: &usize| analysis.units[*other].function.body.iter().any(|op| analysis.shared.contains(op));
+    (0..analysis.units.len()).filter(has).any(|other| above(&other))
 }
 
 /// Whether an instruction that names a slot as an operand can name a register in its place, and one is free.

@@ -2,11 +2,12 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
 use crate::assembler::{self, AssembleError, Assembled, Place, Reference};
+use crate::encoded;
 use crate::text::{Kind, Text, TextError};
 
 /// Why a file is not a program. Each names the file and, if known, the line.
@@ -32,6 +33,8 @@ pub enum Why {
     Empty,
     /// The assembler does not know this instruction, and the original has none such.
     Unknown,
+    /// Its repetitions mean something else than they seem to.
+    Repeats,
 }
 
 impl fmt::Display for ProgramError {
@@ -43,6 +46,7 @@ impl fmt::Display for ProgramError {
         match &self.why {
             Why::Text(e) => write!(f, ": {e}"),
             Why::Assemble(e) => write!(f, ": {e}"),
+            Why::Repeats => f.write_str(": its repetitions could not be written out"),
             Why::Unknown => f.write_str(": the assembler does not know this instruction"),
             Why::Empty => f.write_str(": there is no instruction in it"),
         }
@@ -50,10 +54,6 @@ impl fmt::Display for ProgramError {
 }
 
 impl core::error::Error for ProgramError {}
-
-/// Prefixes that assemblers accept as statements.
-const PREFIXES: [&str; 11] =
-    ["rep", "repe", "repz", "repne", "repnz", "lock", "data16", "data32", "addr32", "rex64", "notrack"];
 
 /// The target of a branch or a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,14 +98,17 @@ impl Gap {
         if bytes.is_empty() {
             return Gap::Nothing;
         }
-        let idle =
-            |i: &Instruction| matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::Endbr64 | Mnemonic::Endbr32);
-        if Decoder::new(64, bytes, DecoderOptions::NONE).iter().all(|i| idle(&i)) {
+        if Decoder::new(64, bytes, DecoderOptions::NONE).iter().all(|i| is_idle(&i)) {
             Gap::Filling
         } else {
             Gap::Bytes(bytes.to_vec())
         }
     }
+}
+
+/// Whether an instruction has no effect.
+pub(crate) fn is_idle(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Nop | Mnemonic::Endbr64 | Mnemonic::Endbr32)
 }
 
 /// A text, its instructions in the order of the text, and its names.
@@ -125,6 +128,8 @@ pub struct Program {
     pub(crate) lead: BTreeMap<usize, Gap>,
     /// Instructions that the assembler does not know.
     pub(crate) unknown: Vec<usize>,
+    /// Names of places in code at which no instruction is known.
+    pub(crate) dark: BTreeSet<String>,
     /// The names and bytes of sections that are loaded and hold no code.
     pub(crate) data: Vec<(String, Vec<u8>)>,
 }
@@ -148,48 +153,15 @@ impl Program {
     pub fn new(file: &str, text: impl Into<String>) -> Result<Program, ProgramError> {
         let fail = |line: Option<usize>, why: Why| ProgramError { file: file.to_owned(), line, why };
         let text = Text::new(text).map_err(|e| fail(Some(e.line()), Why::Text(e)))?;
-        let assembled = assembler::assemble(&text).map_err(|e| {
+        let of_assembler = |e| {
             let line = if let AssembleError::Refused { line, .. } = &e { *line } else { None };
             fail(line, Why::Assemble(e))
-        })?;
-        let prefix = |op: &Op| {
-            let said = text.of(op.statement).split_ascii_whitespace();
-            said.map(str::to_ascii_lowercase).all(|word| PREFIXES.contains(&word.as_str()))
         };
-        let mut ops: Vec<Op> = Vec::new();
-        for (statement, said) in text.statements().iter().enumerate() {
-            if said.kind != Kind::Instruction {
-                continue;
-            }
-            // What the assembler skipped has no bytes.
-            let Some(&place) = assembled.places.get(&statement) else { continue };
-            let Some(bytes) =
-                assembled.code.get(&place.section).and_then(|code| code.get(place.offset as usize..))
-            else {
-                // Instructions in a section of data are data.
-                continue;
-            };
-            let mut decoder = Decoder::with_ip(64, bytes, place.offset, DecoderOptions::NONE);
-            // The instruction of a prefix that is a statement of its own.
-            let inside = |op: &&Op| {
-                op.place.section == place.section
-                    && (op.place.offset..op.place.offset + op.instruction.len() as u64)
-                        .contains(&place.offset)
-            };
-            if ops.last().filter(inside).is_some_and(prefix) {
-                continue;
-            }
-            // What the decoder does not know is kept, and its function is not analysed.
-            let instruction = decoder.decode();
-            ops.push(Op {
-                statement,
-                place,
-                instruction,
-                target: None,
-                references: Vec::new(),
-                after: Gap::Nothing,
-            });
+        if !assembler::is_given(&text).map_err(of_assembler)? {
+            return Err(fail(None, Why::Repeats));
         }
+        let assembled = assembler::assemble(&text).map_err(of_assembler)?;
+        let mut ops = encoded::decode(&text, &assembled);
         if ops.is_empty() {
             return Err(fail(None, Why::Empty));
         }
@@ -210,20 +182,31 @@ impl Program {
         let lead = gaps(&mut ops, &mut at, &assembled);
         at.extend(ops.iter().enumerate().map(|(i, op)| (op.place, i)));
         for op in &mut ops {
-            op.target = target(op, &at, &assembled);
+            op.target = match aim(&op.instruction, op.place, &assembled) {
+                Some(Aim::Place(place)) => at.get(&place).map(|&op| Target::Op(op)),
+                Some(Aim::External(name)) => Some(Target::External(name)),
+                None => None,
+            };
             let fields = op.place.offset..op.place.offset + op.instruction.len() as u64;
             let of = |offset| assembled.references.get(&Place { section: op.place.section, offset });
             op.references = fields.filter_map(of).cloned().collect();
         }
         let mut names: BTreeMap<usize, Vec<Name>> = BTreeMap::new();
+        let mut dark = BTreeSet::new();
         for symbol in &assembled.symbols {
             if let Some(&op) = at.get(&symbol.place) {
                 let (name, global, function) = (symbol.name.clone(), symbol.global, symbol.function);
                 names.entry(op).or_default().push(Name { name, global, function });
+            } else if assembled
+                .code
+                .get(&symbol.place.section)
+                .is_some_and(|code| (symbol.place.offset as usize) < code.len())
+            {
+                dark.insert(symbol.name.clone());
             }
         }
         let unknown = (0..ops.len()).filter(|&op| assembled.unknown.contains(&ops[op].statement)).collect();
-        Ok(Program { file: file.to_owned(), text, ops, names, at, lead, unknown, data: assembled.data })
+        Ok(Program { file: file.to_owned(), text, ops, names, at, lead, unknown, dark, data: assembled.data })
     }
 
     /// Reads a rewrite of this text, in which every instruction that is new must be known to the assembler.
@@ -245,6 +228,13 @@ impl Program {
     #[must_use]
     pub fn line(&self, op: usize) -> usize {
         self.text.statements()[self.ops[op].statement].line
+    }
+
+    /// Whether an instruction's statement is the whole of it, by name: neither bytes nor a prefix of what follows.
+    #[must_use]
+    pub fn is_plain(&self, op: usize) -> bool {
+        let kind = self.text.statements()[self.ops[op].statement].kind;
+        kind == Kind::Instruction && !encoded::is_prefix(self.said(op))
     }
 
     /// The text of an instruction.
@@ -287,30 +277,41 @@ fn gaps(ops: &mut [Op], at: &mut HashMap<Place, usize>, assembled: &Assembled) -
     lead
 }
 
-/// The target of a near branch, or the code address that an operand relative to the instruction pointer names.
-fn target(op: &Op, at: &HashMap<Place, usize>, assembled: &Assembled) -> Option<Target> {
-    let instruction = &op.instruction;
-    let branch =
-        matches!(instruction.op0_kind(), OpKind::NearBranch64 | OpKind::NearBranch32 | OpKind::NearBranch16);
+/// Where a near branch goes, or what an operand relative to the instruction pointer names.
+pub(crate) enum Aim {
+    /// A place of the file.
+    Place(Place),
+    /// A symbol of another file.
+    External(String),
+}
+
+/// Of an instruction at a place.
+pub(crate) fn aim(instruction: &Instruction, at: Place, assembled: &Assembled) -> Option<Aim> {
+    let branch = is_near_branch(instruction);
     if !branch && !instruction.is_ip_rel_memory_operand() {
         return None;
     }
-    let end = op.place.offset + instruction.len() as u64;
-    let field = (op.place.offset..end).find_map(|offset| {
-        assembled.references.get(&Place { section: op.place.section, offset }).map(|r| (offset, r))
-    });
+    let section = at.section;
+    let end = at.offset + instruction.len() as u64;
+    let field = (at.offset..end)
+        .find_map(|offset| assembled.references.get(&Place { section, offset }).map(|r| (offset, r)));
     let Some((offset, Reference { name, place, addend })) = field else {
         let offset =
             if branch { instruction.near_branch_target() } else { instruction.ip_rel_memory_address() };
-        return at.get(&Place { section: op.place.section, offset }).map(|&op| Target::Op(op));
+        return Some(Aim::Place(Place { section, offset }));
     };
     // The addend counts from the field, the address from the instruction's end.
     let distance = addend.wrapping_add((end - offset) as i64);
     match place {
         Some(place) => {
-            let there = Place { section: place.section, offset: place.offset.wrapping_add_signed(distance) };
-            at.get(&there).map(|&op| Target::Op(op))
+            let offset = place.offset.wrapping_add_signed(distance);
+            Some(Aim::Place(Place { section: place.section, offset }))
         }
-        None => name.clone().map(Target::External),
+        None => name.clone().map(Aim::External),
     }
+}
+
+/// Whether an instruction is a jump or call to a place that it names itself.
+pub(crate) fn is_near_branch(instruction: &Instruction) -> bool {
+    matches!(instruction.op0_kind(), OpKind::NearBranch64 | OpKind::NearBranch32 | OpKind::NearBranch16)
 }

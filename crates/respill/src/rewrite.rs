@@ -70,6 +70,11 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
     let syntaxes = syntaxes(analysis);
     let mut edits = Edits::default();
     let mut changed = BTreeSet::new();
+    let homes: Vec<BTreeSet<Home>> = (0..analysis.units.len()).map(|n| homes(analysis, plan, n)).collect();
+    let mut shared: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (n, unit) in analysis.units.iter().enumerate() {
+        unit.function.exits.keys().for_each(|&op| shared.entry(op).or_default().push(n));
+    }
     for (n, unit) in analysis.units.iter().enumerate() {
         let own: BTreeMap<usize, Home> =
             plan.homes.range((n, 0)..(n + 1, 0)).map(|(&(_, s), &h)| (s, h)).collect();
@@ -83,10 +88,7 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
             }
         }
         // A unit that outside code calls prepares and clears its homes and those of all that it calls.
-        let mut all: BTreeSet<Home> = own.values().copied().collect();
-        for below in analysis.below(n) {
-            all.extend(plan.homes.range((below, 0)..(below + 1, 0)).map(|(_, &home)| home));
-        }
+        let all = &homes[n];
         if all.is_empty() {
             continue;
         }
@@ -108,9 +110,17 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
                 let statement = program.ops[op].statement;
                 let style = Style { syntax: syntaxes[&statement], vex: unit.vex };
                 let mut said = Vec::new();
-                if options.wipe {
-                    said.extend(all.iter().map(|&home| style.wipe(home)));
-                    if !lanes.is_empty() {
+                // Where a jump on a condition leaves, values that are wanted otherwise stay.
+                let wanted = &unit.live.after[&op];
+                let stays =
+                    |home: &Home| wanted.iter().any(|s| own.get(s).is_some_and(|own| own.clashes(*home)));
+                let leaves = unit.function.next[&op].is_empty();
+                // What functions have in common clears what all of them use.
+                let common = shared[&op].iter().all(|&other| homes[other] == *all);
+                if options.wipe && common {
+                    let cleared = all.iter().filter(|home| leaves || lanes.is_empty() && !stays(home));
+                    said.extend(cleared.map(|&home| style.wipe(home)));
+                    if !lanes.is_empty() && leaves {
                         said.push(style.wipe(Home::Xmm(31)));
                         said.extend(lanes.iter().map(|&lane| style.wipe(Home::K(lane))));
                     }
@@ -132,6 +142,12 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
         }
     }
     Ok(Rewritten { text: program.text.edited(&edits), changed, edits })
+}
+
+/// The homes of a unit and of all that it calls.
+fn homes(analysis: &Analysis, plan: &Plan, n: usize) -> BTreeSet<Home> {
+    let all = analysis.below(n).into_iter().chain([n]);
+    all.flat_map(|n| plan.homes.range((n, 0)..(n + 1, 0)).map(|(_, &home)| home)).collect()
 }
 
 /// The syntax in force at every statement.

@@ -7,7 +7,7 @@ use iced_x86::{InstructionInfoFactory, Mnemonic, OpKind, Register};
 use serde::Serialize;
 
 use crate::assumption::Assumption;
-use crate::flow::{self, Callee, Function};
+use crate::flow::{self, Callee, Exit, Function};
 use crate::frame::{Access, Address, Frame, Outlines, Value, Where};
 use crate::program::Program;
 
@@ -135,7 +135,56 @@ pub fn slots(
     }
     let live = live(function, &out);
     outside(function, &live, &mut out);
-    called(function, frame, outlines, &live, assumed, &mut out);
+    let wanted = wanted(function, &out, &groups);
+    called(function, frame, outlines, &wanted, assumed, &mut out);
+    out
+}
+
+/// After each instruction: the slots that are read on every path before anything is written to them. A value that is wanted only on some
+/// path may be an argument on others.
+fn wanted(function: &Function, slots: &[Slot], groups: &[Vec<&Access>]) -> HashMap<usize, BTreeSet<usize>> {
+    let outside = |call: &flow::Call| !matches!(call.callee, Callee::Local(_));
+    if !function.calls.values().any(outside) {
+        return HashMap::new();
+    }
+    let (mut reads, mut writes): (HashMap<usize, Vec<usize>>, HashMap<usize, Vec<usize>>) =
+        Default::default();
+    for (n, group) in groups.iter().enumerate() {
+        for access in group {
+            let begins = access.place == Where::Known(slots[n].address) && access.size <= 8;
+            let of = if access.reads && begins { &mut reads } else { &mut writes };
+            of.entry(access.op).or_default().push(n);
+        }
+    }
+    let before = function.before();
+    let mut here: HashMap<usize, BTreeSet<usize>> = HashMap::new();
+    let mut out: HashMap<usize, BTreeSet<usize>> = HashMap::new();
+    let mut todo: Vec<usize> = function.body.clone();
+    let mut waiting: HashSet<usize> = todo.iter().copied().collect();
+    while let Some(i) = todo.pop() {
+        waiting.remove(&i);
+        let leaves = function.exits.contains_key(&i);
+        let mut ways = function.next[&i].iter().map(|next| here.get(next));
+        let first = ways.next().flatten().cloned().filter(|_| !leaves).unwrap_or_default();
+        let after = ways.fold(first, |all, way| match way {
+            Some(way) => all.intersection(way).copied().collect(),
+            None => BTreeSet::new(),
+        });
+        let mut now = after.clone();
+        writes.get(&i).into_iter().flatten().for_each(|n| {
+            now.remove(n);
+        });
+        now.extend(reads.get(&i).into_iter().flatten());
+        out.insert(i, after);
+        if here.get(&i) != Some(&now) {
+            here.insert(i, now);
+            for &from in before.get(&i).into_iter().flatten() {
+                if waiting.insert(from) {
+                    todo.push(from);
+                }
+            }
+        }
+    }
     out
 }
 
@@ -144,6 +193,10 @@ fn class(program: &Program, frame: &Frame, slot: &Slot, group: &[&Access], uses:
         |op: usize| frame.before.get(&op).map(|state| state.of(program.ops[op].instruction.op1_register()));
     if group.iter().any(|access| access.size > 8) {
         return Class::Vector;
+    }
+    // Its place is another one each time.
+    if !frame.is_fixed(slot.address.base) {
+        return Class::Mixed;
     }
     if slot.size < 4 {
         return Class::Narrow;
@@ -291,7 +344,7 @@ fn called(
     function: &Function,
     frame: &Frame,
     outlines: &Outlines,
-    live: &Live,
+    wanted: &HashMap<usize, BTreeSet<usize>>,
     assumed: &BTreeSet<Assumption>,
     slots: &mut [Slot],
 ) {
@@ -299,7 +352,12 @@ fn called(
     for (&op, call) in &function.calls {
         let top = match frame.before.get(&op).map(|state| state.of(Register::RSP)) {
             Some(Value::Stack(top)) => top.plus(if call.link { 0 } else { -8 }),
-            _ => continue,
+            // Its frame, and its arguments, may be anywhere.
+            Some(_) => {
+                slots.iter_mut().for_each(|slot| suspect(slot, op));
+                continue;
+            }
+            None => continue,
         };
         let suspected: Vec<usize> = match &call.callee {
             Callee::Local(entry) => {
@@ -329,7 +387,7 @@ fn called(
                 // Arguments belong to the callee, so one whose value is wanted later is none, nor is any above it. How many there are
                 // is unknown, and one may never have been written.
                 let above = |slot: &Slot| slot.address.offset + slot.size as i64 > top.offset + 8;
-                let wanted = live.after.get(&op).into_iter().flatten().map(|&n| &slots[n]);
+                let wanted = wanted.get(&op).into_iter().flatten().map(|&n| &slots[n]);
                 let own = wanted.filter(|slot| slot.address.base == top.base && above(slot));
                 let limit = own.map(|slot| slot.address.offset).min().unwrap_or(i64::MAX);
                 let argument = |n: &usize| {
@@ -341,11 +399,34 @@ fn called(
                 if bare { Vec::new() } else { (0..slots.len()).filter(argument).collect() }
             }
         };
-        for n in suspected {
-            if let Err(place) = slots[n].suspects.binary_search(&op) {
-                slots[n].suspects.insert(place, op);
+        suspected.into_iter().for_each(|n| suspect(&mut slots[n], op));
+    }
+    // A function to which this one jumps may read what lies below the stack pointer.
+    for (&op, exit) in &function.exits {
+        let Exit::Tail(Callee::Local(entry)) = exit else { continue };
+        let outline = outlines.get(entry);
+        for slot in slots.iter_mut() {
+            let end = slot.address.offset + slot.size as i64;
+            let entry = |by: i64| Address { base: 0, offset: by };
+            let reached = outline.is_none_or(|outline| {
+                outline.reach.iter().any(|&(from, to)| meets(frame, slot.address, end, entry(from), to))
+            });
+            if reached {
+                suspect(slot, op);
             }
         }
+    }
+}
+
+/// Whether a slot may have bytes below an address.
+pub(crate) fn below(frame: &Frame, slot: &Slot, top: Address) -> bool {
+    let end = slot.address.offset + slot.size as i64;
+    meets(frame, slot.address, end, top.plus(-(1 << 40)), top.offset)
+}
+
+pub(crate) fn suspect(slot: &mut Slot, op: usize) {
+    if let Err(place) = slot.suspects.binary_search(&op) {
+        slot.suspects.insert(place, op);
     }
 }
 

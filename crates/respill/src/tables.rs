@@ -20,6 +20,8 @@ pub(crate) struct Table {
     pub(crate) distances: bool,
     /// The instructions at the labels.
     pub(crate) targets: BTreeSet<usize>,
+    /// The statements of its entries.
+    pub(crate) statements: BTreeSet<usize>,
 }
 
 /// The table of an indirect jump.
@@ -27,8 +29,8 @@ pub(crate) struct Table {
 pub(crate) enum By {
     /// The table of this name, of addresses.
     Address(String),
-    /// Some table of distances that its function names.
-    Distance,
+    /// Some table of distances that its function names; this instruction loads the entry.
+    Distance(usize),
 }
 
 /// The distance before a jump within which its address is computed.
@@ -72,10 +74,11 @@ pub(crate) fn tables(program: &Program) -> HashMap<String, Table> {
                     _ => None,
                 };
                 let Some(&op) = label.and_then(|label| labels.get(label)) else { return false };
-                let fresh = || Table { distances, targets: BTreeSet::new() };
+                let fresh = || Table { distances, targets: BTreeSet::new(), statements: BTreeSet::new() };
                 let table = out.entry(name.to_owned()).or_insert_with(fresh);
                 table.distances == distances && {
                     table.targets.insert(op);
+                    table.statements.insert(i);
                     true
                 }
             });
@@ -142,10 +145,10 @@ pub(crate) fn by(program: &Program, op: usize, tables: &HashMap<String, Table>) 
                 summed = true;
                 from.push(i.op1_register());
             }
-            Mnemonic::Movsxd if summed && !extended && into && memory => return Some(By::Distance),
+            Mnemonic::Movsxd if summed && !extended && into && memory => return Some(By::Distance(j)),
             Mnemonic::Cdqe if summed && !extended => (from, extended) = (vec![Register::RAX], true),
             Mnemonic::Mov if extended && i.op0_register() == Register::EAX && memory => {
-                return Some(By::Distance);
+                return Some(By::Distance(j));
             }
             // The other one of the sum.
             _ if summed && !extended && from.len() == 2 => from.retain(|&register| register != written),
@@ -182,9 +185,9 @@ mod tests {
     fn only_jumps_by_tables_are_taken_for_such() {
         let rest = "\n.La:\tret\n.section .rodata\n.Lt: .long .La-.Lt\n.Lq: .quad .La\n";
         for (code, want) in [
-            ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\njmp *%rax", Some(By::Distance)),
-            ("movl (%rdx,%rcx), %eax\ncltq\naddq %rdx, %rax\njmp *%rax", Some(By::Distance)),
-            ("movslq (%rdx,%rax,4), %r13\naddq %rdx, %r13\nmovl $1, %eax\njmp *%r13", Some(By::Distance)),
+            ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\njmp *%rax", Some(By::Distance(0))),
+            ("movl (%rdx,%rcx), %eax\ncltq\naddq %rdx, %rax\njmp *%rax", Some(By::Distance(0))),
+            ("movslq (%rdx,%rax,4), %r13\naddq %rdx, %r13\nmovl $1, %eax\njmp *%r13", Some(By::Distance(0))),
             ("notrack jmp *.Lq(,%rax,8)", Some(By::Address(".Lq".into()))),
             ("movq .Lq(,%rax,8), %rax\njmp *%rax", Some(By::Address(".Lq".into()))),
             // The source of a function's address.
@@ -199,12 +202,17 @@ mod tests {
             ("movslq (%rdx,%rax,4), %rax\naddq %rdx, %rax\nxorl %eax, %eax\njmp *%rax", None),
             ("movslq (%rdx,%rax,4), %rax\nmovq %rcx, %rax\naddq %rdx, %rax\njmp *%rax", None),
             // The sum in the other register.
-            ("movslq (%rdx,%rax,4), %rax\nmovq %rcx, %rdx\naddq %rax, %rdx\njmp *%rdx", Some(By::Distance)),
+            (
+                "movslq (%rdx,%rax,4), %rax\nmovq %rcx, %rdx\naddq %rax, %rdx\njmp *%rdx",
+                Some(By::Distance(0)),
+            ),
         ] {
             let program = program(&format!("f:\t{code}{rest}"));
             let jump = (0..program.ops.len())
                 .find(|&op| program.ops[op].instruction.flow_control() == FlowControl::IndirectBranch);
-            assert_eq!(by(&program, jump.expect("a jump"), &tables(&program)), want, "{code}");
+            let found = by(&program, jump.expect("a jump"), &tables(&program));
+            // The load is the first of its instructions.
+            assert_eq!(found, want, "{code}");
         }
     }
 }

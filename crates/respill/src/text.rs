@@ -8,6 +8,8 @@ use core::fmt;
 use core::ops::Range;
 use std::collections::BTreeMap;
 
+use crate::repeat;
+
 /// The kind of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -91,20 +93,40 @@ impl core::error::Error for TextError {}
 pub struct Text {
     text: String,
     statements: Vec<Statement>,
+    /// The text as it was given, where repetitions were written out.
+    given: Option<String>,
 }
 
 /// Directives after which a line of text is no longer one instruction.
-const MACROS: [&str; 8] = [".macro", ".rept", ".irp", ".irpc", ".altmacro", ".include", ".incbin", ".endm"];
+const MACROS: [&str; 9] =
+    [".macro", ".rept", ".rep", ".irp", ".irpc", ".altmacro", ".include", ".incbin", ".endm"];
 
 impl Text {
-    /// Cuts `text` into statements.
+    /// Cuts `text` into statements. Repetitions are written out first.
     ///
     /// # Errors
     /// The fault, with its line.
     pub fn new(text: impl Into<String>) -> Result<Text, TextError> {
         let text = text.into();
-        let statements = Cutter { text: &text, at: 0, line: 1, out: Vec::new() }.run()?;
-        Ok(Text { text, statements })
+        let cut = |text: &str| Cutter { text, at: 0, line: 1, out: Vec::new() }.run();
+        let fault = match cut(&text) {
+            Ok(statements) => return Ok(Text { text, statements, given: None }),
+            Err(fault) => fault,
+        };
+        let repeats = matches!(&fault, TextError::Macro { name, .. } if matches!(name.as_str(), ".rept" | ".rep" | ".irp"));
+        let written = if repeats { repeat::written_out(&text) } else { None };
+        let Some((written, lines)) = written else { return Err(fault) };
+        let mut statements = cut(&written).map_err(|_| fault)?;
+        for statement in &mut statements {
+            statement.line = lines.get(statement.line - 1).copied().unwrap_or(statement.line);
+        }
+        Ok(Text { text: written, statements, given: Some(text) })
+    }
+
+    /// The text as it was given, if it is not the one that was cut.
+    #[must_use]
+    pub(crate) fn given(&self) -> Option<&str> {
+        self.given.as_deref()
     }
 
     /// The statements in their order.

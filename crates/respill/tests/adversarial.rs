@@ -88,6 +88,16 @@ fn no_function_of_our_own_is_accepted_and_wrong() {
         "tail_both",
         "stop_unbalanced",
         "address_no_link",
+        "bytes_of_a_return",
+        "half_tail",
+        "half_tail_outside",
+        "recursion_beside",
+        "recursion_of_two",
+        "shared_end",
+        "parted",
+        "repeated",
+        "next_function",
+        "exit_behind_a_call",
     ] {
         assert!(right(name), "{name} stays\n{told}");
     }

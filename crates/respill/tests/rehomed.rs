@@ -154,13 +154,13 @@ half:   movq %rdi, -8(%rsp)
 ",
     );
     let opaque = |name: &str| analysis.units[unit(&analysis, name)].opaque;
-    assert!(matches!(opaque("jumps"), Some(Opaque::Jump(_))));
-    assert!(matches!(opaque("grows"), Some(Opaque::StackPointer(_))));
-    assert!(matches!(opaque("itself"), Some(Opaque::Recursive)));
-    assert!(matches!(opaque("half"), Some(Opaque::Tail(_))));
+    assert_eq!(opaque("jumps"), None);
+    assert!(matches!(opaque("grows"), Some(Opaque::Unbalanced(_))));
+    assert_eq!(["itself", "half"].map(opaque), [None; 2]);
     let calls = unit(&analysis, "calls");
     let plan = plan::plan(&analysis, &wish(Bank::Xmm));
-    assert!(plan.homes.is_empty());
+    let moving = ["jumps", "half"].map(|name| unit(&analysis, name));
+    assert!(plan.homes.keys().all(|(unit, _)| moving.contains(unit)), "{:?}", plan.homes);
     assert!(matches!(plan.stays[&(calls, 0)], Stays::Across(_)));
 }
 
@@ -428,7 +428,7 @@ L_h:    xorl %edi, %edi
     assert_eq!(plan::plan(&analysis, &wish(Bank::Xmm)).homes.len(), 1);
     // A callee that does not restore it, and one that restores it after its own callee.
     let lost = opaque(&text.replace("        popq %rbp\n", "        addq $8, %rsp\n"));
-    assert!(matches!(lost, Some(Opaque::StackPointer(_))), "{lost:?}");
+    assert!(matches!(lost, Some(Opaque::Unbalanced(_) | Opaque::Calls(_))), "{lost:?}");
     assert_eq!(opaque(&text.replace("xorl %edi, %edi", "xorl %ebp, %ebp")), None);
 }
 
@@ -501,15 +501,20 @@ h:      movq %rdi, -8(%rsp)
         .byte 0x48, 0x83, 0x44, 0x24, 0xf8, 0x05
         movq -8(%rsp), %rax
         ret
+        .globl i
+i:      movq %rdi, -8(%rsp)
+        .byte 0x48, 0x83, 0x44, 0x24, 0xf8, 0x05, 0x90
+        movq -8(%rsp), %rax
+        ret
         .comm buffer, 64, 8
         .addrsig
 ";
     let analysis = analysed(text);
     let opaque = |name: &str| analysis.units[unit(&analysis, name)].opaque;
-    assert_eq!(["f", "g"].map(opaque), [None; 2]);
-    assert!(matches!(opaque("h"), Some(Opaque::Bytes(_))), "{:?}", opaque("h"));
+    assert_eq!(["f", "g", "h"].map(opaque), [None; 3]);
+    assert!(matches!(opaque("i"), Some(Opaque::Bytes(_))), "{:?}", opaque("i"));
     let plan = plan::plan(&analysis, &wish(Bank::Xmm));
     assert_eq!(plan.homes.len(), 2, "{:?}", plan.stays);
     let text = rewrite::rewrite(&analysis, &plan, Options::default()).expect("rewritten").text;
-    assert!(analysed(&text).units.len() == 3, "{text}");
+    assert!(analysed(&text).units.len() == 4, "{text}");
 }

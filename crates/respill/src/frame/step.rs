@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use iced_x86::{
-    CodeSize, ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
-    Register, UsedMemory, UsedRegister,
+    CodeSize, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+    UsedMemory, UsedRegister,
 };
 
+use super::branch::same;
 use super::value::{Compared, GENERAL, State, Value, WORD, Where};
 use super::{CALLEE_SAVED, Outlines, reads, size, writes};
-use crate::flow::{Callee, Function};
+use crate::flow::{Callee, Exit, Function};
 use crate::program::Program;
 
 /// Registers through which code outside the file may get a value: arguments, their number, the static chain.
@@ -42,13 +43,18 @@ impl Walker<'_> {
             let link = call.link;
             self.call(i, &callee, link, state);
             state.compared = None;
+            state.same = None;
             return;
+        }
+        if let Some(Exit::Tail(callee)) = self.function.exits.get(&i) {
+            self.tail(i, callee, state);
         }
         let instruction = self.program.ops[i].instruction;
         let flags = instruction.rflags_modified() != 0;
         // A constant that only the linker knows.
         let linked = immediate(&instruction) == Some(0) && !self.program.ops[i].references.is_empty();
         let compared = if linked { None } else { self.compared(&instruction, state) };
+        let same = same(&instruction);
         let loads = instruction.mnemonic() == Mnemonic::Mov && instruction.op0_kind() == OpKind::Register;
         let table =
             loads && instruction.is_ip_rel_memory_operand() && self.program.said(i).contains("@GOTPCREL");
@@ -66,6 +72,31 @@ impl Walker<'_> {
         }
         if flags {
             state.compared = compared;
+            state.same = same;
+        }
+    }
+
+    /// The registers that a callee may use: by the ABI, or by its outline.
+    fn gets(&self, callee: &Callee, register: Register) -> bool {
+        match callee {
+            Callee::Local(entry) => {
+                let demands = self.outlines.get(entry).map(|outline| &outline.demands);
+                let kept = CALLEE_SAVED.contains(&register);
+                register != Register::RSP
+                    && (!kept || demands.is_none_or(|demands| demands.contains(&register)))
+            }
+            _ => GIVEN.contains(&register),
+        }
+    }
+
+    /// A jump to another function hands over registers as a call does.
+    fn tail(&mut self, i: usize, callee: &Callee, state: &State) {
+        let given: Vec<Register> = GENERAL.into_iter().filter(|&r| self.gets(callee, r)).collect();
+        for register in given {
+            self.demand(state.of(register));
+            if state.of(register).reaches_frame() {
+                self.hidden.insert(i);
+            }
         }
     }
 
@@ -74,14 +105,7 @@ impl Walker<'_> {
             Callee::Local(entry) => Some(self.outlines.get(entry)),
             _ => None,
         };
-        let gets = |register: Register| match outline {
-            None => GIVEN.contains(&register),
-            Some(None) => register != Register::RSP,
-            Some(Some(outline)) => {
-                register != Register::RSP
-                    && (!CALLEE_SAVED.contains(&register) || outline.demands.contains(&register))
-            }
-        };
+        let gets = |register: Register| self.gets(callee, register);
         // Cells are the callee's to read where its arguments lie, or where it is known to read.
         let top = match state.of(Register::RSP) {
             Value::Stack(a) => Some(a.plus(if link { 0 } else { -8 })),
@@ -96,14 +120,11 @@ impl Walker<'_> {
             _ => state.stored.values().any(|value| value.of_stack()),
         };
         let given = holds || GENERAL.into_iter().any(|r| gets(r) && state.of(r).of_stack());
+        let wanted: Vec<Value> = GENERAL.into_iter().filter(|&r| gets(r)).map(|r| state.of(r)).collect();
         if given {
             self.hidden.insert(i);
         }
-        for register in GENERAL {
-            if let (true, Value::Entry(kept)) = (gets(register), state.of(register)) {
-                self.demands.insert(kept);
-            }
-        }
+        wanted.into_iter().for_each(|value| self.demand(value));
         let keeps: &[Register] = match outline {
             None => &CALLEE_SAVED,
             Some(outline) => outline.map_or(&[], |outline| outline.keeps.as_slice()),
@@ -368,19 +389,23 @@ impl Walker<'_> {
                             state.stored.insert(a, value);
                         }
                     }
-                    _ if value.of_stack() => {
-                        self.hidden.insert(i);
+                    _ => {
+                        if value.of_stack() {
+                            self.hidden.insert(i);
+                        }
+                        self.demand(value);
+                        state.overwrite_somewhere();
                     }
-                    _ => (),
                 }
                 Some((Register::RSP, rsp))
             }
             Mnemonic::Pop | Mnemonic::Popfq if instruction.op0_kind() != OpKind::Memory => {
                 let by = i64::from(instruction.stack_pointer_increment());
-                let value = match state.of(Register::RSP) {
-                    Value::Stack(a) => self.at(state, Where::Known(a), by as usize),
-                    _ => Value::Other,
+                let place = match state.of(Register::RSP) {
+                    Value::Stack(a) => Where::Known(a),
+                    _ => Where::Pointer,
                 };
+                let value = self.at(state, place, by as usize);
                 let rsp = state.of(Register::RSP).plus(by);
                 state.set(Register::RSP, rsp);
                 Some((register(0).unwrap_or(Register::None), if by == 8 { value } else { value.word() }))
@@ -388,7 +413,7 @@ impl Walker<'_> {
             Mnemonic::Leave => {
                 let (saved, rsp) = match state.of(Register::RBP) {
                     Value::Stack(a) => (self.at(state, Where::Known(a), 8), Value::Stack(a.plus(8))),
-                    _ => (Value::Other, Value::Derived),
+                    _ => (self.at(state, Where::Pointer, 8), Value::Derived),
                 };
                 state.set(Register::RSP, rsp);
                 Some((Register::RBP, saved))
@@ -564,78 +589,4 @@ pub(super) fn immediate(instruction: &Instruction) -> Option<i64> {
     )
     .then(|| instruction.immediate(n) as i64)
     .filter(|_| instruction.code_size() != CodeSize::Code32)
-}
-
-/// The state on one way behind an instruction: a branch on a comparison bounds the register. None if no value goes there.
-pub(super) fn refined(
-    program: &Program,
-    op: usize,
-    next: usize,
-    all: &[usize],
-    after: &State,
-) -> Option<State> {
-    let mut out = after.clone();
-    let code = program.ops[op].instruction.condition_code();
-    if program.ops[op].instruction.flow_control() != FlowControl::ConditionalBranch
-        || code == ConditionCode::None
-        || all.len() != 2
-        || all[0] == all[1]
-    {
-        return Some(out);
-    }
-    let Some(Compared { register, size, with, order }) = after.compared else { return Some(out) };
-    let taken = next != op + 1;
-    let code = if taken { code } else { negated(code) };
-    let value = after.of(register);
-    // A comparison of 32 bits says nothing about the others.
-    let word = matches!(value, Value::Number(low, high) if low >= 0 && high <= i64::from(u32::MAX));
-    if value.of_stack() || matches!(value, Value::Entry(_)) || size == 4 && !word {
-        return Some(out);
-    }
-    let (low, high) = value.bounds().unwrap_or((i64::MIN, i64::MAX));
-    // Below the sign bit signed and unsigned numbers are in one order.
-    let small =
-        low >= 0 && with >= 0 && (size == 8 || high <= i64::from(i32::MAX) && with <= i64::from(i32::MAX));
-    use ConditionCode::{a, ae, b, be, e, g, ge, l, le, ne};
-    let (low, high) = match code {
-        e => (low.max(with), high.min(with)),
-        ne if low == with => (low.checked_add(1)?, high),
-        ne if high == with => (low, high.checked_sub(1)?),
-        b if order && with >= 0 && (size == 8 || word) => (low.max(0), high.min(with - 1)),
-        be if order && with >= 0 && (size == 8 || word) => (low.max(0), high.min(with)),
-        ae if order && small => (low.max(with), high),
-        a if order && small => (low.max(with.checked_add(1)?), high),
-        l if order && (size == 8 || small) => (low, high.min(with.checked_sub(1)?)),
-        le if order && (size == 8 || small) => (low, high.min(with)),
-        ge if order && (size == 8 || small) => (low.max(with), high),
-        g if order && (size == 8 || small) => (low.max(with.checked_add(1)?), high),
-        _ => return Some(out),
-    };
-    if low > high {
-        return None;
-    }
-    let compared = out.compared;
-    out.set(
-        register,
-        if (low, high) == (i64::MIN, i64::MAX) { Value::Other } else { Value::Number(low, high) },
-    );
-    out.compared = compared;
-    Some(out)
-}
-
-const fn negated(code: ConditionCode) -> ConditionCode {
-    use ConditionCode::{None, a, ae, b, be, e, g, ge, l, le, ne};
-    match code {
-        e => ne,
-        ne => e,
-        b => ae,
-        ae => b,
-        a => be,
-        be => a,
-        l => ge,
-        ge => l,
-        g => le,
-        le => g,
-        _ => None,
-    }
 }

@@ -1,7 +1,7 @@
 //! Abstract values of registers and cells: an address of the frame, something made from one, or a number.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use iced_x86::{Instruction, Register, UsedMemory};
 
@@ -20,6 +20,27 @@ impl Address {
     #[must_use]
     pub const fn plus(self, by: i64) -> Address {
         Address { base: self.base, offset: self.offset.wrapping_add(by) }
+    }
+}
+
+/// The base of the stack pointer before an instruction at which its distance from the entry's is unknown.
+const MOVED: usize = 1 << 40;
+
+impl Address {
+    /// Where the stack pointer is before an instruction.
+    pub(super) const fn moved(op: usize) -> Address {
+        Address { base: MOVED + op, offset: 0 }
+    }
+
+    /// The instruction behind which, or before which, its base was made, unless it counts from the entry; and whether the base
+    /// is a stack pointer at an unknown distance.
+    #[must_use]
+    pub const fn made(self) -> Option<(usize, bool)> {
+        match self.base {
+            0 => None,
+            base if base >= MOVED => Some((base - MOVED, true)),
+            base => Some((base - 1, false)),
+        }
     }
 }
 
@@ -63,6 +84,14 @@ impl Value {
             Value::Stack(a) => a.base != 0 || a.offset < 0,
             value => value.of_stack(),
         }
+    }
+
+    /// What is known of a cell that something may have overwritten, if anything: see [`State::overwrite_somewhere`].
+    fn perhaps_overwritten(&mut self) -> bool {
+        if self.reaches_frame() {
+            *self = Value::Derived;
+        }
+        !matches!(self, Value::Number(..) | Value::Above(..))
     }
 
     /// The bounds of a number.
@@ -231,6 +260,8 @@ pub struct State {
     /// Of known addresses of eight bytes: the value stored there, unless it is [`Value::Other`].
     pub(super) stored: BTreeMap<Address, Value>,
     pub(super) compared: Option<Compared>,
+    /// A register with which the last comparison compared the stack pointer.
+    pub(super) same: Option<Register>,
 }
 
 impl State {
@@ -240,7 +271,7 @@ impl State {
             kept if CALLEE_SAVED.contains(&kept) => Value::Entry(kept),
             given => Value::Above(given, 0),
         });
-        State { registers, stored: BTreeMap::new(), compared: None }
+        State { registers, stored: BTreeMap::new(), compared: None, same: None }
     }
 
     /// The value of a whole register; for a vector register and the like, which hold no address that is followed, other.
@@ -255,8 +286,13 @@ impl State {
         if self.compared.is_some_and(|compared| compared.register == full) {
             self.compared = None;
         }
+        if self.same.is_some_and(|same| same == full || full == Register::RSP) {
+            self.same = None;
+        }
         if let Some(i) = GENERAL.iter().position(|&r| r == full) {
-            self.registers[i] = value;
+            // A stack pointer that is not followed may still point into the frame.
+            let strays = full == Register::RSP && !value.of_stack();
+            self.registers[i] = if strays { Value::Derived } else { value };
         }
     }
 
@@ -274,6 +310,9 @@ impl State {
         self.stored.retain(|_, value| *value != Value::Other);
         if self.compared != other.compared {
             self.compared = None;
+        }
+        if self.same != other.same {
+            self.same = None;
         }
         *self != before
     }
@@ -367,7 +406,7 @@ impl State {
         self.stored.retain(|kept, value| {
             if kept.base != at.base {
                 // The other base lies at an unknown distance.
-                return !matches!(value, Value::Number(..) | Value::Above(..));
+                return value.perhaps_overwritten();
             }
             if kept.offset + 8 <= at.offset || kept.offset >= end {
                 return true;
@@ -381,15 +420,32 @@ impl State {
         });
     }
 
+    /// Forgets the registers that no callee keeps.
+    pub(super) fn lose_volatile(&mut self) {
+        for register in GENERAL.into_iter().filter(|r| *r != Register::RSP && !CALLEE_SAVED.contains(r)) {
+            let value = if self.of(register).of_stack() { Value::Derived } else { Value::Other };
+            self.set(register, value);
+        }
+    }
+
+    /// Forgets all that counts from some bases, which get another meaning. Returns whether a cell is lost that may hold an address of
+    /// the frame.
+    pub(super) fn forget(&mut self, bases: &BTreeSet<usize>) -> bool {
+        let of = |value: Value| matches!(value, Value::Stack(a) if bases.contains(&a.base));
+        for value in self.registers.iter_mut().chain(self.stored.values_mut()).filter(|value| of(**value)) {
+            *value = Value::Derived;
+        }
+        let mut lost = false;
+        self.stored.retain(|kept, value| {
+            let gone = bases.contains(&kept.base);
+            lost |= gone && value.of_stack();
+            !gone
+        });
+        lost
+    }
+
     /// A write to somewhere in the frame. By the ABI it spares the registers and the stack pointer that are kept there for the caller.
     pub(super) fn overwrite_somewhere(&mut self) {
-        self.stored.retain(|_, value| match value {
-            Value::Number(..) | Value::Above(..) => false,
-            value if value.reaches_frame() => {
-                *value = Value::Derived;
-                true
-            }
-            _ => true,
-        });
+        self.stored.retain(|_, value| value.perhaps_overwritten());
     }
 }

@@ -72,8 +72,7 @@ pub fn edits(analysis: &Analysis, other: &Program, pairs: &Pairs) -> Edits {
             Some(&[key]) => look.changed(op, key),
             Some(&[key, ..]) => {
                 let name = SlotName::of(analysis, key);
-                let why = analysis.told(crate::analysis::Opaque::Shared(op));
-                look.out.reasons.push(Reason::Opaque(name, why));
+                look.out.reasons.push(Reason::Opaque(name, shared(analysis, op)));
             }
             _ => {
                 let [before, after] = [look.flags(op), look.flags_of(pairs.of[op])];
@@ -86,6 +85,10 @@ pub fn edits(analysis: &Analysis, other: &Program, pairs: &Pairs) -> Edits {
     look.slots();
     look.neighbours();
     look.out
+}
+
+fn shared(analysis: &Analysis, op: usize) -> String {
+    format!("line {} belongs to another function too", analysis.program.line(op))
 }
 
 impl Look<'_> {
@@ -212,6 +215,9 @@ impl Look<'_> {
             let name = || SlotName::of(self.analysis, key);
             if let Some(why) = unit.opaque {
                 self.out.reasons.push(Reason::Opaque(name(), self.analysis.told(why)));
+            }
+            if let Some(op) = slot.uses().find(|op| self.analysis.shared.contains(op)) {
+                self.out.reasons.push(Reason::Opaque(name(), shared(self.analysis, op)));
             }
             if !matches!(slot.class, Class::Spill | Class::Pointer | Class::Operand) {
                 self.out.reasons.push(Reason::NoSpill(name(), slot.class));

@@ -175,9 +175,10 @@ impl Relation<'_> {
             .collect()
     }
 
-    /// The additions that run with an instruction.
-    fn beside(&self, op: usize) -> Vec<usize> {
-        let falls = falls_through(&self.analysis.program.ops[op].instruction);
+    /// The additions that run with an instruction of a unit: also those behind it, where the unit goes on there.
+    fn beside(&self, n: usize, op: usize) -> Vec<usize> {
+        let falls = falls_through(&self.analysis.program.ops[op].instruction)
+            && self.analysis.units[n].function.next[&op].contains(&(op + 1));
         let after = self.pairs.added_after(op).filter(|_| falls);
         self.pairs.added_before(op).chain(after).collect()
     }
@@ -186,7 +187,7 @@ impl Relation<'_> {
         let mut out = BTreeSet::new();
         let analysis = self.analysis;
         for &op in &analysis.units[n].function.body {
-            for r in self.beside(op).into_iter().chain([self.pairs.of[op]]) {
+            for r in self.beside(n, op).into_iter().chain([self.pairs.of[op]]) {
                 out.extend(self.writes(r).into_iter().map(|register| (r, register)));
             }
         }
@@ -198,7 +199,7 @@ impl Relation<'_> {
         let mut owners: HashMap<usize, Vec<usize>> = HashMap::new();
         for (n, unit) in self.analysis.units.iter().enumerate() {
             for &op in &unit.function.body {
-                for r in self.beside(op) {
+                for r in self.beside(n, op) {
                     owners.entry(r).or_default().push(n);
                 }
             }

@@ -157,6 +157,10 @@ enum Trait {
     Table,
     /// Jumps to a helper at its end.
     TailCall,
+    /// Jumps to a helper on a condition.
+    HalfTail,
+    /// Moves its stack pointer down by a number that is not known.
+    Alloca,
     Recursion,
     CallBack,
     Indirect,
@@ -239,6 +243,8 @@ pub(crate) fn function(seed: u64, indirect: bool, here: Features) -> Generated {
         (Trait::Memset, 16),
         (Trait::Table, 14),
         (Trait::TailCall, 40),
+        (Trait::HalfTail, 12),
+        (Trait::Alloca, 40),
         (Trait::Recursion, 40),
         (Trait::CallBack, 32),
         (Trait::LongDouble, 24),
@@ -266,7 +272,7 @@ pub(crate) fn function(seed: u64, indirect: bool, here: Features) -> Generated {
     let mut out =
         Generated { name: name.clone(), text: String::new(), slots: Vec::new(), features: BTreeSet::new() };
     let mut helpers = Vec::new();
-    let wanted = [Trait::LocalCalls, Trait::TailCall, Trait::CallBack, Trait::Indirect];
+    let wanted = [Trait::LocalCalls, Trait::TailCall, Trait::HalfTail, Trait::CallBack, Trait::Indirect];
     if traits.iter().any(|one| wanted.contains(one)) {
         for n in 0..1 + random.below(2) {
             let helper = format!("{name}_h{n}");
@@ -913,6 +919,21 @@ impl<'a> Maker<'a> {
                 self.call(&name);
                 self.features.insert("local call");
             }
+            // The stack pointer is the entry's.
+            Trait::HalfTail if self.base == Base::RedZone && !self.helpers.is_empty() => {
+                let (helper, condition) = (self.helpers[0].clone(), self.random.of(&CONDITIONS));
+                self.compare();
+                self.say(format!("j{condition}\t{helper}"));
+                self.features.insert("conditional tail call");
+            }
+            Trait::Alloca if self.base == Base::Rbp && self.pushed == 0 => {
+                let q = self.besides(&[a]);
+                self.say(format!("andl\t$48, %{}", R32[a]));
+                self.say(format!("subq\t%{}, %rsp", R64[a]));
+                self.say(format!("movq\t%{}, (%rsp)", R64[q]));
+                self.open = self.open.or(Some("dynamic frame"));
+                self.features.insert("dynamic frame");
+            }
             Trait::Recursion if !self.no_calls() => {
                 let name = format!("{}_r", self.name);
                 self.call(&name);
@@ -1400,6 +1421,12 @@ impl<'a> Maker<'a> {
             self.features.insert("returns in st(0)");
         }
         self.epilogue();
+        if self.has(Trait::HalfTail) && !self.helpers.is_empty() {
+            let (helper, condition) = (self.helpers[0].clone(), self.random.of(&CONDITIONS));
+            self.say("testb\t%al, %al");
+            self.say(format!("j{condition}\t{helper}"));
+            self.features.insert("conditional tail call");
+        }
         if self.has(Trait::TailCall) && !self.helpers.is_empty() && self.base != Base::RedZone {
             let helper = self.helpers[0].clone();
             self.say(format!("jmp\t{helper}"));

@@ -1,0 +1,198 @@
+//! The frames of all functions, and what each function does to its caller's frame.
+//!
+//! Callees come before their callers. The functions of a cycle of calls begin with the outline of one that touches nothing and keeps
+//! every register, and are analysed again until none does more than its outline says. Then every call has done what its callee's outline
+//! says: otherwise there is a first access of some execution beyond the outline, in a function whose callees have kept to theirs.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use iced_x86::Register;
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::DiGraph;
+
+use crate::assumption::Assumption;
+use crate::flow::{Callee, Exit, Function};
+use crate::frame::{self, Address, Frame, GENERAL, Outline, Outlines, Value, Where};
+use crate::program::Program;
+use crate::slots::{self, Slot};
+
+/// The frames of all functions, and in which cycle of calls each is: callees have lower numbers than their callers.
+pub(crate) struct Framed {
+    pub(crate) frames: Vec<(Frame, Vec<Slot>)>,
+    pub(crate) cycles: Vec<usize>,
+}
+
+/// The most often that an outline of a cycle grows, before it is said to touch everything.
+const PATIENCE: usize = 6;
+
+/// The frames and slots of all functions.
+pub(crate) fn framed(
+    program: &Program,
+    functions: &mut [Function],
+    by_entry: &HashMap<usize, usize>,
+    assumed: &BTreeSet<Assumption>,
+) -> Framed {
+    let mut graph = DiGraph::<usize, ()>::new();
+    let nodes: Vec<_> = (0..functions.len()).map(|n| graph.add_node(n)).collect();
+    for (n, function) in functions.iter().enumerate() {
+        for (_, callee) in function.callees() {
+            if let Callee::Local(entry) = callee
+                && let Some(&to) = by_entry.get(entry)
+            {
+                graph.update_edge(nodes[n], nodes[to], ());
+            }
+        }
+    }
+    let mut outlines = Outlines::new();
+    let mut frames: Vec<Option<(Frame, Vec<Slot>)>> = functions.iter().map(|_| None).collect();
+    let mut cycles = vec![0; functions.len()];
+    for (number, members) in tarjan_scc(&graph).into_iter().enumerate() {
+        let recursive = members.len() > 1 || graph.contains_edge(members[0], members[0]);
+        for &node in &members {
+            cycles[graph[node]] = number;
+            if recursive {
+                let keeps = GENERAL.into_iter().filter(|r| *r != Register::RSP).collect();
+                outlines.insert(functions[graph[node]].entry, Outline { keeps, ..Outline::default() });
+            }
+        }
+        let mut todo: VecDeque<_> = members.iter().copied().collect();
+        let mut grown: HashMap<usize, usize> = HashMap::new();
+        while let Some(node) = todo.pop_front() {
+            let n = graph[node];
+            let mut frame = frame::frame(program, &functions[n], &outlines);
+            // With the stack as at the entry, such a jump may also be one to another function.
+            let leaves: Vec<usize> =
+                functions[n].gotos.iter().copied().filter(|op| may_leave(&frame, *op)).collect();
+            if leaves.iter().any(|op| !functions[n].exits.contains_key(op)) {
+                functions[n].exits.extend(leaves.into_iter().map(|op| (op, Exit::Tail(Callee::Unknown))));
+                frame = frame::frame(program, &functions[n], &outlines);
+            }
+            let function = &functions[n];
+            let slots = slots::slots(program, function, &frame, &outlines, assumed);
+            let mut now = outline(program, function, &frame, &slots, &outlines);
+            if let Some(known) = outlines.get(&function.entry) {
+                now.weaken(known);
+                if now != *known {
+                    let grown = grown.entry(n).or_default();
+                    *grown += 1;
+                    if *grown > PATIENCE {
+                        (now.wild, now.lost) = (true, true);
+                        now.reach.clear();
+                    }
+                }
+                if now != *known {
+                    let callers = graph.neighbors_directed(node, petgraph::Direction::Incoming);
+                    let inside =
+                        callers.filter(|&from| cycles[graph[from]] == number && members.contains(&from));
+                    let again: Vec<_> = inside.filter(|from| !todo.contains(from)).collect();
+                    todo.extend(again);
+                }
+            }
+            outlines.insert(function.entry, now);
+            frames[n] = Some((frame, slots));
+        }
+    }
+    Framed { frames: frames.into_iter().flatten().collect(), cycles }
+}
+
+/// Whether the stack pointer may be the entry's at an instruction.
+fn may_leave(frame: &Frame, op: usize) -> bool {
+    match frame.before.get(&op).map(|state| state.of(Register::RSP)) {
+        Some(Value::Stack(a)) => a == Address { base: 0, offset: 0 } || !frame.is_fixed(a.base),
+        Some(_) => true,
+        None => false,
+    }
+}
+
+/// What a function does to its caller's frame: by its own accesses from the return address on, by reading what it has not
+/// written, and by its callees.
+fn outline(
+    program: &Program,
+    function: &Function,
+    frame: &Frame,
+    slots: &[Slot],
+    outlines: &Outlines,
+) -> Outline {
+    let lost = !frame.lost.is_empty() || !frame.unbalanced.is_empty() || !function.astray.is_empty();
+    let mut out = Outline {
+        keeps: frame::keeps(program, function, frame, outlines),
+        demands: frame.demands.clone(),
+        reach: BTreeSet::new(),
+        wild: lost,
+        lost,
+    };
+    // An object among its arguments on the stack ends nobody knows where.
+    let handed = frame.taken.iter().any(|a| a.base == 0 && a.offset >= 8);
+    for access in &frame.accesses {
+        let (a, end) = match access.place {
+            Where::Known(a) => (a, a.offset + access.size as i64),
+            Where::Within(a, span) => (a, a.offset.saturating_add(span + access.size as i64)),
+            place => {
+                out.wild = true;
+                out.lost |= handed || matches!(place, Where::Indexed(a) if a.base == 0 && a.offset >= 8);
+                continue;
+            }
+        };
+        // From a stack pointer at an unknown distance.
+        if !frame.is_fixed(a.base) {
+            out.wild = true;
+            continue;
+        }
+        // Bytes from an aligned base lie at most as far up as from the place where it was made.
+        let made = frame.aligned.get(&a.base).map_or(0, |made| made.offset);
+        if a.base != 0 && (end + made > 0 || !matches!(access.place, Where::Known(_))) {
+            out.wild |= end + made > 0;
+            out.lost |= end + made > 0;
+        } else if a.base == 0 && (end > 0 || matches!(access.place, Where::Within(..)) && access.reads) {
+            out.reach.insert((a.offset, end));
+        }
+    }
+    for slot in slots.iter().filter(|slot| slot.from_outside) {
+        if slot.address.base == 0 {
+            out.reach.insert((slot.address.offset, slot.address.offset + slot.size as i64));
+        } else {
+            (out.wild, out.lost) = (true, true);
+        }
+    }
+    for (op, call) in &function.calls {
+        let Callee::Local(entry) = &call.callee else { continue };
+        let rsp = frame.before.get(op).map(|state| state.of(Register::RSP));
+        match (outlines.get(entry), rsp) {
+            (_, None) => (),
+            (Some(callee), Some(Value::Stack(Address { base: 0, offset }))) => {
+                let top = offset - if call.link { 0 } else { 8 };
+                out.wild |= callee.wild;
+                out.lost |= callee.lost;
+                out.reach.extend(callee.reach.iter().map(|&(from, to)| (top + from, top + to)));
+            }
+            (Some(callee), Some(Value::Stack(a))) => {
+                out.wild |= callee.wild || !callee.reach.is_empty() || !frame.is_fixed(a.base);
+                out.lost |= callee.lost || !callee.reach.is_empty();
+            }
+            _ => (out.wild, out.lost) = (true, true),
+        }
+    }
+    // A jump to another function: it runs in this one's place.
+    for exit in function.exits.values() {
+        match exit {
+            Exit::Tail(Callee::Local(entry)) => match outlines.get(entry) {
+                Some(callee) => {
+                    out.wild |= callee.wild;
+                    out.lost |= callee.lost;
+                    out.reach.extend(&callee.reach);
+                }
+                None => (out.wild, out.lost) = (true, true),
+            },
+            // Its arguments on the stack are this function's.
+            Exit::Tail(_) => (out.wild, out.lost) = (true, true),
+            _ => (),
+        }
+    }
+    // Too many to be worth while.
+    if out.reach.len() > 256 {
+        (out.wild, out.lost) = (true, true);
+        out.reach.clear();
+    }
+    out
+}
