@@ -79,6 +79,11 @@ fn steps(root: &Path) -> Result<Vec<Step>, String> {
         "respill",
         "LANEWORK_GENERATED=100000 LANEWORK_SEED=1000001 cargo test --release -p lanework-respill --test generated -- --nocapture",
     ));
+    // The second judge, on more functions and all of libjade.
+    all.push(step(
+        "judge",
+        "LANEWORK_REQUIRE_Z3=1 LANEWORK_REQUIRE_CORPUS=1 LANEWORK_GENERATED=10000 LANEWORK_SEED=2000001 cargo test --release -p lanework-respill --test judge -- --nocapture",
+    ));
     all.push(step("real-code", "cargo xtask real-code"));
     all.push(step("removal", "cargo xtask removal"));
     all.push(step(

@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use common::native::{Outcome, Tried, every_home, every_home_under, library, moved};
+use common::native::{Outcome, Tried, every_home, every_home_under, library, moved, own};
 use lanework_respill::analysis::Opaque;
 use lanework_respill::assumption::Assumption;
 use lanework_respill::homes::Bank;
@@ -165,20 +165,6 @@ fn what_a_handler_reads_stays() {
         let f = analysis.units.iter().find(|unit| unit.function.name() == "f").expect("f");
         assert!(matches!(f.opaque, Some(Opaque::Landing(_))), "{to}: {:?}", f.opaque);
     }
-}
-
-/// The functions of a file: a line with the name and the reason, then the code of `f` and of what it needs.
-fn own(text: &str) -> Vec<(String, String)> {
-    text.split("== ")
-        .filter_map(|one| one.split_once('\n'))
-        .map(|(head, code)| {
-            let name = head.split(':').next().expect("a name").to_owned();
-            let text = format!(
-                "\t.text\n\t.globl f\n\t.type f,@function\nf:\n{code}\t.section .note.GNU-stack,\"\",@progbits\n"
-            );
-            (name, text)
-        })
-        .collect()
 }
 
 fn table_of(all: &[&Tried]) -> String {

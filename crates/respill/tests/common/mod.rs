@@ -5,6 +5,7 @@
 pub(crate) mod batch;
 #[cfg(not(miri))]
 pub(crate) mod generator;
+pub(crate) mod mutants;
 #[cfg(not(miri))]
 pub(crate) mod native;
 

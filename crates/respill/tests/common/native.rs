@@ -175,3 +175,17 @@ pub(crate) fn moved(original: &Analysis, bank: Bank) -> Result<(usize, String), 
         }
     }
 }
+
+/// The functions of a file: a line with the name and the reason, then the code of `f` and of what it needs.
+pub(crate) fn own(text: &str) -> Vec<(String, String)> {
+    text.split("== ")
+        .filter_map(|one| one.split_once('\n'))
+        .map(|(head, code)| {
+            let name = head.split(':').next().expect("a name").to_owned();
+            let text = format!(
+                "\t.text\n\t.globl f\n\t.type f,@function\nf:\n{code}\t.section .note.GNU-stack,\"\",@progbits\n"
+            );
+            (name, text)
+        })
+        .collect()
+}
