@@ -225,6 +225,18 @@ impl Assembled {
     /// Runs every variant on inputs beside the first one, each on a stack that is filled differently, in a child that may crash.
     #[must_use]
     pub fn agreement(&self, case: &Case, inputs: u64) -> Vec<Agreement> {
+        self.agreement_but(case, inputs, |_| false)
+    }
+
+    /// The same, except that variants whose name `leaves_x87` picks may leave x87 registers full, as compilers' code
+    /// with MMX and without `emms` does. Everything else must agree.
+    #[must_use]
+    pub fn agreement_but(
+        &self,
+        case: &Case,
+        inputs: u64,
+        leaves_x87: impl Fn(&str) -> bool,
+    ) -> Vec<Agreement> {
         let Some((first, others)) = self.codes.split_first() else { return Vec::new() };
         others
             .iter()
@@ -235,7 +247,8 @@ impl Assembled {
                     (Ok(first), Ok(code)) => (first, code),
                     (Err(e), _) | (_, Err(e)) => return fail(e.clone()),
                 };
-                let ran = sys::child(LIMIT, |voice| voice.say(&compare(first, code, case, inputs)));
+                let full = leaves_x87(&variant.name);
+                let ran = sys::child(LIMIT, |voice| voice.say(&compare(first, code, case, inputs, full)));
                 match ran {
                     Ok((said, Ended::Done)) => match said.split_at_checked(16) {
                         Some((counts, why)) => {
@@ -255,7 +268,7 @@ impl Assembled {
 }
 
 /// In the child: inputs that agree, inputs that do not, and a description of the first of these.
-fn compare(first: &Code, other: &Code, case: &Case, inputs: u64) -> Vec<u8> {
+fn compare(first: &Code, other: &Code, case: &Case, inputs: u64, leaves_x87: bool) -> Vec<u8> {
     let externals = Externals::default();
     let (mut same, mut different, mut why) = (0u64, 0u64, String::new());
     match (first.loaded(&externals), other.loaded(&externals)) {
@@ -284,7 +297,10 @@ fn compare(first: &Code, other: &Code, case: &Case, inputs: u64) -> Vec<u8> {
                         None => "memory beside the buffers".to_owned(),
                     }),
                     None if called.result != other.result => Some("rax".to_owned()),
-                    None if !(other.kept && other.x87_empty) && called.kept && called.x87_empty => {
+                    None if !(other.kept && (other.x87_empty || leaves_x87))
+                        && called.kept
+                        && called.x87_empty =>
+                    {
                         Some("what a callee must keep".to_owned())
                     }
                     None => None,

@@ -57,16 +57,19 @@ fn copy_fails(job: &Job, rows: &[ResultRow]) -> bool {
     copy.is_some_and(|row| fails(Interval { estimate: row.ratio, low: row.low, high: row.high }))
 }
 
+/// What the rows of a race say of one variant beside another.
+#[must_use]
+pub fn part(job: &Job, rows: &[ResultRow], baseline: &str, variant: &str) -> Option<Part> {
+    let row = rows.iter().find(|row| row.variant == variant && row.baseline == baseline)?;
+    let part = Part::of(row);
+    Some(if copy_fails(job, rows) { Part { verdict: Verdict::Void, ..part } } else { part })
+}
+
 /// What the rows of a race say of each home.
 #[must_use]
 pub fn findings(job: &Job, rows: &[ResultRow]) -> Vec<Finding> {
     let Some((stack, _)) = job.variants.split_first() else { return Vec::new() };
-    let void = copy_fails(job, rows);
-    let part = |baseline: &str, variant: &str| {
-        let row = rows.iter().find(|row| row.variant == variant && row.baseline == baseline)?;
-        let part = Part::of(row);
-        Some(if void { Part { verdict: Verdict::Void, ..part } } else { part })
-    };
+    let part = |baseline: &str, variant: &str| part(job, rows, baseline, variant);
     let finding = |v: &Variant| -> Option<Finding> {
         let with = |suffix: &str| format!("{}{suffix}", v.name);
         let (placebo, level, unwiped) = (with("+placebo"), with("+level"), with("+unwiped"));

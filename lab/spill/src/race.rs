@@ -48,8 +48,22 @@ pub fn comparisons(job: &Job) -> Vec<Job> {
 /// # Errors
 /// [`Failure::refused`] where they do not, [`Failure::unavailable`] where a process cannot be run.
 pub fn race(job: &Job, inputs: u64, plan: &Plan, progress: impl FnMut(u32, u32)) -> Result<Raced, Failure> {
+    race_beside(job, &[], inputs, plan, progress)
+}
+
+/// The same with other builds of the function among the variants, by their names: they may leave MMX in use.
+///
+/// # Errors
+/// As [`race`].
+pub fn race_beside(
+    job: &Job,
+    builds: &[&str],
+    inputs: u64,
+    plan: &Plan,
+    progress: impl FnMut(u32, u32),
+) -> Result<Raced, Failure> {
     let mut file = tempfile::NamedTempFile::new().map_err(Failure::unavailable)?;
-    let text = serde_json::to_vec(job).map_err(Failure::input)?;
+    let text = serde_json::to_vec(&(job, builds)).map_err(Failure::input)?;
     file.write_all(&text).and_then(|()| file.flush()).map_err(|e| Failure::file(file.path(), e))?;
     let path = file.path().display().to_string();
     let worker = Worker::new(["respill".to_owned(), "__race".to_owned(), path, inputs.to_string()])
@@ -69,11 +83,12 @@ pub fn race(job: &Job, inputs: u64, plan: &Plan, progress: impl FnMut(u32, u32))
 /// [`Failure`]: a file that holds no job, or no random numbers.
 pub fn serve(file: &Path, inputs: u64) -> Result<(), Failure> {
     let text = fs::read_to_string(file).map_err(|e| Failure::file(file, e))?;
-    let job: Job = serde_json::from_str(&text).map_err(|e| Failure::file(file, e))?;
+    let (job, builds): (Job, Vec<String>) =
+        serde_json::from_str(&text).map_err(|e| Failure::file(file, e))?;
     let case = Case::parse(&job.case).map_err(Failure::input)?;
     let shift = stack_shift().map_err(Failure::unavailable)?;
     // Before the race's clock begins.
-    let subject = subject(&Rc::new(job.assembled()), Rc::new(case), inputs, shift)?;
+    let subject = subject(&Rc::new(job.assembled()), builds, Rc::new(case), inputs, shift)?;
     launch::serve(&subject, &Monotonic::new(), &mut std::io::stdout()).map_err(Failure::input)
 }
 
@@ -102,11 +117,18 @@ impl Runnable for Calls {
 }
 
 /// The subject of a job, its first variant the baseline.
-fn subject(job: &Rc<Assembled>, case: Rc<Case>, inputs: u64, shift: u64) -> Result<Subject, Failure> {
+fn subject(
+    job: &Rc<Assembled>,
+    builds: Vec<String>,
+    case: Rc<Case>,
+    inputs: u64,
+    shift: u64,
+) -> Result<Subject, Failure> {
     let gate = {
         let (job, case) = (Rc::clone(job), Rc::clone(&case));
         Gate::new(move || {
-            let rows = job.agreement(&case, inputs).into_iter().map(|row| GateRow {
+            let build = |name: &str| builds.iter().any(|build| build == name);
+            let rows = job.agreement_but(&case, inputs, build).into_iter().map(|row| GateRow {
                 what: format!("{}: same results as {}", job.job.subject, job.job.variants[0].name),
                 backend: row.name,
                 passed: row.same,

@@ -213,6 +213,7 @@ impl Kernel {
             function: self.function.clone(),
             assembly,
             case: self.case.clone(),
+            also: Vec::new(),
             original: false,
         })
     }

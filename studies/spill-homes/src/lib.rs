@@ -1,8 +1,16 @@
 //! `spill-homes`: where a register-starved function should keep what does not fit, on this processor.
 #![forbid(unsafe_code)]
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod builds;
 pub mod compile;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod earlier;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod given;
 pub mod kernels;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod overview;
 pub mod packages;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod page;
@@ -34,8 +42,9 @@ pub const ENTRY: Entry = Entry {
 #[command(next_help_heading = "The study spill-homes")]
 #[group(skip)]
 struct Own {
-    /// A row's own assembly, such as libjade's, in place of what stands in for it. May be given several times.
-    #[arg(long, value_name = "ROW=FILE")]
+    /// A row's own assembly, and that of the build with values in MMX registers. REBUILT is the baseline with that build's flags.
+    /// A name may end in `*`. May be given several times.
+    #[arg(long, value_name = "ROW=BASELINE[,MMX[,REBUILT]]")]
     asm: Vec<String>,
     /// These rows and no others.
     #[arg(long, value_name = "ROW", value_delimiter = ',')]

@@ -8,6 +8,8 @@ use lanework_spill::finding::{Finding, Part};
 use lanework_study::markdown::{NONE, strings, table};
 use serde::Serialize;
 
+use super::given::MMX;
+use super::overview;
 use super::question::{Effort, Plan};
 use super::races::{Checks, Column, Measured, OWN, Row};
 
@@ -21,6 +23,10 @@ pub(super) struct Page {
     machine: String,
     command: String,
     checked: String,
+    repository: String,
+    commit: String,
+    claims: String,
+    why: Vec<String>,
     launches: u32,
     timed: bool,
     tables: Vec<Table>,
@@ -46,18 +52,18 @@ const TABLES: [(&str, &str); 3] = [
 ];
 
 /// A difference in per cent.
-fn percent(x: f64) -> String {
+pub(super) fn percent(x: f64) -> String {
     format!("{:+.2}", 100.0 * x + 0.0)
 }
 
 /// An interval in per cent, with as many more digits as keep its ends apart.
-fn between(low: f64, high: f64) -> String {
+pub(super) fn between(low: f64, high: f64) -> String {
     let ends = |digits: usize| [low, high].map(|x| format!("{:+.digits$}", 100.0 * x + 0.0));
     let apart = (2..=5).map(ends).find(|[low, high]| low != high);
     apart.unwrap_or_else(|| ends(2)).join(", ")
 }
 
-fn part(part: &Part) -> String {
+pub(super) fn part(part: &Part) -> String {
     let mark = match part.verdict {
         Verdict::Faster | Verdict::Slower => "*",
         Verdict::Void => " void",
@@ -66,7 +72,7 @@ fn part(part: &Part) -> String {
     format!("{}{mark} [{}]", percent(part.more), between(part.low, part.high))
 }
 
-fn finding<'a>(row: &'a Row, column: &str) -> Option<&'a Finding> {
+pub(super) fn finding<'a>(row: &'a Row, column: &str) -> Option<&'a Finding> {
     match row.homes.get(column) {
         Some(Column::Checked { finding, .. }) => finding.as_ref(),
         _ => None,
@@ -88,6 +94,9 @@ fn report_table(rows: &[&Row], homes: &[String], theirs: bool) -> String {
         header.extend(strings(&["i7-10700K: Baseline / MMX", "Overhead"]));
     }
     header.extend(strings(&["here, ns", "A/A"]));
+    if theirs {
+        header.push("its MMX build".to_owned());
+    }
     let said = if column == OWN { "its own policy" } else { first };
     header.extend([said.to_owned(), "placebo".to_owned(), "home alone".to_owned()]);
     let lines: Vec<Vec<String>> = rows
@@ -110,6 +119,10 @@ fn report_table(rows: &[&Row], homes: &[String], theirs: bool) -> String {
                 || NONE.to_owned(),
                 |c| format!("{} [{}]", percent(c.more), between(c.low, c.high)),
             ));
+            if theirs {
+                let build = row.builds.get(MMX).and_then(|build| build.beside_stack);
+                line.push(build.map_or_else(|| NONE.to_owned(), |time| part(&time)));
+            }
             line.push(cell(row, column, |f| Some(f.whole)));
             line.push(cell(row, column, |f| f.layout_alone));
             line.push(cell(row, column, |f| f.home_alone));
@@ -120,9 +133,9 @@ fn report_table(rows: &[&Row], homes: &[String], theirs: bool) -> String {
 }
 
 /// Every row in every home, one figure of each.
-fn homes_table(rows: &[Row], homes: &[String], which: impl Fn(&Finding) -> Option<Part>) -> String {
+fn homes_table(rows: &[&Row], homes: &[String], which: impl Fn(&Finding) -> Option<Part>) -> String {
     let header: Vec<String> = strings(&["Implementation"]).into_iter().chain(homes.iter().cloned()).collect();
-    let line = |row: &Row| -> Vec<String> {
+    let line = |row: &&Row| -> Vec<String> {
         let cells = homes.iter().map(|home| cell(row, home, &which));
         std::iter::once(row.name.clone()).chain(cells).collect()
     };
@@ -136,14 +149,16 @@ fn checks_table(rows: &[Row], homes: &[String]) -> String {
     header.extend(columns.iter().map(|&c| if c == OWN { "its own policy".to_owned() } else { c.to_owned() }));
     header.extend(strings(&["instructions compared", "inputs"]));
     let line = |row: &Row| -> Vec<String> {
-        let mut line = vec![row.name.clone()];
+        let mut line =
+            vec![if row.timed { row.name.clone() } else { format!("{} ({})", row.name, row.from) }];
         let (mut pairs, mut inputs) = (0, Vec::new());
         for &column in &columns {
             line.push(match row.homes.get(column) {
                 Some(Column::Checked { checks, .. }) => {
                     pairs += checks.compared;
                     inputs.push(checks.inputs);
-                    format!("{}+{}, {} stay", checks.by_text, checks.by_runs, checks.taken_back)
+                    let word = if checks.proved { "proved" } else { "tested" };
+                    format!("{word} {}+{}, {} stay", checks.by_text, checks.by_runs, checks.taken_back)
                 }
                 _ => NONE.to_owned(),
             });
@@ -158,7 +173,8 @@ fn checks_table(rows: &[Row], homes: &[String]) -> String {
 /// The tables with times.
 fn timed(effort: &Effort, measured: &Measured) -> Vec<Table> {
     let of = |name: &str, original: bool| -> Vec<&Row> {
-        measured.rows.iter().filter(|row| row.table == name && row.original == original).collect()
+        let here = |row: &&Row| row.timed && row.table == name && row.original == original;
+        measured.rows.iter().filter(here).collect()
     };
     let mut tables = Vec::new();
     let mut put = |title: &str, note: &str, text: String| {
@@ -179,7 +195,7 @@ fn timed(effort: &Effort, measured: &Measured) -> Vec<Table> {
         put(
             "Rows whose functions are in no package",
             "The same primitives from our own C, starved of registers; these are other functions than the report's, and no figure here \
-             stands beside one of its. `--asm ROW=FILE` puts libjade's own file in a row's place.",
+             stands beside one of its. `--asm ROW=BASELINE,MMX` puts the report's own files in a row's place.",
             report_table(&ours, &effort.homes, false),
         );
     }
@@ -200,16 +216,17 @@ fn timed(effort: &Effort, measured: &Measured) -> Vec<Table> {
             report_table(&own, &effort.homes, false),
         );
     }
-    if measured.rows.iter().any(|row| row.stack_ns.is_some()) {
+    let raced: Vec<&Row> = measured.rows.iter().filter(|row| row.stack_ns.is_some()).collect();
+    if !raced.is_empty() {
         put(
             "Every home: time against the stack",
             "All slots that can move, moved: what a user gets.",
-            homes_table(&measured.rows, &effort.homes, |f| Some(f.whole)),
+            homes_table(&raced, &effort.homes, |f| Some(f.whole)),
         );
         put(
             "Every home: the home alone",
             "The same against the placebo, in one layout, raced against each other.",
-            homes_table(&measured.rows, &effort.homes, |f| f.home_alone),
+            homes_table(&raced, &effort.homes, |f| f.home_alone),
         );
     }
     tables
@@ -223,10 +240,21 @@ pub(super) fn page(
     told: &[String],
 ) -> Page {
     let mut tables = if effort.timed { timed(effort, measured) } else { Vec::new() };
+    let builds = overview::builds(&measured.rows);
+    if !builds.is_empty() {
+        tables.push(Table {
+            title: "The report's own builds".to_owned(),
+            note: "Instructions of each file that name an MMX register or the stack pointer; what a caller computes in `long double` after a \
+                   call (1.5 * 2 + 1.5); faults that `respill lint` names; inputs with equal results."
+                .to_owned(),
+            text: builds,
+        });
+    }
     tables.push(Table {
         title: "What was checked".to_owned(),
-        note: "Slots whose separation was checked by the text + by following every access of runs, and those that had to stay. Instructions \
-               compared in lockstep and, for each home, results compared on stacks with other contents."
+        note: "*proved* holds for all inputs; *tested* means that runs show for some slots that nothing else touches them. Slots whose \
+               separation was checked by the text + by following every access of runs, and those that had to stay. Instructions compared \
+               in lockstep and, for each home, results compared on stacks with other contents. Rows with a source in brackets were not timed."
             .to_owned(),
         text: checks_table(&measured.rows, &effort.homes),
     });
@@ -238,6 +266,10 @@ pub(super) fn page(
         machine: measured.record.machine.summary(),
         command: measured.record.command.clone(),
         checked: checked(measured),
+        repository: plan.original.repository.clone(),
+        commit: plan.original.commit.clone(),
+        claims: overview::claims(&plan.claim, &measured.rows),
+        why: overview::why(&measured.rows),
         launches: effort.launches,
         timed: effort.timed,
         tables,
@@ -253,11 +285,12 @@ pub(super) fn page(
 
 /// How many rewrites were checked, by what.
 fn checked(measured: &Measured) -> String {
-    let mut rewrites = 0;
+    let (mut rewrites, mut proved) = (0, 0);
     let mut sum = Checks::default();
     for column in measured.rows.iter().flat_map(|row| row.homes.values()) {
         if let Column::Checked { checks, .. } = column {
             rewrites += 1;
+            proved += usize::from(checks.proved);
             sum.by_text += checks.by_text;
             sum.by_runs += checks.by_runs;
             sum.taken_back += checks.taken_back;
@@ -266,7 +299,7 @@ fn checked(measured: &Measured) -> String {
         }
     }
     format!(
-        "{rewrites} rewrites; separation of the slots checked by the text for {} and by following every access for {}, while {} more had to \
+        "{rewrites} rewrites, {proved} of them proved for all inputs and the others tested; separation of the slots checked by the text for {} and by following every access for {}, while {} more had to \
          stay; {} pairs of instructions compared in lockstep; tested on {} inputs: no difference",
         sum.by_text, sum.by_runs, sum.taken_back, sum.compared, sum.inputs
     )

@@ -6,6 +6,7 @@ use lanework_study::Failure;
 use serde::Deserialize;
 
 use crate::Own;
+use crate::overview::Claim;
 use crate::rows::Rows;
 
 /// `study.toml` behind its question.
@@ -14,6 +15,8 @@ pub(super) struct Plan {
     pub(super) original: Original,
     pub(super) quick: Effort,
     pub(super) full: Effort,
+    /// What the report notes of its rows.
+    pub(super) claim: Vec<Claim>,
     #[serde(flatten)]
     pub(super) rows: Rows,
 }
@@ -24,6 +27,9 @@ pub(super) struct Original {
     pub(super) title: String,
     pub(super) machine: String,
     pub(super) command: String,
+    /// Where its sources are.
+    pub(super) repository: String,
+    pub(super) commit: String,
 }
 
 /// How much is run.
@@ -37,9 +43,15 @@ pub(super) struct Effort {
     pub(super) inputs: u64,
     /// The homes, beside the report's own choice.
     pub(super) homes: Vec<String>,
+    /// Whether rows that the user gives files for are checked, untimed, as they stand without.
+    #[serde(default)]
+    pub(super) stand_ins: bool,
     /// The rows, if not all.
     #[serde(default)]
     pub(super) rows: Vec<String>,
+    /// Whether the user named the rows, so that files for others are left alone.
+    #[serde(skip)]
+    pub(super) named: bool,
     /// Whether anything is timed.
     #[serde(skip)]
     pub(super) timed: bool,
@@ -90,6 +102,7 @@ impl Plan {
         if !args.rows.is_empty() {
             effort.rows.clone_from(&args.rows);
         }
+        effort.named = !args.rows.is_empty();
         effort.timed = !args.validate_only;
         Ok(effort)
     }

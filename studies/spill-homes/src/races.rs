@@ -2,8 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use lanework_race::clock::Monotonic;
 use lanework_race::machine::Machine;
@@ -17,9 +15,9 @@ use lanework_respill::cpu::{self, loops};
 use lanework_respill::measure::{Job, Variant, unchanged, variants};
 use lanework_respill::names;
 use lanework_respill::plan::{Policy, Wish, plan};
-use lanework_respill::validate::Options;
+use lanework_respill::validate::{Options, Verdict};
 use lanework_spill::finding::{Finding, findings};
-use lanework_spill::race::{comparisons, race};
+use lanework_spill::race::{comparisons, race_beside};
 use lanework_spill::settle::{Checked, settle};
 use lanework_spill::{Homes, unit};
 use lanework_study::Failure;
@@ -27,6 +25,8 @@ use lanework_study::Session;
 use serde::Serialize;
 use serde_json::json;
 
+use super::builds::{Build, Builds, Code};
+use super::given::Given;
 use super::question::{Effort, Plan};
 use crate::compile::Compiler;
 use crate::kernels::Rustc;
@@ -52,6 +52,8 @@ pub(super) struct Row {
     pub(super) from: String,
     /// Compiler and flags, of a text made here.
     pub(super) made_by: Option<String>,
+    /// Whether it was to be timed; else it was checked alone, beside a row of its name with given files.
+    pub(super) timed: bool,
     /// What the report's rewrite moved, and where to.
     pub(super) policy: Option<String>,
     /// Median time with the values on the stack, in nanoseconds, if it was timed.
@@ -59,6 +61,10 @@ pub(super) struct Row {
     pub(super) ticks: Option<f64>,
     /// A/A: the same bytes again.
     pub(super) copy: Option<Control>,
+    /// The file's instructions, where the row's files were given.
+    pub(super) code: Option<Code>,
+    /// Other builds of the function that were given.
+    pub(super) builds: BTreeMap<String, Build>,
     /// What was found of each home, by its column.
     pub(super) homes: BTreeMap<String, Column>,
     /// The slots that each checked rewrite moves, by the names that `respill analyse` gives them, and where to.
@@ -91,6 +97,8 @@ pub(super) struct Checks {
     pub(super) by_runs: usize,
     /// Slots that the judge refused to move.
     pub(super) taken_back: usize,
+    /// Whether the text proves it for all inputs; else runs show a part.
+    pub(super) proved: bool,
     /// Pairs of instructions compared, and inputs.
     pub(super) compared: u64,
     pub(super) inputs: u64,
@@ -104,6 +112,7 @@ impl Checks {
             by_text,
             by_runs,
             taken_back: checked.dropped.len(),
+            proved: checked.report.verdict() == Verdict::Proved,
             compared: checked.report.runs.iter().map(|ran| ran.compared).sum(),
             inputs: checked.report.runs.iter().map(|ran| ran.inputs).sum(),
         }
@@ -128,36 +137,6 @@ pub(super) fn policy(name: &str) -> Result<Policy, String> {
     }
 }
 
-/// The files that the user gives for rows.
-pub(super) fn own(plan: &Plan, given: &[String]) -> Result<BTreeMap<String, Assembly>, Failure> {
-    let mut out = BTreeMap::new();
-    for said in given {
-        let Some((name, path)) = said.split_once('=') else {
-            return Err(Failure::input(format!("--asm: no row named in '{said}'"))
-                .help("write ROW=FILE, with a row's name"));
-        };
-        let Some(row) = plan.rows.row.iter().find(|row| row.name == name) else {
-            let known: Vec<&str> = plan.rows.row.iter().map(|row| row.name.as_str()).collect();
-            return Err(Failure::input(format!("--asm: no row '{name}'"))
-                .help(format!("choose among {}", known.join(", "))));
-        };
-        let path = PathBuf::from(path);
-        let bytes = fs::read(&path).map_err(|e| Failure::file(&path, e))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| Failure::file(&path, "not text: bytes that are not UTF-8"))?;
-        if !text.contains(&row.function) {
-            return Err(Failure::file(&path, format!("no function {} in it", row.function))
-                .help("name assembly of the row's function"));
-        }
-        out.insert(name.to_owned(), Assembly { name: file_name(&path), text, made_by: None });
-    }
-    Ok(out)
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
-}
-
 /// A program with what the report says of it.
 struct Asked {
     subject: Subject,
@@ -167,12 +146,24 @@ struct Asked {
     own: Option<(String, String)>,
     /// Whether slots may move that are used on ways which no input takes.
     unreached: bool,
+    /// Other builds of the function, if the user gives the row's files.
+    builds: Option<Vec<(&'static str, Assembly)>>,
+    /// Whether another text of this row is raced in its place.
+    replaced: bool,
 }
 
 impl Asked {
     /// A program that the report does not have.
     fn other(subject: Subject, table: &str, unreached: bool) -> Asked {
-        Asked { subject, table: table.to_owned(), figures: None, own: None, unreached }
+        Asked {
+            subject,
+            table: table.to_owned(),
+            figures: None,
+            own: None,
+            unreached,
+            builds: None,
+            replaced: false,
+        }
     }
 }
 
@@ -181,10 +172,10 @@ pub(super) fn measure(
     study: &Study,
     plan: &Plan,
     effort: &Effort,
-    mut own: BTreeMap<String, Assembly>,
+    mut given: BTreeMap<String, Given>,
 ) -> Result<Measured, Failure> {
     let mut not_here = Vec::new();
-    let asked = asked(plan, effort, &mut own, &mut not_here);
+    let asked = asked(plan, effort, &mut given, &mut not_here);
     let clock = Monotonic::new();
     let mut record = Record::new(&study.name, &session.command, Machine::inspect(&clock, Vec::new()));
     let mut rows = Vec::new();
@@ -218,28 +209,38 @@ pub(super) fn measure(
 fn asked(
     plan: &Plan,
     effort: &Effort,
-    own: &mut BTreeMap<String, Assembly>,
+    given: &mut BTreeMap<String, Given>,
     not_here: &mut Vec<String>,
 ) -> Vec<Asked> {
     let packages = Packages::find();
     let wanted = |name: &str| effort.rows.is_empty() || effort.rows.iter().any(|row| row == name);
     let mut out = Vec::new();
     for row in &plan.rows.row {
-        let given = own.remove(&row.name);
-        if given.is_none() && !wanted(&row.name) {
+        let given = given.remove(&row.name);
+        if (given.is_none() || effort.named) && !wanted(&row.name) {
             continue;
         }
-        match runs_here(&format!("{} {}", row.name, row.flags))
-            .and_then(|()| row.subject(&plan.rows.compilers, &packages, given))
-        {
-            Ok(subject) => out.push(Asked {
-                subject,
-                table: row.table.clone(),
-                figures: row.original,
-                own: Some((row.home.clone(), row.policy.clone())),
-                unreached: false,
-            }),
-            Err(why) => not_here.push(format!("{}: {why}", row.name)),
+        if let Err(why) = runs_here(&format!("{} {}", row.name, row.flags)) {
+            not_here.push(format!("{}: {why}", row.name));
+            continue;
+        }
+        let replaced = given.is_some();
+        let stand_in = (!replaced || effort.stand_ins).then_some((None, None));
+        let given = given.map(|given| (Some(given.baseline), Some(given.builds)));
+        for (baseline, builds) in given.into_iter().chain(stand_in) {
+            let replaced = replaced && baseline.is_none();
+            match row.subject(&plan.rows.compilers, &packages, baseline) {
+                Ok(subject) => out.push(Asked {
+                    subject,
+                    table: row.table.clone(),
+                    figures: row.original.filter(|_| !replaced),
+                    own: Some((row.home.clone(), row.policy.clone())),
+                    unreached: false,
+                    builds,
+                    replaced,
+                }),
+                Err(why) => not_here.push(format!("{}: {why}", row.name)),
+            }
         }
     }
     let any_fiat = |by: &str| plan.rows.fiat.iter().any(|fiat| wanted(&format!("{}-{by}", fiat.name)));
@@ -296,7 +297,11 @@ fn runs_here(said: &str) -> Result<(), NotHere> {
 fn row(session: &Session, effort: &Effort, asked: &Asked, record: &mut Record) -> Result<Row, Failure> {
     let subject = &asked.subject;
     let program = Program::new(&subject.assembly.name, &*subject.assembly.text).map_err(Failure::input)?;
+    let code = asked.builds.is_some().then(|| Code::of(&program));
     let analysis = Analysis::new(program);
+    let [stack, copy] = unchanged(&analysis);
+    let given = asked.builds.as_deref().unwrap_or_default();
+    let mut builds = Builds::of(&subject.name, &subject.case, &stack, given, effort.inputs)?;
     let (found, mut homes) = checks(session, effort, asked, &analysis)?;
     let mut row = Row {
         name: subject.name.clone(),
@@ -306,37 +311,45 @@ fn row(session: &Session, effort: &Effort, asked: &Asked, record: &mut Record) -
         figures: asked.figures.map(|f| (f.baseline, f.mmx)),
         from: subject.assembly.name.clone(),
         made_by: subject.assembly.made_by.clone(),
+        timed: !asked.replaced,
         policy: asked.own.as_ref().map(|(home, policy)| format!("{policy} to {home}")),
         stack_ns: None,
         ticks: None,
         copy: None,
+        code,
+        builds: BTreeMap::new(),
         homes: BTreeMap::new(),
         moved: found
             .iter()
             .map(|(column, checked)| (column.clone(), names::homes(&analysis, &checked.plan)))
             .collect(),
     };
-    if effort.timed && !found.is_empty() {
-        let raced = raced(&analysis, &found, &mut homes);
+    if effort.timed && row.timed && !(found.is_empty() && builds.variants.is_empty()) {
+        let mut contestants = vec![stack, copy];
+        contestants.extend(builds.variants.iter().cloned());
+        contestants.extend(raced(&analysis, &found, &mut homes));
         let job = Job {
             subject: format!("spill/{}", subject.name),
             file: analysis.program.file.clone(),
             case: subject.case.clone(),
             input: 0,
-            variants: raced,
+            variants: contestants,
         };
         let mut results = Vec::new();
-        for job in comparisons(&job) {
+        let without_flags = builds.without_flags(&subject.name, &subject.case);
+        for job in comparisons(&job).into_iter().chain(without_flags) {
             let rules = Rules {
                 budget_ns: effort.milliseconds * 1_000_000 * (job.variants.len() - 1) as u64,
                 launches: effort.launches,
                 warm_up_ns: 1_000_000,
                 ..Rules::default()
             };
-            let mut outcome = race(&job, effort.inputs.min(20), &rules, |_, _| ())?;
+            let mut outcome = race_beside(&job, &builds.names(), effort.inputs.min(20), &rules, |_, _| ())?;
             for result in &mut outcome.results {
                 if let Some(v) = job.variants.iter().find(|v| v.name == result.variant) {
-                    result.extra.insert("role".into(), json!(v.role));
+                    let build = builds.found.contains_key(&v.name);
+                    let role = if build { json!("build") } else { json!(v.role) };
+                    result.extra.insert("role".into(), role);
                     result.extra.insert("code_bytes".into(), json!(v.code_bytes));
                     result.extra.insert("slots".into(), json!(v.slots));
                 }
@@ -349,6 +362,7 @@ fn row(session: &Session, effort: &Effort, asked: &Asked, record: &mut Record) -
                 *finding = Some(said);
             }
         }
+        builds.note(&job, &results);
         if let Some(copy) = results.iter().find(|r| r.variant == "copy") {
             row.stack_ns = Some(copy.baseline_median);
             row.ticks = copy.ticks;
@@ -356,16 +370,17 @@ fn row(session: &Session, effort: &Effort, asked: &Asked, record: &mut Record) -
         }
     }
     row.homes = homes;
+    row.builds = builds.found;
     Ok(row)
 }
 
-/// The function as it is, and what each checked rewrite is raced as. A rewrite that cannot be raced says why in its column.
+/// What each checked rewrite is raced as. A rewrite that cannot be raced says why in its column.
 fn raced(
     analysis: &Analysis,
     found: &BTreeMap<String, Checked>,
     homes: &mut BTreeMap<String, Column>,
 ) -> Vec<Variant> {
-    let mut raced = unchanged(analysis).to_vec();
+    let mut raced = Vec::new();
     for (column, checked) in found {
         match variants(analysis, column, &checked.plan, true) {
             Ok(made) => raced.extend(made),
@@ -388,6 +403,8 @@ fn checks(
     analysis: &Analysis,
 ) -> Result<Columns, Failure> {
     let case = Case::parse(&asked.subject.case).map_err(Failure::input)?;
+    let also = asked.subject.also.iter().map(|case| Case::parse(case)).collect::<Result<Vec<_>, _>>();
+    let cases: Vec<Case> = std::iter::once(case.clone()).chain(also.map_err(Failure::input)?).collect();
     let (mut found, mut homes) = Columns::default();
     // What is found aliased once is so for all homes.
     let reached = reached(analysis, &case);
@@ -411,7 +428,7 @@ fn checks(
         let options =
             Options { inputs: effort.inputs, traced, unreached: asked.unreached, ..Options::default() };
         let features = session.context.cpu.features();
-        let said = match settle(features, analysis, &wish, std::slice::from_ref(&case), &options) {
+        let said = match settle(features, analysis, &wish, &cases, &options) {
             Ok(Some(checked)) => {
                 stay.extend(checked.dropped.iter().map(|(key, _)| *key));
                 let checks = Checks::of(&checked);
@@ -455,7 +472,7 @@ fn key_of(analysis: &Analysis, case: &str) -> Result<String, Failure> {
 }
 
 /// The functions that the measured call can reach.
-fn reached(analysis: &Analysis, case: &Case) -> BTreeSet<usize> {
+pub(super) fn reached(analysis: &Analysis, case: &Case) -> BTreeSet<usize> {
     let entry = analysis.units.iter().position(|u| u.function.names.iter().any(|n| n == case.measured()));
     entry.map_or_else(BTreeSet::new, |n| analysis.below(n).into_iter().chain([n]).collect())
 }

@@ -60,6 +60,9 @@ pub struct Row {
     pub original: Option<Figures>,
     /// What is called with what.
     pub case: String,
+    /// Other calls that checks follow: lengths whose code the first does not reach.
+    #[serde(default)]
+    pub also: Vec<String>,
 }
 
 /// The report's figures of a row, in cycles.
@@ -107,6 +110,8 @@ pub struct Subject {
     pub assembly: Assembly,
     /// What is called with what, with the function's name in place.
     pub case: String,
+    /// Other calls that checks follow.
+    pub also: Vec<String>,
     /// Whether this is the report's own function, not one that stands in for it.
     pub original: bool,
 }
@@ -127,6 +132,7 @@ impl Row {
             function: function.to_owned(),
             assembly,
             case: self.case.replace("{function}", function),
+            also: self.also.iter().map(|case| case.replace("{function}", function)).collect(),
             original,
         };
         if let Some(own) = own {
@@ -174,6 +180,6 @@ impl Fiat {
         let bytes = 8 * self.words;
         let case = format!("measure {name}(product: out {bytes}, a: random {bytes}, b: random {bytes})");
         let name_with = format!("{}-{}", self.name, compiler.family);
-        Ok(Subject { name: name_with, function: name, assembly, case, original: false })
+        Ok(Subject { name: name_with, function: name, assembly, case, also: Vec::new(), original: false })
     }
 }

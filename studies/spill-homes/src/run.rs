@@ -9,15 +9,19 @@ use lanework_study::{CORRECT, Failure, Found, Keep, Options, Session, Spill, doc
 use serde_json::json;
 
 use crate::question::Plan;
-use crate::{Own, page, races, verdict};
+use crate::{Own, earlier, given, page, races, verdict};
 
 pub(crate) fn run(session: &Session, study: &Study, options: &Options) -> Result<Found, Failure> {
     let args = &Own::from_arg_matches(&options.own).map_err(Failure::input)?;
     let plan = Plan::of(study).map_err(|why| Failure::input(why).help(CORRECT))?;
     let effort = &plan.effort(options.full, args)?;
-    let own = races::own(&plan, &args.asm)?;
-    let measured = races::measure(session, study, &plan, effort, own)?;
+    let given = given::given(&plan, &args.asm)?;
+    let earlier = earlier::newest(&study.name);
+    let measured = races::measure(session, study, &plan, effort, given)?;
     let mut told = verdict::told(&measured, effort.timed);
+    if let Some((record, findings)) = earlier.as_ref().and_then(|r| Some((r, r.findings.as_ref()?))) {
+        told.extend(earlier::weaker(&measured.rows, &record.date, findings));
+    }
     if args.keep {
         told.extend(keep(session, options.keep, verdict::best(&measured.rows))?);
     }

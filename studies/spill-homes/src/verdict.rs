@@ -53,7 +53,7 @@ fn overview(rows: &[Row]) -> Vec<String> {
         "Overview: of {} rewrites of {} functions, {} are slower than the stack, {} the same, {} faster, of {} it cannot be told, and {void} \
          are void.",
         all.len(),
-        rows.len(),
+        rows.iter().filter(|row| row.timed).count(),
         with(Verdict::Slower).count(),
         with(Verdict::Same).count(),
         with(Verdict::Faster).count(),
@@ -277,7 +277,7 @@ fn ours(rows: &[Row]) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use lanework_spill::finding::Part;
 
     use super::*;
@@ -287,7 +287,7 @@ mod tests {
         Part { more, low: more - 0.001, high: more + 0.001, verdict }
     }
 
-    fn row(more: f64, verdict: Verdict, alone: Verdict) -> Row {
+    pub(crate) fn row(more: f64, verdict: Verdict, alone: Verdict) -> Row {
         let finding = Finding {
             home: "mm".to_owned(),
             slots: 3,
@@ -305,6 +305,7 @@ mod tests {
             table: "kem".to_owned(),
             key: "f#0123".to_owned(),
             original: true,
+            timed: true,
             figures: Some((1000.0, 990.0)),
             from: String::new(),
             made_by: None,
@@ -312,6 +313,8 @@ mod tests {
             stack_ns: Some(1.0),
             ticks: None,
             copy: Some(Control { more: 0.001, low: 0.0, high: 0.002 }),
+            code: None,
+            builds: BTreeMap::new(),
             homes: BTreeMap::from([(OWN.to_owned(), column)]),
             moved: BTreeMap::from([(OWN.to_owned(), moved)]),
         }
