@@ -10,11 +10,13 @@ use serde_json::Value;
 
 use super::races::{Column, Row};
 
-/// The newest record of this study in `records`.
-pub(super) fn newest(study: &str) -> Option<Record> {
-    let all = history::load_all(Path::new("records")).ok()?.entries;
+/// The records of this study in `records`, the newest first.
+pub(super) fn records(study: &str) -> Vec<Record> {
+    let all = history::load_all(Path::new("records")).map(|all| all.entries).unwrap_or_default();
     let of_study = all.into_iter().map(|entry| entry.record).filter(|record| record.study == study);
-    of_study.max_by(|a, b| a.date.cmp(&b.date))
+    let mut out: Vec<Record> = of_study.collect();
+    out.sort_by(|a, b| b.date.cmp(&a.date));
+    out
 }
 
 /// A change of a verdict since then.
@@ -35,12 +37,12 @@ impl Change {
     }
 }
 
-/// The rewrites whose verdict is weaker than in that record, of the rows from the same files.
-pub(super) fn weaker(rows: &[Row], date: &str, findings: &Value) -> Vec<String> {
-    let then = findings["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
+/// The rewrites whose verdict is weaker than in the newest of these findings that have the row from the same file.
+pub(super) fn weaker(rows: &[Row], findings: &[Value]) -> Vec<String> {
+    let then: Vec<&Value> = findings.iter().filter_map(|one| one["rows"].as_array()).flatten().collect();
     let (mut all, mut changed) = (0, BTreeMap::<Change, Vec<String>>::new());
     for row in rows {
-        let same = |old: &&Value| old["name"] == row.name.as_str() && old["from"] == row.from.as_str();
+        let same = |old: &&&Value| old["name"] == row.name.as_str() && old["from"] == row.from.as_str();
         let Some(old) = then.iter().find(same) else { continue };
         for (home, now) in &row.homes {
             let old = &old["homes"][home]["checks"];
@@ -64,10 +66,9 @@ pub(super) fn weaker(rows: &[Row], date: &str, findings: &Value) -> Vec<String> 
     if all == 0 {
         return Vec::new();
     }
-    let day = date.get(..10).unwrap_or(date);
     let weaker: usize = changed.values().map(Vec::len).sum();
     let mut out = vec![format!(
-        "Of the {all} rewrites that the record of {day} accepted and this run judges again, {} have a verdict as strong as then.",
+        "Of {all} rewrites that an earlier record accepted and this run judges again, {} have a verdict as strong as then.",
         all - weaker
     )];
     out.extend(changed.iter().map(|(change, names)| format!("{}: {}.", change.says(), names.join(", "))));
@@ -95,12 +96,12 @@ mod tests {
             json!({ "rows": [{ "name": "f", "from": from, "homes": { "own": checks } }] })
         };
         let say = |row: &Row, then: &Value| {
-            weaker(std::slice::from_ref(row), "2026-11-22T00:00:00Z", then).join("\n")
+            weaker(std::slice::from_ref(row), &[Value::Null, then.clone(), json!({ "rows": [] })]).join("\n")
         };
         let proved = now(Checks { by_text: 3, proved: true, ..Checks::default() });
         let tested = now(Checks { by_text: 2, by_runs: 1, ..Checks::default() });
         let said = say(&proved, &then(3, 0, ""));
-        assert!(said.contains("Of the 1 rewrites that the record of 2026-11-22 accepted"), "{said}");
+        assert!(said.contains("Of 1 rewrites that an earlier record accepted"), "{said}");
         assert!(said.contains(", 1 have a verdict as strong as then."), "{said}");
         assert!(!said.contains('\n'), "{said}");
         assert!(say(&proved, &then(4, 0, "")).contains("fewer slots now: f in own."));

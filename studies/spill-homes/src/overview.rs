@@ -265,7 +265,7 @@ mod tests {
         assert!(!said.contains("slower"), "{said}");
         let said = builds(&one);
         assert!(
-            said.contains("| baseline") && said.contains("NaN") && said.contains("-2.00* [-2.10, -1.90]"),
+            said.contains(" baseline |") && said.contains("NaN") && said.contains("-2.00* [-2.10, -1.90]"),
             "{said}"
         );
         assert!(builds(&[with(&[])]).is_empty());

@@ -16,12 +16,11 @@ pub(crate) fn run(session: &Session, study: &Study, options: &Options) -> Result
     let plan = Plan::of(study).map_err(|why| Failure::input(why).help(CORRECT))?;
     let effort = &plan.effort(options.full, args)?;
     let given = given::given(&plan, &args.asm)?;
-    let earlier = earlier::newest(&study.name);
+    let earlier = earlier::records(&study.name).into_iter().filter_map(|record| record.findings);
+    let earlier: Vec<_> = earlier.collect();
     let measured = races::measure(session, study, &plan, effort, given)?;
     let mut told = verdict::told(&measured, effort.timed);
-    if let Some((record, findings)) = earlier.as_ref().and_then(|r| Some((r, r.findings.as_ref()?))) {
-        told.extend(earlier::weaker(&measured.rows, &record.date, findings));
-    }
+    told.extend(earlier::weaker(&measured.rows, &earlier));
     if args.keep {
         told.extend(keep(session, options.keep, verdict::best(&measured.rows))?);
     }
