@@ -193,7 +193,7 @@ fn never_returns(name: &str) -> bool {
 
 /// Whether a function of this name is one of C's library or of a compiler's, has few arguments and returns no float.
 pub(crate) fn well_known(name: &str) -> bool {
-    const PLAIN: [&str; 23] = [
+    const PLAIN: [&str; 26] = [
         "memcpy",
         "memmove",
         "memset",
@@ -217,6 +217,9 @@ pub(crate) fn well_known(name: &str) -> bool {
         "__cxa_allocate_exception",
         "__cxa_begin_catch",
         "__cxa_end_catch",
+        "__cxa_rethrow",
+        "__cxa_throw",
+        "_Unwind_Resume",
     ];
     PLAIN.contains(&name)
 }
