@@ -236,7 +236,8 @@ fn in_full(records: Vec<Entry>) -> Vec<Full> {
 
 /// Whether a record made by this command tells of a run in full, of the commit that it names.
 fn is_full(command: &str, tree: &str) -> bool {
-    command.split(' ').any(|word| word == "--full") && tree == "clean"
+    let has = |option: &str| command.split(' ').any(|word| word == option);
+    has("--full") && !has("--rows") && tree == "clean"
 }
 
 fn state(step: &Step, log: &Log, records: &[Full], age: &dyn Fn(&str) -> Age) -> State {
@@ -379,6 +380,7 @@ mod tests {
         assert!(is_full("lanework study spill-homes --full --save", "clean"));
         assert!(!is_full("lanework study spill-homes --save", "clean"));
         assert!(!is_full("lanework study spill-homes --full-text --save", "clean"));
+        assert!(!is_full("lanework study spill-homes --full --save --rows sha256", "clean"));
         assert!(!is_full("lanework study spill-homes --full --save", "changed"));
     }
 
