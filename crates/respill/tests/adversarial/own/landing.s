@@ -1,6 +1,5 @@
 # A C++ function that catches, as GCC compiles it, with three spills: one before the call, one that only the handler reads, one in the
-# handler. Only the last
-# may move: code outside may take the first for an argument, and the second lives across a call.
+# handler. The second lives across a call that throws, and stays. What C++ calls around a handler takes no argument on the stack.
 	.text
 	.globl	thrower
 	.type	thrower, @function
