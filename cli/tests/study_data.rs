@@ -50,6 +50,23 @@ fn a_folder_is_a_study() {
 }
 
 #[test]
+fn the_word_threads_stands_for_ours_on_several() {
+    let place = Place::new();
+    let race = RACE.replace("\"*\"", "\"threads\"");
+    let page = "{% for row in rows %}{{ row.variant }}\n{% endfor %}";
+    folder(&place, "threads", &toml(&race), page);
+    let ran = place.run(&["study", "threads"]);
+    if std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1) {
+        assert!(code(&ran) == 3 && stderr(&ran).contains("none of its races"), "{}", stderr(&ran));
+        return;
+    }
+    let page = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert_eq!(code(&ran), 0, "{}", stderr(&ran));
+    let rows: Vec<&str> = page.lines().filter(|line| !line.is_empty()).collect();
+    assert!(!rows.is_empty() && rows.iter().all(|name| name.contains("+threads=")), "{page}");
+}
+
+#[test]
 fn what_cannot_run_is_not_offered() {
     let place = Place::new();
     folder(&place, "good", &toml(RACE), PAGE);

@@ -161,6 +161,11 @@ fn the_judges_agree_on_generated_functions() {
     assert!(all.unsupported.is_empty(), "{:?}", all.unsupported);
 }
 
+/// Whether this is the long run.
+fn long() -> bool {
+    number("LANEWORK_GENERATED", 0) >= 1000
+}
+
 /// Why an edit of a right rewrite can be right after all, although the first judge refuses it.
 fn right_after_all(edit: &str) -> Option<&'static str> {
     if edit.contains("kshiftrb") {
@@ -189,7 +194,8 @@ fn the_second_judge_refuses_wrong_edits() {
                 rewrite::rewrite(&original, &plan, rewrite::Options::default()).expect("rewritten").text;
             let judged = judge(text, &made, &mut solver);
             assert!(judged.accepts() && judged.slots == plan.homes.len(), "{bank}: {judged}\n{made}");
-            for (edit, mutant) in mutants(&made) {
+            // Each takes a tenth of a second: all of them in the long run.
+            for (edit, mutant) in mutants(&made).into_iter().step_by(if long() { 1 } else { 5 }) {
                 tried += 1;
                 if judge(text, &mutant, &mut solver).accepts() {
                     match right_after_all(&edit) {
@@ -202,9 +208,11 @@ fn the_second_judge_refuses_wrong_edits() {
     }
     println!("{tried} edits, of which are right after all: {right:#?}");
     assert!(wrong.is_empty(), "{} of {tried} are accepted:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(tried >= 400, "{tried}");
+    assert!(tried >= if long() { 400 } else { 80 }, "{tried}");
     // The first judge refuses these twelve for their form.
-    assert_eq!(right.values().copied().collect::<Vec<_>>(), [1, 2, 9]);
+    if long() {
+        assert_eq!(right.values().copied().collect::<Vec<_>>(), [1, 2, 9]);
+    }
 }
 
 /// libjade's assembly where cargo keeps it: the corpus of the study spill-homes.
@@ -229,11 +237,10 @@ fn the_judges_agree_on_libjade() {
     };
     let mut all = All::default();
     // All of it in the long run.
-    let long = number("LANEWORK_GENERATED", 0) >= 1000;
     for entry in std::fs::read_dir(folder).expect("libjade's files") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        if !name.ends_with(".s") || !long && name != "x25519_mulx.s" {
+        if !name.ends_with(".s") || !long() && name != "x25519_mulx.s" {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("a text");
