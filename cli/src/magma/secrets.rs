@@ -56,18 +56,23 @@ pub(crate) fn key_file(session: &Session, path: &Path) -> Result<Box<Zeroizing<[
     Ok(key)
 }
 
-/// The secret of a container. A new one's passphrase is asked for twice.
-pub(crate) fn secret(session: &Session, args: &SecretArgs, new: bool) -> Result<Secret, Failure> {
+/// The secret of a container, on the heap from the start as in [`key_file`]. A new one's passphrase is asked for twice.
+pub(crate) fn secret(session: &Session, args: &SecretArgs, new: bool) -> Result<Box<Secret>, Failure> {
     let secret = read_secret(session, args, new);
-    // The key has been moved about below.
+    // What read the bytes has had them below.
     wipe_stack_and_registers::<4096>();
     secret
 }
 
 #[inline(never)]
-fn read_secret(session: &Session, args: &SecretArgs, new: bool) -> Result<Secret, Failure> {
+fn read_secret(session: &Session, args: &SecretArgs, new: bool) -> Result<Box<Secret>, Failure> {
     if let Some(path) = &args.key_file {
-        return Ok(Secret::Key(Zeroizing::new(**key_file(session, path)?)));
+        let read = key_file(session, path)?;
+        let mut secret = Box::new(Secret::Key(Zeroizing::new([0; 32])));
+        if let Secret::Key(key) = &mut *secret {
+            key.copy_from_slice(&**read);
+        }
+        return Ok(secret);
     }
     let text = match &args.passphrase_file {
         Some(path) => {
@@ -84,7 +89,7 @@ fn read_secret(session: &Session, args: &SecretArgs, new: bool) -> Result<Secret
         }
         None => prompted(new)?,
     };
-    Ok(Secret::Passphrase(text))
+    Ok(Box::new(Secret::Passphrase(text)))
 }
 
 fn strip_line_end(bytes: &mut Vec<u8>) {

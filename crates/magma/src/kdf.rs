@@ -6,10 +6,15 @@
 #![forbid(unsafe_code)]
 
 use hmac::{Hmac, KeyInit, Mac};
+use lanework_cpu::memory::wipe_stack_and_registers;
 use streebog::{Streebog256, Streebog512};
 use zeroize::Zeroizing;
 
 use crate::error::Error;
+
+/// Bytes of the stack on which `hmac` and `streebog` leave copies of keys and of their pads: they use less, also without
+/// optimisation.
+const STACK: usize = 8192;
 
 /// HMAC_GOSTR3411_2012_256 under a key. Wiped when dropped.
 #[derive(Clone)]
@@ -18,6 +23,13 @@ pub(crate) struct Prf(Hmac<Streebog256>);
 impl Prf {
     /// A key of any length.
     pub(crate) fn new(key: &[u8]) -> Prf {
+        let prf = Prf::keyed(key);
+        wipe_stack_and_registers::<STACK>();
+        prf
+    }
+
+    #[inline(never)]
+    fn keyed(key: &[u8]) -> Prf {
         match Hmac::new_from_slice(key) {
             Ok(hmac) => Prf(hmac),
             Err(_) => unreachable!("HMAC takes keys of any length"),
@@ -26,9 +38,17 @@ impl Prf {
 
     /// HMAC of the parts one after another.
     fn mac(&self, parts: &[&[u8]]) -> Zeroizing<[u8; 32]> {
+        let mut out = Zeroizing::new([0; 32]);
+        self.mac_to(parts, &mut out);
+        wipe_stack_and_registers::<STACK>();
+        out
+    }
+
+    #[inline(never)]
+    fn mac_to(&self, parts: &[&[u8]], out: &mut [u8; 32]) {
         let mut hmac = self.0.clone();
         parts.iter().for_each(|part| hmac.update(part));
-        Zeroizing::new(hmac.finalize().into_bytes().into())
+        out.copy_from_slice(&hmac.finalize().into_bytes());
     }
 
     /// KDF_GOSTR3411_2012_256 (RFC 7836, 4.5).
@@ -96,6 +116,12 @@ pub fn pbkdf2(passphrase: &[u8], salt: &[u8], iterations: u32, out: &mut [u8]) -
 
 /// [`pbkdf2`] without limits on its parameters, for known answers.
 pub(crate) fn stretch(passphrase: &[u8], salt: &[u8], iterations: u32, out: &mut [u8]) {
+    stretched(passphrase, salt, iterations, out);
+    wipe_stack_and_registers::<STACK>();
+}
+
+#[inline(never)]
+fn stretched(passphrase: &[u8], salt: &[u8], iterations: u32, out: &mut [u8]) {
     pbkdf2::pbkdf2_hmac::<Streebog512>(passphrase, salt, iterations, out);
 }
 

@@ -43,7 +43,7 @@ impl Tree {
             let Some(parent) = parent else { unreachable!("levels are made from the root down") };
             let key = parent.derive(LABELS[level], &seeds[level][8 - lengths[level]..]);
             match level {
-                2 => self.leaf = key,
+                2 => self.leaf.copy_from_slice(&*key),
                 _ => self.inner[level] = Some(Prf::new(&*key)),
             }
             self.seeds[level] = Some(seeds[level]);
@@ -138,7 +138,8 @@ impl TlsTree {
     /// # Errors
     /// [`Error::SequenceOverflow`] if the suite does not allow so many records.
     pub fn cipher(&mut self, number: u64, engine: Engine) -> Result<&Magma, Error> {
-        let key = Zeroizing::new(*self.key(number)?);
+        let mut key = Zeroizing::new([0; 32]);
+        key.copy_from_slice(self.key(number)?);
         Ok(self.magma.get_or_insert_with(|| Magma::with(&key, engine)))
     }
 }

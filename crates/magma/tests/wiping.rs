@@ -13,8 +13,11 @@ use lanework_cpu::{Select, Settings};
 use lanework_leakage::residue::{Found, Needles, Watching, probe};
 use lanework_magma::backend::BACKENDS;
 use lanework_magma::batch::{Batch, CtrJob, OmacJob, SealJob};
+use lanework_magma::container::{Decryptor, Encryptor, Header, Options, Secret};
 use lanework_magma::modes::{CbcEncryptor, Ctr, CtrAcpkm, Omac, OmacAcpkm, Stream};
-use lanework_magma::{Engine, Gost28147, Kexp15, Magma, Mgm, Sbox};
+use lanework_magma::tlstree::{Suite, TlsTree};
+use lanework_magma::{Engine, Gost28147, Kexp15, Magma, Mgm, Sbox, kdf};
+use zeroize::Zeroizing;
 
 #[global_allocator]
 static HEAP: Watching = Watching;
@@ -45,7 +48,7 @@ fn needles() -> Needles {
 /// What is done with a key that is made for it and dropped after it. The key's bytes are the caller's.
 type Operation = (&'static str, fn(&[u8; 32], Engine, &mut [u8]));
 
-const OPERATIONS: [Operation; 11] = [
+const OPERATIONS: [Operation; 15] = [
     ("Magma", |key, engine, _| drop(black_box(&Magma::with(key, engine)).clone())),
     ("28147-89", |key, engine, _| drop(black_box(&Gost28147::with(key, Sbox::CryptoProA, engine)).clone())),
     ("CTR", |key, engine, data| {
@@ -98,6 +101,27 @@ const OPERATIONS: [Operation; 11] = [
             .map(|(data, tag)| SealJob { key: &magma, nonce: &[1; 8], aad: b"more", data, tag })
             .collect();
         assert!(Batch::new(engine).mgm_seal(8, &mut jobs).unwrap().iter().all(Result::is_ok));
+    }),
+    ("KDF", |key, _, data| {
+        black_box(kdf::kdf(key, b"label", b"seed"));
+        kdf::kdf_tree(key, b"label", b"seed", 1, data).unwrap();
+    }),
+    ("PBKDF2", |key, _, _| kdf::pbkdf2(key, &[1; 32], 1000, &mut [0; 32]).unwrap()),
+    ("TLSTREE", |key, engine, _| {
+        let mut tree = TlsTree::new(key, Suite::CtrOmac);
+        black_box(tree.cipher(0, engine).unwrap().clone());
+    }),
+    ("container", |key, engine, data| {
+        let mut secret = Box::new(Secret::Key(Zeroizing::new([0; 32])));
+        if let Secret::Key(inside) = &mut *secret {
+            inside.copy_from_slice(key);
+        }
+        let encryptor = Encryptor::new(&secret, Options::default(), [1; 32], engine).unwrap();
+        let place = encryptor.places(1, true).unwrap().next().unwrap();
+        let tag = encryptor.seal(place, data).unwrap();
+        let header = Header::parse(encryptor.header()).unwrap();
+        let mut record = [&*data, &tag[..]].concat();
+        Decryptor::new(&secret, &header, engine).unwrap().open(0, true, &mut record).unwrap();
     }),
 ];
 

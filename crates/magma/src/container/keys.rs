@@ -52,18 +52,17 @@ impl Secret {
         matches!(self, Secret::Passphrase(_))
     }
 
-    /// The root of the key tree.
-    fn root(&self, start: &HeaderStart) -> Result<Zeroizing<[u8; 32]>, Error> {
+    /// The root of the key tree: the key where it is, or one that is `made` of the passphrase.
+    fn root<'a>(&'a self, start: &HeaderStart, made: &'a mut [u8; 32]) -> Result<&'a [u8; 32], Error> {
         match (self, start.source()) {
-            (Secret::Key(key), Source::Key) => Ok(key.clone()),
+            (Secret::Key(key), Source::Key) => Ok(key),
             (Secret::Passphrase(text), Source::Passphrase { .. }) if text.is_empty() => {
                 Err(Error::EmptyPassphrase)
             }
             (Secret::Passphrase(text), Source::Passphrase { iterations }) => {
-                let mut key = Zeroizing::new([0; 32]);
-                kdf::pbkdf2(text, start.salt(), iterations, key.as_mut_slice())
+                kdf::pbkdf2(text, start.salt(), iterations, made)
                     .map_err(|_| Error::Iterations(iterations))?;
-                Ok(key)
+                Ok(made)
             }
             (Secret::Key(_), Source::Passphrase { .. }) => Err(Error::NeedsPassphrase),
             (Secret::Passphrase(_), Source::Key) => Err(Error::NeedsKey),
@@ -73,7 +72,8 @@ impl Secret {
 
 /// The keys of one container.
 pub(super) struct Keys {
-    file: Zeroizing<[u8; 32]>,
+    /// On the heap: a value that moves leaves a copy of itself on the stack.
+    file: Box<Zeroizing<[u8; 32]>>,
     engine: Engine,
     /// The two most recent branches, by parity: threads that work side by side use at most two neighbouring branches.
     branches: [Mutex<Option<Arc<Branch>>>; 2],
@@ -109,12 +109,14 @@ impl Keys {
         start: &HeaderStart,
         engine: Engine,
     ) -> Result<(Keys, Zeroizing<[u8; 32]>), Error> {
-        let root = secret.root(start)?;
+        let mut made = Zeroizing::new([0; 32]);
+        let root = secret.root(start, &mut made)?;
         let mut both = Zeroizing::new([0; 64]);
-        if kdf::kdf_tree(root.as_slice(), FILE_LABEL, &start.bytes(), 1, both.as_mut_slice()).is_err() {
+        if kdf::kdf_tree(root, FILE_LABEL, &start.bytes(), 1, both.as_mut_slice()).is_err() {
             unreachable!("two keys are within a counter of one byte");
         }
-        let (mut file, mut commitment) = (Zeroizing::new([0; 32]), Zeroizing::new([0; 32]));
+        let mut file = Box::new(Zeroizing::new([0; 32]));
+        let mut commitment = Zeroizing::new([0; 32]);
         file.copy_from_slice(&both[..32]);
         commitment.copy_from_slice(&both[32..]);
         Ok((Keys { file, engine, branches: [Mutex::new(None), Mutex::new(None)] }, commitment))
