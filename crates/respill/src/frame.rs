@@ -234,7 +234,6 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
         demands: std::mem::take(&mut walker.demands),
         before,
     };
-    let downwards = program.ops.iter().any(|op| op.instruction.mnemonic() == Mnemonic::Std);
     let hidden: BTreeSet<usize> =
         out.hidden.iter().copied().filter(|op| !function.calls.contains_key(op)).collect();
     // Its return address is where its caller put it, and a value like others.
@@ -304,8 +303,11 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
                 let segment = matches!(memory.segment(), Register::FS | Register::GS);
                 // A bit's number reaches in both directions, and so do strings if their direction was changed.
                 let string = instruction.is_string_instruction();
-                let back =
-                    if string { downwards } else { reaches_beyond(instruction, memory) && size(memory) != 0 };
+                let back = if string {
+                    program.downwards
+                } else {
+                    reaches_beyond(instruction, memory) && size(memory) != 0
+                };
                 let outside = match state.foreign(memory) {
                     Value::Number(..) => None,
                     _ if segment || back => Some(Outside::Anywhere),

@@ -14,7 +14,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use iced_x86::Register;
 
@@ -162,39 +162,18 @@ impl Neighbours {
     #[must_use]
     pub fn of(analysis: &Analysis, unit: usize) -> Neighbours {
         let units = &analysis.units;
-        let entered: BTreeSet<usize> = (0..units.len()).filter(|&n| units[n].entered).collect();
+        let entered: Vec<usize> = (0..units.len()).filter(|&n| units[n].entered).collect();
+        let indirect: Vec<usize> = (0..units.len()).filter(|&n| units[n].indirect).collect();
         let mut callers: Vec<Vec<usize>> = vec![Vec::new(); units.len()];
-        let mut indirect: Vec<usize> = Vec::new();
         for (n, from) in units.iter().enumerate() {
             from.callees.iter().for_each(|&to| callers[to].push(n));
-            if from.indirect {
-                indirect.push(n);
-            }
         }
-        let closed = |begin: BTreeSet<usize>, next: &dyn Fn(usize, &mut Vec<usize>)| {
-            let mut out = begin.clone();
-            let mut todo: Vec<usize> = begin.into_iter().collect();
-            let mut found = Vec::new();
-            while let Some(n) = todo.pop() {
-                next(n, &mut found);
-                todo.extend(found.drain(..).filter(|&other| out.insert(other)));
-            }
-            out
-        };
-        let above = closed(BTreeSet::from([unit]), &|n, found| {
-            found.extend(&callers[n]);
-            if units[n].entered {
-                found.extend(&indirect);
-            }
-        });
-        let all = closed(above, &|n, found| {
-            found.extend(&units[n].callees);
-            if units[n].indirect {
-                found.extend(&entered);
-            }
-        });
+        let mut all = vec![false; units.len()];
+        all[unit] = true;
+        let above = closed(&mut all, vec![unit], |n| &callers[n], |n| units[n].entered, &indirect);
+        closed(&mut all, above, |n| &units[n].callees, |n| units[n].indirect, &entered);
         // The function's own use comes first.
-        let order = core::iter::once(unit).chain(all.into_iter().filter(|&n| n != unit));
+        let order = core::iter::once(unit).chain((0..units.len()).filter(|&n| all[n] && n != unit));
         let mut out = Neighbours { unit, registers: BTreeMap::new(), x87: None, leaves: None, outward: None };
         for n in order {
             let one = &units[n];
@@ -232,6 +211,28 @@ impl Neighbours {
             Home::Xmm(_) | Home::K(_) => None,
         }
     }
+}
+
+/// Adds to a set all that follows from `todo`: what is `next` to each, and, once there is one that `opens` it, what lies `behind`.
+/// Those are returned that are in the set because of it.
+fn closed<'a, T: IntoIterator<Item = &'a usize>>(
+    set: &mut [bool],
+    mut todo: Vec<usize>,
+    next: impl Fn(usize) -> T,
+    opens: impl Fn(usize) -> bool,
+    behind: &[usize],
+) -> Vec<usize> {
+    let (mut out, mut open) = (todo.clone(), false);
+    while let Some(n) = todo.pop() {
+        let begin = out.len();
+        out.extend(next(n).into_iter().filter(|&&other| !core::mem::replace(&mut set[other], true)));
+        if !open && opens(n) {
+            open = true;
+            out.extend(behind.iter().filter(|&&other| !core::mem::replace(&mut set[other], true)));
+        }
+        todo.extend(&out[begin..]);
+    }
+    out
 }
 
 /// The first instruction that uses MMX.

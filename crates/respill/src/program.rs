@@ -132,6 +132,8 @@ pub struct Program {
     pub(crate) dark: BTreeSet<String>,
     /// The names and bytes of sections that are loaded and hold no code.
     pub(crate) data: Vec<(String, Vec<u8>)>,
+    /// Whether string instructions may run downwards.
+    pub(crate) downwards: bool,
 }
 
 /// A symbol at an instruction.
@@ -206,7 +208,9 @@ impl Program {
             }
         }
         let unknown = (0..ops.len()).filter(|&op| assembled.unknown.contains(&ops[op].statement)).collect();
-        Ok(Program { file: file.to_owned(), text, ops, names, at, lead, unknown, dark, data: assembled.data })
+        let downwards = ops.iter().any(|op| op.instruction.mnemonic() == Mnemonic::Std);
+        let (file, data) = (file.to_owned(), assembled.data);
+        Ok(Program { file, text, ops, names, at, lead, unknown, dark, data, downwards })
     }
 
     /// Reads a rewrite of this text, in which every instruction that is new must be known to the assembler.

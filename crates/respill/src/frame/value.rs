@@ -297,6 +297,9 @@ impl State {
     }
 
     pub(super) fn join(&mut self, other: &State, limits: Option<&[i64]>) -> bool {
+        if self == other {
+            return false;
+        }
         let before = self.clone();
         for (mine, theirs) in self.registers.iter_mut().zip(other.registers) {
             *mine = mine.join(theirs, limits);
