@@ -75,6 +75,13 @@ impl Judge<'_> {
             }
         };
         let vector = |n: u32| Register::ZMM0 + n;
+        // A function of the file is judged by itself.
+        let arguments = |out: &mut Vec<Goal>, callee: &Callee| {
+            if !matches!(callee, Callee::Local(_)) {
+                let all: Vec<Register> = (0..8).map(vector).collect();
+                holds(out, &all, "may carry an argument");
+            }
+        };
         let with: Vec<usize> = ARGUMENTS.iter().chain(&KEPT).copied().collect();
         let passed: Vec<usize> = ARGUMENTS.iter().copied().chain([4]).collect();
         let mut carried = None;
@@ -84,8 +91,7 @@ impl Judge<'_> {
                 if let End::Tail(callee) = &block.end {
                     general(out, if matches!(callee, Callee::Outside(_)) { &with } else { &all });
                     contents(out, terms);
-                    let carriers: Vec<Register> = (0..8).map(vector).collect();
-                    holds(out, &carriers, "may carry an argument");
+                    arguments(out, callee);
                 }
                 for (way, next) in block.next.iter().enumerate() {
                     if let Some(taken) = ran.taken
@@ -130,12 +136,17 @@ impl Judge<'_> {
                         for register in frame.homes.difference(&theirs.homes) {
                             never(out, format!("{register:?} is used by a callee"));
                         }
-                        let changed = self.summaries.get(entry).map(|summary| summary.changed.clone());
+                        let changed = self.summaries.get(entry).and_then(|summary| summary.changed.clone());
+                        let mut below = self.both.below(*entry);
+                        below.insert(*entry);
                         for register in theirs.homes.difference(&frame.homes) {
+                            // What nothing there names is changed by code outside alone, and equally.
+                            let named =
+                                below.iter().any(|n| self.both.functions[n].names[1].contains(register));
                             let parts = Home::parts(*register);
                             let kept =
                                 |changed: &BTreeSet<Home>| parts.iter().all(|part| !changed.contains(part));
-                            if !changed.clone().flatten().as_ref().is_some_and(kept) {
+                            if named && !changed.as_ref().is_some_and(kept) {
                                 never(out, format!("{register:?} is changed by a callee"));
                             }
                         }
@@ -151,10 +162,9 @@ impl Judge<'_> {
                     Callee::Outside(_) | Callee::Unknown => {
                         general(out, if matches!(callee, Callee::Unknown) { &all } else { &passed });
                         contents(out, terms);
-                        let arguments: Vec<Register> = (0..8).map(vector).collect();
-                        holds(out, &arguments, "may carry an argument");
                     }
                 }
+                arguments(out, callee);
                 // What is kept behind the call was true before it.
                 carried = block.next.first().and_then(|next| known.get(next)).cloned();
             }
@@ -204,7 +214,13 @@ impl Judge<'_> {
                 out.push(("a mask".to_owned(), two.homes[home], terms.constant(64, *value)));
             }
         }
-        // Homes that callers rely on.
+        // What callers rely on.
+        if self.summaries[&function.id].leaves_float {
+            for (begin, end) in ran.begin.iter().zip(&ran.end) {
+                out.push(("x87's tags are a caller's".to_owned(), begin.tags, end.tags));
+                out.push(("x87's registers are a caller's".to_owned(), begin.float, end.float));
+            }
+        }
         if let Some(changed) = &self.summaries[&function.id].changed {
             for (home, &value) in &ran.begin[1].homes {
                 if !changed.contains(home) {

@@ -161,6 +161,26 @@ fn the_judges_agree_on_generated_functions() {
     assert!(all.unsupported.is_empty(), "{:?}", all.unsupported);
 }
 
+#[test]
+fn an_unchanged_function_takes_nothing_outside_that_differs() {
+    let Some(mut solver) = Solver::start("a function between") else { return };
+    let text = |store: &str, load: &str, free: &str| {
+        format!(
+            "helper:\n\tsubq $8, %rsp\n\tcall ext\n\taddq $8, %rsp\n\tret\n\t.globl f\nf:\n\tsubq $24, %rsp\n\t{store}\n\
+             \t{load}\n\t{free}\n\tcall helper\n\taddq $24, %rsp\n\temms\n\tret\n"
+        )
+    };
+    let original = text("movq %rdi, 8(%rsp)", "movq 8(%rsp), %rax", "");
+    for (home, free, right) in
+        [("mm0", "emms", true), ("mm0", "", false), ("xmm9", "", true), ("xmm5", "", false), ("k1", "", true)]
+    {
+        let mov = if home == "k1" { "kmovq" } else { "movq" };
+        let made = text(&format!("{mov} %rdi, %{home}"), &format!("{mov} %{home}, %rax"), free);
+        let judged = judge(&original, &made, &mut solver);
+        assert_eq!(judged.accepts(), right, "{home} {free}: {judged}");
+    }
+}
+
 /// Whether this is the long run.
 fn long() -> bool {
     number("LANEWORK_GENERATED", 0) >= 1000

@@ -191,25 +191,36 @@ impl Terms {
     }
 
     pub(crate) fn and(&mut self, a: Term, b: Term) -> Term {
+        let (bits, ones) = (self.width(a), mask(self.width(a)));
         match (self.known_value(a), self.known_value(b)) {
-            (Some(x), Some(y)) => self.number(self.width(a), x & y),
+            (Some(x), Some(y)) => self.number(bits, x & y),
+            (Some(_), None) => self.and(b, a),
+            (None, Some(0)) => b,
+            (None, Some(y)) if y == ones => a,
             _ if a == b => a,
             _ => self.known2("bvand", a, b),
         }
     }
 
     pub(crate) fn or(&mut self, a: Term, b: Term) -> Term {
+        let (bits, ones) = (self.width(a), mask(self.width(a)));
         match (self.known_value(a), self.known_value(b)) {
-            (Some(x), Some(y)) => self.number(self.width(a), x | y),
+            (Some(x), Some(y)) => self.number(bits, x | y),
+            (Some(_), None) => self.or(b, a),
+            (None, Some(0)) => a,
+            (None, Some(y)) if y == ones => b,
             _ if a == b => a,
             _ => self.known2("bvor", a, b),
         }
     }
 
     pub(crate) fn xor(&mut self, a: Term, b: Term) -> Term {
+        let bits = self.width(a);
         match (self.known_value(a), self.known_value(b)) {
-            (Some(x), Some(y)) => self.number(self.width(a), x ^ y),
-            _ if a == b => self.number(self.width(a), 0),
+            (Some(x), Some(y)) => self.number(bits, x ^ y),
+            (Some(_), None) => self.xor(b, a),
+            (None, Some(0)) => a,
+            _ if a == b => self.number(bits, 0),
             _ => self.known2("bvxor", a, b),
         }
     }
