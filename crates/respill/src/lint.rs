@@ -102,12 +102,31 @@ struct Effect {
     from_free: Option<usize>,
     keeps: bool,
     touches: Option<usize>,
+    meets: Meets,
 }
+
+/// What a function meets while MMX is in use since before its entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Meets {
+    outside: bool,
+    float: bool,
+}
+
+impl Meets {
+    fn or(self, other: Meets) -> Meets {
+        Meets { outside: self.outside || other.outside, float: self.float || other.float }
+    }
+}
+
+/// In use since before the entry.
+const BEFORE: usize = usize::MAX;
 
 struct Walk<'a> {
     analysis: &'a Analysis,
     info: InstructionInfoFactory,
     effects: HashMap<usize, Effect>,
+    /// What the function that is followed meets.
+    meets: Meets,
     found: BTreeSet<(Fault, usize, usize, usize)>,
 }
 
@@ -118,6 +137,7 @@ pub fn lint(analysis: &Analysis) -> Vec<Finding> {
         analysis,
         info: InstructionInfoFactory::new(),
         effects: HashMap::new(),
+        meets: Meets::default(),
         found: BTreeSet::new(),
     };
     // Functions that call each other are followed until nothing is new.
@@ -131,6 +151,7 @@ pub fn lint(analysis: &Analysis) -> Vec<Finding> {
                     from_free: known.from_free.or(now.from_free),
                     keeps: known.keeps || now.keeps,
                     touches: known.touches.or(now.touches),
+                    meets: known.meets.or(now.meets),
                 };
                 changed |= effect != known;
                 walk.effects.insert(n, effect);
@@ -177,8 +198,10 @@ impl Walk<'_> {
         let callees = &self.analysis.units[n].callees;
         let below = callees.iter().find_map(|c| self.effects.get(c).and_then(|e| e.touches));
         let free = self.unit(n, State::default(), false);
-        let used = self.unit(n, State { mmx: Some(usize::MAX), x87: None }, false);
-        Effect { from_free: free.mmx, keeps: used.mmx == Some(usize::MAX), touches: touches.or(below) }
+        self.meets = Meets::default();
+        let used = self.unit(n, State { mmx: Some(BEFORE), x87: None }, false);
+        let meets = self.meets;
+        Effect { from_free: free.mmx, keeps: used.mmx == Some(BEFORE), touches: touches.or(below), meets }
     }
 
     fn uses_mmx(&mut self, op: usize) -> bool {
@@ -221,11 +244,14 @@ impl Walk<'_> {
                 && *exit != Exit::Stop
             {
                 left = left.join(state);
-                let away = matches!(exit, Exit::Tail(Callee::External(_) | Callee::Unknown));
-                if let Some(since) = state.mmx.filter(|&since| since != usize::MAX)
-                    && (outermost || away)
-                {
-                    self.found.insert((Fault::Left, n, op, since));
+                // The target of a jump counts as entered from outside.
+                let away = matches!(exit, Exit::Tail(_));
+                match state.mmx {
+                    Some(BEFORE) => self.meets.outside |= away,
+                    Some(since) if outermost || away => {
+                        self.found.insert((Fault::Left, n, op, since));
+                    }
+                    _ => (),
                 }
             }
             for &next in &function.next[&op] {
@@ -241,10 +267,22 @@ impl Walk<'_> {
         left
     }
 
+    /// An instruction, or a function that it calls, meets code outside or x87 where MMX may be in use.
+    fn meet(&mut self, n: usize, op: usize, mmx: Option<usize>, what: Meets) {
+        match mmx {
+            Some(BEFORE) => self.meets = self.meets.or(what),
+            Some(since) => {
+                let all = [(what.outside, Fault::Called), (what.float, Fault::Float)];
+                let met = all.into_iter().filter(|(met, _)| *met);
+                self.found.extend(met.map(|(_, fault)| (fault, n, op, since)));
+            }
+            None => (),
+        }
+    }
+
     fn step(&mut self, n: usize, op: usize, state: &mut State) {
         let analysis = self.analysis;
         let i = analysis.program.ops[op].instruction;
-        let real = |since: Option<usize>| since.filter(|&since| since != usize::MAX);
         if let Some(call) = analysis.units[n].function.calls.get(&op) {
             match call.callee {
                 Callee::Local(entry) => {
@@ -253,12 +291,11 @@ impl Walk<'_> {
                     if let (Some((since, _)), Some(_)) = (state.x87, effect.touches) {
                         self.found.insert((Fault::LiveFloat, n, op, since));
                     }
+                    self.meet(n, op, state.mmx, effect.meets);
                     state.mmx = state.mmx.filter(|_| effect.keeps).or(effect.from_free);
                 }
                 Callee::External(_) | Callee::Unknown => {
-                    if let Some(since) = real(state.mmx) {
-                        self.found.insert((Fault::Called, n, op, since));
-                    }
+                    self.meet(n, op, state.mmx, Meets { outside: true, float: false });
                 }
             }
             return;
@@ -275,9 +312,7 @@ impl Walk<'_> {
                 *state = State { mmx: Some(op), x87: None };
             }
             _ if self.uses_x87(op) => {
-                if let Some(since) = real(state.mmx) {
-                    self.found.insert((Fault::Float, n, op, since));
-                }
+                self.meet(n, op, state.mmx, Meets { outside: false, float: true });
                 let by = -i.fpu_stack_increment_info().increment();
                 let depth = (i32::from(state.x87.map_or(0, |(_, depth)| depth)) + by).clamp(0, 8) as u8;
                 let since = if by > 0 { op } else { state.x87.map_or(op, |(since, _)| since) };

@@ -133,15 +133,25 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
             }
         }
         if mmx && options.emms {
-            for (&op, _) in
-                unit.function.calls.iter().filter(|(_, call)| !matches!(call.callee, Callee::Local(_)))
-            {
+            let calls = unit.function.calls.iter().filter(|(_, call)| goes_outside(analysis, &call.callee));
+            // A function that is entered from outside frees MMX at all its exits.
+            let jumps =
+                unit.function.exits.iter().filter(|(_, exit)| !unit.entered && matches!(exit, Exit::Tail(_)));
+            for &op in calls.map(|(op, _)| op).chain(jumps.map(|(op, _)| op)) {
                 edits.before(program.ops[op].statement, "emms\n\t");
                 changed.insert(program.ops[op].statement);
             }
         }
     }
     Ok(Rewritten { text: program.text.edited(&edits), changed, edits })
+}
+
+/// Whether a callee is outside, or may call or jump to code outside.
+fn goes_outside(analysis: &Analysis, callee: &Callee) -> bool {
+    let Callee::Local(entry) = callee else { return true };
+    let Some(n) = analysis.at(*entry) else { return true };
+    let mut all = analysis.below(n).into_iter().chain([n]);
+    all.any(|n| analysis.units[n].function.callees().any(|(_, callee)| !matches!(callee, Callee::Local(_))))
 }
 
 /// The homes of a unit and of all that it calls.

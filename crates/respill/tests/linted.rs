@@ -121,6 +121,53 @@ L_clean: emms
 }
 
 #[test]
+fn what_a_helper_meets_is_its_callers() {
+    let found = found(
+        "
+        .globl calls, floats, jumps, fine
+calls:  movq %rdi, %mm0
+        subq $8, %rsp
+        call L_middle                   # line 5
+        emms
+        addq $8, %rsp
+        ret
+floats: movq %rdi, %mm0
+        call L_float                    # line 10
+        emms
+        ret
+jumps:  call L_jumps
+        call L_inside
+        ret
+fine:   movq %rdi, %mm0
+        subq $8, %rsp
+        call L_frees
+        addq $8, %rsp
+        ret
+L_middle: subq $8, %rsp
+        call L_outside
+        addq $8, %rsp
+        ret
+L_outside: jmp elsewhere
+L_float: fld1
+        fstp %st(0)
+        ret
+L_frees: emms
+        jmp elsewhere
+L_jumps: movq %rdi, %mm0
+        jmp L_inside                    # line 32
+L_inside: emms
+        ret
+",
+    );
+    let want = [
+        ("call-without-emms", "calls", 5),
+        ("x87-while-mmx", "floats", 10),
+        ("left-without-emms", "L_jumps", 32),
+    ];
+    assert_eq!(found, want.map(|(name, function, line)| (name, function.to_owned(), line)));
+}
+
+#[test]
 fn a_crash_is_a_result() {
     let loaded = Loaded::new(&program("f: movl $1, 8\nret\n"), &Externals::default()).unwrap();
     let case = Case::parse("measure f()").unwrap();
