@@ -257,6 +257,21 @@ impl Machine<'_> {
         base
     }
 
+    /// The result of a shift or a product of known numbers.
+    fn folded(&self, mnemonic: Mnemonic, inputs: &[Term], bits: u32) -> Option<u64> {
+        let &[a, b] = inputs else { return None };
+        let (a, b) = (self.terms.value(a)?, self.terms.value(b)?);
+        let count = b as u32 & if bits == 64 { 63 } else { 31 };
+        let signed = (a << (64 - bits)) as i64 >> (64 - bits);
+        match mnemonic {
+            Mnemonic::Shl | Mnemonic::Sal => Some(a << count),
+            Mnemonic::Shr => Some(a >> count),
+            Mnemonic::Sar => Some((signed >> count) as u64),
+            Mnemonic::Imul => Some(a.wrapping_mul(b)),
+            _ => None,
+        }
+    }
+
     /// Instructions that mean the same with a register as with memory, of which only that is known: results are functions of the
     /// operands. False for others.
     pub(crate) fn scalar(&mut self, op: &Op, state: &mut State) -> bool {
@@ -340,8 +355,12 @@ impl Machine<'_> {
         for n in 0..i.op_count() {
             if writes(access[n as usize]) {
                 let bits = 8 * self.bytes(i, n).unwrap_or(8);
-                let value =
-                    self.terms.function(format!("{name} result {n}"), inputs.clone(), Sort::Bits(bits));
+                let value = match self.folded(i.mnemonic(), &inputs, bits) {
+                    Some(value) => self.terms.constant(bits, value),
+                    None => {
+                        self.terms.function(format!("{name} result {n}"), inputs.clone(), Sort::Bits(bits))
+                    }
+                };
                 self.put(op, state, n, value);
             }
         }

@@ -220,7 +220,7 @@ fn values(
         let class = |other: Item| same[half][&other] == same[half][&item];
         let constants = known.constants.iter().map(|(&home, &value)| (Item::Home(home), value));
         let mut all = constants.chain(known.fixed.iter().map(|(&cell, &value)| (Item::Slot(cell), value)));
-        match all.find(|&(known, _)| known == item || guess && class(known)) {
+        match all.find(|&(known, _)| class(known)) {
             Some((_, value)) => terms.constant(32, value >> (32 * half)),
             None => {
                 let named = if guess { same[half][&item] } else { item };

@@ -100,6 +100,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) problems: Vec<String>,
     /// Named places in the frame that explicit operands touched.
     pub(crate) touched: Vec<(Cell, u32)>,
+    /// The same through an index.
+    pub(crate) indexed: Vec<(Cell, u32)>,
 }
 
 impl Machine<'_> {
@@ -242,7 +244,7 @@ impl Machine<'_> {
             OpKind::Register => self.register(state, i.op_register(n)),
             OpKind::Memory => {
                 let address = self.address(op, state);
-                self.note(address, bytes);
+                self.note(i, address, bytes);
                 self.load(i, state, address, bytes)
             }
             _ => match &op.named[1] {
@@ -255,9 +257,10 @@ impl Machine<'_> {
         }
     }
 
-    pub(crate) fn note(&mut self, address: Term, bytes: u32) {
+    pub(crate) fn note(&mut self, i: &Instruction, address: Term, bytes: u32) {
         if let Some(cell) = self.cell(address) {
-            self.touched.push((cell, bytes));
+            let all = if has_index(i) { &mut self.indexed } else { &mut self.touched };
+            all.push((cell, bytes));
         }
     }
 
@@ -268,7 +271,7 @@ impl Machine<'_> {
             _ => {
                 let address = self.address(op, state);
                 let bytes = self.terms.width(value) / 8;
-                self.note(address, bytes);
+                self.note(&op.i, address, bytes);
                 self.store(&op.i, state, address, value);
             }
         }
@@ -292,6 +295,10 @@ impl Machine<'_> {
             self.opaque(op, state);
         }
     }
+}
+
+pub(crate) fn has_index(i: &Instruction) -> bool {
+    i.memory_index() != Register::None
 }
 
 fn is_high(register: Register) -> bool {

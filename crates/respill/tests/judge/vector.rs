@@ -271,7 +271,7 @@ impl Machine<'_> {
             let address = self.address(op, state);
             let bytes = i.memory_size().size() as u32;
             if !memory.is_empty() {
-                self.note(address, bytes);
+                self.note(i, address, bytes);
                 let end = |cell: super::machine::Cell| cell.offset + i64::from(bytes);
                 let hit = self.cell(address).is_some_and(|cell| {
                     self.moved.iter().any(|(slot, size)| {

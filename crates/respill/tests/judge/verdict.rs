@@ -8,7 +8,7 @@ use iced_x86::{ConditionCode, FlowControl, InstructionInfoFactory, Mnemonic, OpK
 use super::flow::{Block, Both, Callee, End, Function, Pair};
 use super::integer::writes;
 use super::known::{Float, Frame, Known, along, begin, end};
-use super::machine::{Cell, Home, Machine, State};
+use super::machine::{Cell, Home, Machine, State, has_index};
 use super::solver::{Answer, Solver};
 use super::terms::{Sort, Term, Terms};
 
@@ -62,6 +62,8 @@ pub(super) struct Judge<'a> {
     pub(super) both: &'a Both,
     /// Ways that are never taken, as z3 has shown or must still show.
     dead: BTreeSet<Way>,
+    /// General registers that are equal behind a block although their terms differ, as z3 has shown or must still show.
+    alike: BTreeSet<(usize, Pair, usize)>,
     pub(super) frames: BTreeMap<usize, (Terms, Frame)>,
     pub(super) entries: BTreeMap<usize, Known>,
     pub(super) summaries: BTreeMap<usize, Summary>,
@@ -86,6 +88,7 @@ pub(crate) fn judge(original: &str, rewritten: &str, solver: &mut Solver) -> Jud
     let mut judge = Judge {
         both: &both,
         dead: BTreeSet::new(),
+        alike: BTreeSet::new(),
         frames: BTreeMap::new(),
         entries: BTreeMap::new(),
         summaries: BTreeMap::new(),
@@ -94,13 +97,13 @@ pub(crate) fn judge(original: &str, rewritten: &str, solver: &mut Solver) -> Jud
     // One that is the same in both may yet take to code outside what another left in a register.
     let judged = |f: &&Function| !f.same || !both.homes(f.id).is_empty();
     let mut todo: BTreeSet<usize> = both.functions.values().filter(judged).map(|f| f.id).collect();
-    // Where a block is not equal, it may be one that never runs.
+    // Where a block is not equal, it may be one that never runs, or more is equal before it than the terms show.
     while !todo.is_empty() {
         judge.guess();
         let mut again = BTreeSet::new();
         for n in todo {
             let judged = judge.prove(&both.functions[&n], solver);
-            if !judged.accepts() && judge.never(&both.functions[&n], solver) {
+            if !judged.accepts() && judge.learn(&both.functions[&n], solver) {
                 again.insert(n);
             }
             judge.out.insert(n, judged);
@@ -170,6 +173,7 @@ impl Judge<'_> {
             touched: [vec![], vec![]],
         };
         let mut decided: [Vec<Term>; 2] = [vec![], vec![]];
+        let mut indexed: [Vec<(Cell, u32)>; 2] = [vec![], vec![]];
         for version in 0..2 {
             let image = &self.both.images[version];
             let Frame { moved, homes, bases, depths, .. } = frame;
@@ -183,6 +187,7 @@ impl Judge<'_> {
                 given: Vec::new(),
                 problems: Vec::new(),
                 touched: Vec::new(),
+                indexed: Vec::new(),
             };
             let state = &mut out.end[version];
             for &n in &block.ops[version] {
@@ -216,6 +221,15 @@ impl Judge<'_> {
             given.append(&mut machine.given);
             out.problems.append(&mut machine.problems);
             out.touched[version] = std::mem::take(&mut machine.touched);
+            indexed[version] = std::mem::take(&mut machine.indexed);
+        }
+        // An index may be a known number in one version alone; what it names has moved if there are fewer of them.
+        let indices = |version: usize| {
+            let ops = &self.both.images[version].ops;
+            block.ops[version].iter().filter(|&&n| has_index(&ops[n].i)).count()
+        };
+        if indices(0) > indices(1) {
+            out.touched.iter_mut().zip(indexed).for_each(|(all, more)| all.extend(more));
         }
         let [one, two] = decided;
         out.goals.extend(one.into_iter().zip(two).map(|(a, b)| ("the branch".to_owned(), a, b)));
@@ -303,6 +317,7 @@ impl Judge<'_> {
             let Some(block) = function.blocks.get(&pair) else { continue };
             let ran = self.run(terms, frame, block, &known[&pair], true);
             let mut after = end(terms, frame, &known[&pair], &ran.begin[0], &ran.end);
+            after.differ.retain(|&n| !self.alike.contains(&(function.id, pair, n)));
             if deep {
                 self.note(function, frame, block, &ran, &after);
             }
@@ -493,16 +508,26 @@ impl Judge<'_> {
         })
     }
 
-    /// Looks for ways that are never taken. True if there are more than before.
-    fn never(&mut self, function: &Function, solver: &mut Solver) -> bool {
+    /// Looks for ways that are never taken, and for registers that are equal after all. True if there are more than before.
+    fn learn(&mut self, function: &Function, solver: &mut Solver) -> bool {
         let n = function.id;
         let Some(entry) = self.entries.get(&n).cloned() else { return false };
         let (mut terms, mut frame) = self.frames.remove(&n).expect("a frame");
         let (known, closed) = self.blocks(function, &mut terms, &mut frame, entry, false);
-        let before = self.dead.len();
+        let before = self.dead.len() + self.alike.len();
         for (&pair, known) in &known {
             let Some(block) = function.blocks.get(&pair) else { continue };
             let ran = self.run(&mut terms, &mut frame, block, known, false);
+            let [one, two] = [0, 1].map(|n| (ran.begin[n].general, ran.end[n].general));
+            for n in 0..16 {
+                let changed = one.0[n] != one.1[n] || two.0[n] != two.1[n];
+                if one.1[n] != two.1[n]
+                    && changed
+                    && solver.ask(&terms.query(&ran.given, &[(one.1[n], two.1[n])])) == Answer::Never
+                {
+                    self.alike.insert((function.id, pair, n));
+                }
+            }
             let Some(taken) = ran.taken else { continue };
             for way in 0..2 {
                 let never = terms.constant(1, 1 - way as u64);
@@ -514,7 +539,7 @@ impl Judge<'_> {
             }
         }
         self.frames.insert(n, (terms, frame));
-        self.dead.len() > before
+        self.dead.len() + self.alike.len() > before
     }
 
     /// Has z3 decide every block of a function.
