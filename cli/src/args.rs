@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{RangedU64ValueParser, Resettable};
-use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use lanework_cpu::Threads;
 use lanework_study::races::{Effort, seconds};
 use lanework_suite::device::DeviceChoice;
@@ -48,62 +48,34 @@ pub(crate) struct Global {
     pub(crate) peers_dir: PathBuf,
 }
 
-/// Arguments whose tree is built when their verb is named: the whole tree takes longer to build than a signature to verify.
-#[derive(Debug)]
-pub(crate) struct Later<T>(pub(crate) T);
-
-impl<T: FromArgMatches> FromArgMatches for Later<T> {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Later<T>, clap::Error> {
-        T::from_arg_matches(matches).map(Later)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0.update_from_arg_matches(matches)
-    }
-}
-
-impl<T: Args> Args for Later<T> {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        command.defer(|command| {
-            // The verb's own words, not those of the type.
-            let (short, long) = (command.get_about().cloned(), command.get_long_about().cloned());
-            T::augment_args(command).about(Resettable::from(short)).long_about(Resettable::from(long))
-        })
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        T::augment_args_for_update(command)
-    }
-}
-
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show CPU, backends (chosen, available, unavailable and why), the profile, clocks, and what limits measuring here.
     Doctor,
     /// Check every backend: known answers, agreement with the specification, invalid inputs.
-    Check(Later<CheckArgs>),
+    Check(CheckArgs),
     /// Race the backends of a subject against its baseline, in pairs.
-    Bench(Later<BenchArgs>),
+    Bench(BenchArgs),
     /// Race two variants of a subject against each other.
-    Compare(Later<CompareArgs>),
+    Compare(CompareArgs),
     /// Measure which backend and how many threads are fastest on this machine, and store them as its profile.
-    Tune(Later<TuneArgs>),
+    Tune(TuneArgs),
     /// Run a study: a published question, asked again on this machine.
     #[cfg(feature = "study")]
-    Study(Later<StudyArgs>),
+    Study(StudyArgs),
     /// Show records as one HTML page, which needs no network.
-    Report(Later<ReportArgs>),
+    Report(ReportArgs),
     /// Past records: list, compare two, follow one figure, look for regressions on this machine.
-    History(Later<crate::history::HistoryArgs>),
+    History(crate::history::HistoryArgs),
     /// Magma and GOST 28147-89: encrypting files and pipes, sealing messages, MACs, wrapping keys.
-    Magma(Later<crate::magma::args::MagmaArgs>),
+    Magma(crate::magma::args::MagmaArgs),
     /// MAYO signatures: keys, signing, verifying.
-    Mayo(Later<MayoArgs>),
+    Mayo(MayoArgs),
     /// The delay function: squaring, proving, verifying, and working for a timelord.
-    Vdf(Later<crate::vdf::args::VdfArgs>),
+    Vdf(crate::vdf::args::VdfArgs),
     /// Spilled values of assembly: find them, move them into free registers, check and measure.
-    Respill(Later<crate::respill::args::RespillArgs>),
+    Respill(crate::respill::args::RespillArgs),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.

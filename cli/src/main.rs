@@ -32,7 +32,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use lanework_study::{Failure, Outcome};
 
-use args::{Cli, Command, Later};
+use args::{Cli, Command};
 use ui::Session;
 
 fn main() -> ExitCode {
@@ -84,9 +84,9 @@ fn misused(mut usage: clap::Error) -> u8 {
 fn prints(cli: &Cli) -> bool {
     match &cli.command {
         _ if cli.global.json => true,
-        Some(Command::Magma(Later(a))) => matches!(a.job, magma::args::MagmaJob::Mac(_)),
-        Some(Command::Mayo(Later(a))) => matches!(a.job, args::MayoJob::Verify { .. }),
-        Some(Command::Vdf(Later(a))) => matches!(a.job, vdf::args::VdfJob::Verify(_)),
+        Some(Command::Magma(a)) => matches!(a.job, magma::args::MagmaJob::Mac(_)),
+        Some(Command::Mayo(a)) => matches!(a.job, args::MayoJob::Verify { .. }),
+        Some(Command::Vdf(a)) => matches!(a.job, vdf::args::VdfJob::Verify(_)),
         Some(Command::Report(_) | Command::Man { .. }) => false,
         _ => true,
     }
@@ -102,19 +102,19 @@ fn run(cli: Cli) -> Result<Outcome, Failure> {
             .help("leave it out, or run `lanework --verbose` alone")),
         None => tour::run(&session, cli.verbose),
         Some(Command::Doctor) => doctor::run(&session),
-        Some(Command::Check(Later(a))) if a.leaks => leaks::run(&session, &a),
-        Some(Command::Check(Later(a))) => check::run(&session, &a),
-        Some(Command::Bench(Later(a))) => bench::run(&session, &a),
-        Some(Command::Compare(Later(a))) => bench::compare(&session, &a),
-        Some(Command::Tune(Later(a))) => tune::run(&session, &a),
+        Some(Command::Check(a)) if a.leaks => leaks::run(&session, &a),
+        Some(Command::Check(a)) => check::run(&session, &a),
+        Some(Command::Bench(a)) => bench::run(&session, &a),
+        Some(Command::Compare(a)) => bench::compare(&session, &a),
+        Some(Command::Tune(a)) => tune::run(&session, &a),
         #[cfg(feature = "study")]
-        Some(Command::Study(Later(a))) => study::run(&session, &a),
-        Some(Command::Report(Later(a))) => report::run(&session, &a),
-        Some(Command::History(Later(a))) => history::run(&session, &a),
-        Some(Command::Magma(Later(a))) => magma::run(&session, a),
-        Some(Command::Mayo(Later(a))) => mayo::run(&session, a),
-        Some(Command::Vdf(Later(a))) => vdf::run(&session, a),
-        Some(Command::Respill(Later(a))) => respill::run(&session, a),
+        Some(Command::Study(a)) => study::run(&session, &a),
+        Some(Command::Report(a)) => report::run(&session, &a),
+        Some(Command::History(a)) => history::run(&session, &a),
+        Some(Command::Magma(a)) => magma::run(&session, a),
+        Some(Command::Mayo(a)) => mayo::run(&session, a),
+        Some(Command::Vdf(a)) => vdf::run(&session, a),
+        Some(Command::Respill(a)) => respill::run(&session, a),
         Some(Command::Completions { shell }) => {
             // Into memory first: the generator panics where it cannot write.
             let mut script = Vec::new();
