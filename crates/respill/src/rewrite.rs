@@ -146,7 +146,7 @@ pub fn rewrite(analysis: &Analysis, plan: &Plan, options: Options) -> Result<Rew
     Ok(Rewritten { text: program.text.edited(&edits), changed, edits })
 }
 
-/// Whether a callee is outside, or may call or jump to code outside.
+/// Whether a callee is outside, or may call or jump to code outside, also to such that does not return.
 fn goes_outside(analysis: &Analysis, callee: &Callee) -> bool {
     let Callee::Local(entry) = callee else { return true };
     let Some(n) = analysis.at(*entry) else { return true };

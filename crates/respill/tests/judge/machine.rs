@@ -100,8 +100,6 @@ pub(crate) struct Machine<'a> {
     pub(crate) problems: Vec<String>,
     /// Named places in the frame that explicit operands touched.
     pub(crate) touched: Vec<(Cell, u32)>,
-    /// The same through an index.
-    pub(crate) indexed: Vec<(Cell, u32)>,
 }
 
 impl Machine<'_> {
@@ -258,9 +256,9 @@ impl Machine<'_> {
     }
 
     pub(crate) fn note(&mut self, i: &Instruction, address: Term, bytes: u32) {
-        if let Some(cell) = self.cell(address) {
-            let all = if has_index(i) { &mut self.indexed } else { &mut self.touched };
-            all.push((cell, bytes));
+        // An index may be a known number in one version alone, and does not tell what moved.
+        if let Some(cell) = self.cell(address).filter(|_| i.memory_index() == Register::None) {
+            self.touched.push((cell, bytes));
         }
     }
 
@@ -295,10 +293,6 @@ impl Machine<'_> {
             self.opaque(op, state);
         }
     }
-}
-
-pub(crate) fn has_index(i: &Instruction) -> bool {
-    i.memory_index() != Register::None
 }
 
 fn is_high(register: Register) -> bool {

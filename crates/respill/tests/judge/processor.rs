@@ -226,7 +226,6 @@ fn one(
         given: Vec::new(),
         problems: Vec::new(),
         touched: Vec::new(),
-        indexed: Vec::new(),
     };
     let flags = machine.integer(op, &mut state) || machine.transfer(op, &mut state);
     let known = flags || machine.scalar(op, &mut state);

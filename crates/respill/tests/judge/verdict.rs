@@ -8,7 +8,7 @@ use iced_x86::{ConditionCode, FlowControl, InstructionInfoFactory, Mnemonic, OpK
 use super::flow::{Block, Both, Callee, End, Function, Pair};
 use super::integer::writes;
 use super::known::{Float, Frame, Known, along, begin, end};
-use super::machine::{Cell, Home, Machine, State, has_index};
+use super::machine::{Cell, Home, Machine, State};
 use super::solver::{Answer, Solver};
 use super::terms::{Sort, Term, Terms};
 
@@ -173,7 +173,6 @@ impl Judge<'_> {
             touched: [vec![], vec![]],
         };
         let mut decided: [Vec<Term>; 2] = [vec![], vec![]];
-        let mut indexed: [Vec<(Cell, u32)>; 2] = [vec![], vec![]];
         for version in 0..2 {
             let image = &self.both.images[version];
             let Frame { moved, homes, bases, depths, .. } = frame;
@@ -187,7 +186,6 @@ impl Judge<'_> {
                 given: Vec::new(),
                 problems: Vec::new(),
                 touched: Vec::new(),
-                indexed: Vec::new(),
             };
             let state = &mut out.end[version];
             for &n in &block.ops[version] {
@@ -221,15 +219,6 @@ impl Judge<'_> {
             given.append(&mut machine.given);
             out.problems.append(&mut machine.problems);
             out.touched[version] = std::mem::take(&mut machine.touched);
-            indexed[version] = std::mem::take(&mut machine.indexed);
-        }
-        // An index may be a known number in one version alone; what it names has moved if there are fewer of them.
-        let indices = |version: usize| {
-            let ops = &self.both.images[version].ops;
-            block.ops[version].iter().filter(|&&n| has_index(&ops[n].i)).count()
-        };
-        if indices(0) > indices(1) {
-            out.touched.iter_mut().zip(indexed).for_each(|(all, more)| all.extend(more));
         }
         let [one, two] = decided;
         out.goals.extend(one.into_iter().zip(two).map(|(a, b)| ("the branch".to_owned(), a, b)));
