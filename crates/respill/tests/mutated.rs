@@ -59,3 +59,44 @@ fn no_edit_of_a_right_rewrite_is_accepted() {
     assert!(wrong.is_empty(), "{} of {tried} were accepted:\n{}", wrong.len(), wrong.join("\n"));
     assert!(tried >= 200, "{tried}");
 }
+
+/// `f` calls a helper that goes to `memset`, and `part` jumps to one.
+const ON_THE_WAY: &str = "
+        .globl f, g
+f:      subq $24, %rsp
+        movq %rdi, 8(%rsp)
+        movq 8(%rsp), %rax
+        call helper
+        addq $24, %rsp
+        ret
+g:      subq $8, %rsp
+        call part
+        call inside
+        call helper
+        addq $8, %rsp
+        ret
+part:   movq %rdi, -8(%rsp)
+        movq -8(%rsp), %rax
+        jmp inside
+inside: ret
+helper: subq $8, %rsp
+        movl $8, %edx
+        call memset
+        addq $8, %rsp
+        ret
+";
+
+#[test]
+fn mmx_is_freed_on_the_way_to_code_outside() {
+    let original = analysed(ON_THE_WAY);
+    let plan = plan::plan(&original, &wish(Bank::Mm));
+    assert_eq!(plan.homes.len(), 2, "{:?}", plan.stays);
+    let text = rewrite::rewrite(&original, &plan, Rewriting::default()).expect("rewritten").text;
+    accepted(&original, &text).unwrap_or_else(|why| panic!("{why}\n{text}"));
+    for way in ["call helper", "jmp inside"] {
+        let freed = format!("emms\n\t{way}");
+        assert!(text.contains(&freed), "{way}: {text}");
+        let refused = accepted(&original, &text.replacen(&freed, way, 1)).expect_err(way);
+        assert!(refused.contains("no emms since"), "{refused}");
+    }
+}

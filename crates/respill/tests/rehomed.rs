@@ -309,49 +309,6 @@ fn without_emms_the_callers_floating_point_breaks() {
     assert_eq!(run(&text, 0), Some(2));
 }
 
-/// `f` calls a helper that goes to `memset`, and `part` jumps to one.
-const ON_THE_WAY: &str = "
-        .globl f, g
-f:      subq $24, %rsp
-        movq %rdi, 8(%rsp)
-        movq 8(%rsp), %rax
-        call helper
-        addq $24, %rsp
-        ret
-g:      subq $8, %rsp
-        call part
-        call inside
-        call helper
-        addq $8, %rsp
-        ret
-part:   movq %rdi, -8(%rsp)
-        movq -8(%rsp), %rax
-        jmp inside
-inside: ret
-helper: subq $8, %rsp
-        movl $8, %edx
-        call memset
-        addq $8, %rsp
-        ret
-";
-
-#[test]
-fn mmx_is_freed_on_the_way_to_code_outside() {
-    let original = analysed(ON_THE_WAY);
-    let plan = plan::plan(&original, &wish(Bank::Mm));
-    assert_eq!(plan.homes.len(), 2, "{:?}", plan.stays);
-    let text = rewrite::rewrite(&original, &plan, Options::default()).expect("rewritten").text;
-    let judged = |text: &str| validate::by_text(&original, &Program::new("new.s", text).expect("a program"));
-    judged(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    for way in ["call\thelper", "jmp\tinside"] {
-        let way = way.replace('\t', " ");
-        let freed = format!("emms\n\t{way}");
-        assert!(text.contains(&freed), "{way}: {text}");
-        let refused = judged(&text.replacen(&freed, &way, 1)).expect_err(&way).to_string();
-        assert!(refused.contains("no emms since"), "{refused}");
-    }
-}
-
 #[test]
 fn a_home_that_a_callee_uses_is_noticed() {
     let analysis = analysed(PROGRAM);
