@@ -122,6 +122,7 @@ impl Judge<'_> {
                         old.short.extend(&want.short);
                         old.equal.extend(&want.equal);
                         old.fixed.extend(want.fixed.clone());
+                        old.stored.extend(want.stored.clone());
                         old.constants.extend(want.constants.clone());
                         old
                     }));
@@ -209,6 +210,11 @@ impl Judge<'_> {
                     one.cells[cell],
                     terms.constant(8 * size, *value),
                 ));
+            }
+            for (&cell, &(bits, number)) in &want.stored {
+                let address = frame.address(terms, cell);
+                let value = terms.load(one.memory, address, bits);
+                out.push(("a number in the frame".to_owned(), value, terms.constant(bits, number)));
             }
             for (home, value) in &want.constants {
                 out.push(("a mask".to_owned(), two.homes[home], terms.constant(64, *value)));

@@ -46,6 +46,8 @@ pub(crate) struct Known {
     pub(crate) equal: BTreeSet<(Cell, Home)>,
     /// Moved slots of the original with a known value.
     pub(crate) fixed: BTreeMap<Cell, u64>,
+    /// Places of the frame that did not move, each with its bits and its number.
+    pub(crate) stored: BTreeMap<Cell, (u32, u64)>,
     /// Mask registers of the other version with a known value.
     pub(crate) constants: BTreeMap<Home, u64>,
     pub(crate) float: Float,
@@ -60,6 +62,7 @@ impl Known {
             differ: BTreeSet::new(),
             equal: BTreeSet::new(),
             fixed: BTreeMap::new(),
+            stored: BTreeMap::new(),
             constants: BTreeMap::new(),
             float: Float::EMPTY,
         }
@@ -80,6 +83,7 @@ impl Known {
         self.differ.extend(&other.differ);
         self.equal.retain(|pair| other.equal.contains(pair));
         self.fixed.retain(|cell, value| other.fixed.get(cell) == Some(value));
+        self.stored.retain(|cell, number| other.stored.get(cell) == Some(number));
         self.constants.retain(|home, value| other.constants.get(home) == Some(value));
         self.float.meet(other.float);
         *self != before
@@ -146,7 +150,12 @@ pub(crate) fn begin(
     for (n, name) in FLAGS.iter().enumerate() {
         [flags[0][n], flags[1][n]] = common(terms, name, Sort::Bits(1));
     }
-    let memory = common(terms, "memory", Sort::Memory);
+    // A number that is in memory already may be written there once more.
+    let mut memory = terms.variable("memory", Sort::Memory);
+    for (&cell, &(bits, number)) in &known.stored {
+        let (address, number) = (frame.address(terms, cell), terms.constant(bits, number));
+        memory = terms.store(memory, address, number);
+    }
     let mxcsr = common(terms, "mxcsr", Sort::Bits(32));
     let control = common(terms, "control", Sort::Float);
     let float = if known.float.same_contents {
@@ -178,7 +187,7 @@ pub(crate) fn begin(
     let state = |n: usize, cells, homes, others| State {
         general: general[n],
         flags: flags[n],
-        memory: memory[n],
+        memory,
         cells,
         homes,
         others,
@@ -301,6 +310,7 @@ pub(crate) fn end(
             }
         }
     }
+    out.stored = stored(terms, frame, one.memory);
     for (&home, &value) in &two.homes {
         if let (Home::K(_), Some(value)) = (home, terms.value(value)) {
             out.constants.insert(home, value);
@@ -311,6 +321,27 @@ pub(crate) fn end(
         same_tags: one.tags == two.tags,
         same_contents: one.float == two.float,
     };
+    out
+}
+
+/// The numbers that were last stored in the frame. A store elsewhere may have changed any before it.
+fn stored(terms: &Terms, frame: &Frame, memory: Term) -> BTreeMap<Cell, (u32, u64)> {
+    let mut out = BTreeMap::new();
+    let mut covered: Vec<(Cell, i64)> = Vec::new();
+    for (to, bytes, value) in terms.stores(memory) {
+        let (root, offset) = terms.distance(to);
+        let Some(&base) = frame.bases.get(&root) else { break };
+        if covered.first().is_some_and(|(first, _)| first.base != base) {
+            break;
+        }
+        let end = offset.saturating_add(bytes);
+        if let Some(number) = value.and_then(|value| terms.value(value))
+            && covered.iter().all(|&(other, upto)| end <= other.offset || upto <= offset)
+        {
+            out.insert(Cell { base, offset }, (8 * bytes as u32, number));
+        }
+        covered.push((Cell { base, offset }, end));
+    }
     out
 }
 

@@ -181,6 +181,36 @@ fn an_unchanged_function_takes_nothing_outside_that_differs() {
     }
 }
 
+#[test]
+fn a_number_in_the_frame_lasts_until_something_may_write_there() {
+    let Some(mut solver) = Solver::start("a number in the frame") else { return };
+    // The way to 2 is taken if the number is not 5 any more, and there the versions differ.
+    let text = |between: &str, store: &str, load: &str, other: u32| {
+        format!(
+            "\t.globl f\nf:\n\tsubq $72, %rsp\n\tmovq $5, 16(%rsp)\n\t{store}\n\t{between}\n\ttestq %rsi, %rsi\n\tje 1f\n\
+             \tincq %rsi\n1:\tcmpq $5, 16(%rsp)\n\tjne 2f\n\t{load}\n\taddq %rsi, %rax\n\taddq $72, %rsp\n\temms\n\tret\n\
+             2:\tmovl ${other}, %eax\n\taddq $72, %rsp\n\temms\n\tret\n"
+        )
+    };
+    for (between, lasts) in [
+        ("", true),
+        ("movb $1, 15(%rsp)", true),
+        ("vmovdqu %ymm1, 24(%rsp)", true),
+        ("vmovdqu %xmm1, (%rsp)", true),
+        ("movb $5, 16(%rsp)", false),
+        ("vmovdqu %ymm1, (%rsp)", false),
+        ("vmovdqu %xmm1, (%rdx)", false),
+        ("movq $5, (%rdx)", false),
+        ("lock btsq %rcx, 24(%rsp)", false),
+        ("rep stosb", false),
+    ] {
+        let original = text(between, "movq %rdi, 64(%rsp)", "movq 64(%rsp), %rax", 1);
+        let made = text(between, "movq %rdi, %mm0", "movq %mm0, %rax", 2);
+        let judged = judge(&original, &made, &mut solver);
+        assert_eq!(judged.accepts(), lasts, "{between}: {judged}");
+    }
+}
+
 /// Whether this is the long run.
 fn long() -> bool {
     number("LANEWORK_GENERATED", 0) >= 1000

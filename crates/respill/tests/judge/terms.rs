@@ -343,17 +343,30 @@ impl Terms {
         is.then(|| node.arguments[0])
     }
 
+    /// The stores that made a memory, the last one first: each with its address, its bytes, and its value if that is known.
+    pub(crate) fn stores(&self, memory: Term) -> impl Iterator<Item = (Term, i64, Option<Term>)> {
+        let mut at = memory;
+        std::iter::from_fn(move || {
+            let Node { head: Head::Known(name), arguments, .. } = self.at(at) else { return None };
+            at = *arguments.first()?;
+            match *name {
+                "st8" | "st16" | "st32" | "st64" => {
+                    let value = arguments[2];
+                    Some((arguments[1], i64::from(self.width(value) / 8), Some(value)))
+                }
+                "over" => Some((arguments[1], self.value(arguments[2])? as i64, None)),
+                _ => None,
+            }
+        })
+    }
+
     /// What was stored at the same distance from the same address is taken from there.
     pub(crate) fn load(&mut self, memory: Term, address: Term, bits: u32) -> Term {
         let (root, distance) = self.distance(address);
-        let mut before = memory;
-        while let Node { head: Head::Known("st8" | "st16" | "st32" | "st64"), arguments, .. } =
-            self.at(before)
-        {
-            let [inner, to, value] = [arguments[0], arguments[1], arguments[2]];
+        for (to, written, value) in self.stores(memory) {
             let (other, at) = self.distance(to);
-            let [bytes, written] = [bits, self.width(value)].map(|bits| i64::from(bits / 8));
-            if to == address && bytes == written {
+            let bytes = i64::from(bits / 8);
+            if let Some(value) = value.filter(|_| to == address && bytes == written) {
                 return value;
             }
             let beside = distance.checked_add(bytes).is_some_and(|end| end <= at)
@@ -361,7 +374,6 @@ impl Terms {
             if other != root || !beside {
                 break;
             }
-            before = inner;
         }
         let name = match bits {
             8 => "ld8",
@@ -382,6 +394,12 @@ impl Terms {
         self.node(Head::Known(name), vec![memory, address, value], Sort::Memory)
     }
 
+    /// `after`, which is `before` but for so many bytes from an address on.
+    pub(crate) fn over(&mut self, before: Term, address: Term, bytes: u32, after: Term) -> Term {
+        let bytes = self.constant(64, u64::from(bytes));
+        self.node(Head::Known("over"), vec![before, address, bytes, after], Sort::Memory)
+    }
+
     fn said(&self, term: Term) -> String {
         let node = self.at(term);
         let arguments: Vec<String> = node.arguments.iter().map(|a| format!("t{}", a.0)).collect();
@@ -397,6 +415,7 @@ impl Terms {
                 let [bit, a, b] = [0, 1, 2].map(|n| format!("t{}", node.arguments[n].0));
                 format!("(ite (= {bit} #b1) {a} {b})")
             }
+            Head::Known("over") => format!("t{}", node.arguments[3].0),
             Head::Known("equal") => format!("(ite (= {arguments}) #b1 #b0)"),
             Head::Known(name) => format!("({name} {arguments})"),
             Head::Function(name) if node.arguments.is_empty() => format!("|{name}|"),

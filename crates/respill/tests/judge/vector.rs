@@ -14,6 +14,11 @@ fn is_float(i: &Instruction) -> bool {
         || i.mnemonic() == Mnemonic::Wait
 }
 
+/// Instructions that may write beside their operand: at a bit that a register counts from it, or with indices.
+fn beside(i: &Instruction) -> bool {
+    matches!(i.mnemonic(), Mnemonic::Btc | Mnemonic::Btr | Mnemonic::Bts) || i.is_vsib()
+}
+
 /// Instructions that read or write registers of all kinds without naming them.
 fn names_none(i: &Instruction) -> bool {
     let name = format!("{:?}", i.mnemonic());
@@ -267,9 +272,9 @@ impl Machine<'_> {
             }
         }
         let explicit = (0..i.op_count()).any(|n| i.op_kind(n) == OpKind::Memory);
-        if explicit {
-            let address = self.address(op, state);
-            let bytes = i.memory_size().size() as u32;
+        let address = explicit.then(|| self.address(op, state));
+        let bytes = i.memory_size().size() as u32;
+        if let Some(address) = address {
             if !memory.is_empty() {
                 self.note(i, address, bytes);
                 let end = |cell: super::machine::Cell| cell.offset + i64::from(bytes);
@@ -328,7 +333,13 @@ impl Machine<'_> {
             }
         }
         if memory.iter().any(|&(_, written)| written) {
-            state.memory = self.terms.function(format!("{name} memory"), inputs.clone(), Sort::Memory);
+            let after = self.terms.function(format!("{name} memory"), inputs.clone(), Sort::Memory);
+            // Where it writes a whole operand and nothing else, all other bytes are as before.
+            let one = memory.len() == 1 && bytes > 0 && !beside(i) && !names_none(i);
+            state.memory = match address.filter(|_| one) {
+                Some(address) => self.terms.over(state.memory, address, bytes, after),
+                None => after,
+            };
         }
         if vectors || matches!(i.mnemonic(), Mnemonic::Ldmxcsr | Mnemonic::Vldmxcsr) {
             state.mxcsr = self.terms.function(format!("{name} mxcsr"), inputs.clone(), Sort::Bits(32));

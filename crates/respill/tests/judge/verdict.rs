@@ -426,7 +426,7 @@ impl Judge<'_> {
 
     /// What is known behind a call.
     fn behind(&self, callee: &Callee, before: &Known) -> Option<Known> {
-        let mut out = Known { differ: BTreeSet::new(), ..before.clone() };
+        let mut out = Known { differ: BTreeSet::new(), stored: BTreeMap::new(), ..before.clone() };
         let keeps = |n: usize| {
             KEPT.contains(&n)
                 && (n == 4 || !matches!(callee, Callee::Local(callee) if self.spoils(*callee, n)))
