@@ -1,14 +1,16 @@
 //! Repeated squaring of one form: the prover's chain, the timelord's, and the laboratory's.
 #![forbid(unsafe_code)]
 
+use alloc::boxed::Box;
 #[cfg(any(test, feature = "std"))]
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::backend::generic::compose::{PRIME, modulo, residue};
-use crate::backend::{Engine, Form512, Form1024, Form2048, FormLimbs};
+use crate::backend::{Engine, Form1024};
 use crate::discriminant::Discriminant;
 use crate::form::Form;
+use crate::form::layout::Layout;
 #[cfg(any(test, feature = "std"))]
 use crate::form::packed;
 use crate::group::Group;
@@ -40,51 +42,6 @@ impl core::error::Error for ChainError {}
 
 /// Squarings between two checks of the discriminant modulo a word.
 pub const CHECK_EVERY: u64 = 1000;
-
-/// The form in the layout of the next squaring.
-// One per chain, and never moved on the way.
-#[allow(clippy::large_enum_variant)]
-#[derive(Clone, Debug)]
-enum Layout {
-    Form512(Form512),
-    Form1024(Form1024),
-    Form2048(Form2048),
-    /// A shape that only the general code takes; a kernel is tried again after it.
-    General(Form),
-}
-
-impl Layout {
-    /// The form as the kernels take it, where it fits.
-    fn of(form: Form, bits: usize) -> Layout {
-        let limbs = match bits {
-            ..=512 => FormLimbs::of(&form).map(Layout::Form512),
-            513..=1024 => FormLimbs::of(&form).map(Layout::Form1024),
-            _ => FormLimbs::of(&form).map(Layout::Form2048),
-        };
-        limbs.unwrap_or(Layout::General(form))
-    }
-
-    fn unreduced(&self) -> Form {
-        match self {
-            Layout::Form512(form) => form.unreduced(),
-            Layout::Form1024(form) => form.unreduced(),
-            Layout::Form2048(form) => form.unreduced(),
-            Layout::General(form) => form.clone(),
-        }
-    }
-
-    /// a, |b|, whether b is negative, and c.
-    fn parts(&self) -> (&[u64], &[u64], bool, &[u64]) {
-        match self {
-            Layout::Form512(form) => (&form.a, &form.b, form.negative, &form.c),
-            Layout::Form1024(form) => (&form.a, &form.b, form.negative, &form.c),
-            Layout::Form2048(form) => (&form.a, &form.b, form.negative, &form.c),
-            Layout::General(form) => {
-                (form.a.magnitude(), form.b.magnitude(), form.b.is_negative(), form.c.magnitude())
-            }
-        }
-    }
-}
 
 /// A form being squared, again and again.
 #[derive(Clone, Debug)]
@@ -131,7 +88,7 @@ impl Chain {
             engine: group.engine(),
             bits: d.bits(),
             expected: (PRIME - modulo(d.number().magnitude())) % PRIME,
-            form: Layout::General(form.clone()),
+            form: Layout::General(Box::new(form.clone())),
             done,
             checked: done,
             slow,
@@ -182,14 +139,15 @@ impl Chain {
         Ok(())
     }
 
-    fn corrupted(&self) -> ChainError {
+    /// The chain's form lost its discriminant after the last check that passed.
+    pub(crate) fn corrupted(&self) -> ChainError {
         ChainError::Corrupted { good: self.checked }
     }
 
     /// Squares at least once and at most n times; false if the form turned out not to have the discriminant.
     fn advance(&mut self, n: u64) -> bool {
         if let Layout::General(form) = &self.form {
-            self.form = Layout::of(form.clone(), self.bits);
+            self.form = Layout::of(Form::clone(form), self.bits);
         }
         let (engine, stop) = (self.engine, self.discriminant.stop());
         let done = match &mut self.form {
@@ -201,11 +159,17 @@ impl Chain {
         self.done += done;
         if done < n {
             let Ok(form) = self.form() else { return false };
-            self.form = Layout::General(form.square_generally(&self.discriminant));
+            self.form = Layout::General(Box::new(form.square_generally(&self.discriminant)));
             self.done += 1;
             self.slow += 1;
         }
         true
+    }
+
+    /// The form in the layout of the next squaring.
+    #[cfg(any(test, feature = "std"))]
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.form
     }
 
     /// The form in the layout for 513 to 1,024 bits, if it fits, and the kernels' stop.

@@ -6,6 +6,7 @@
 
 mod compose;
 pub(crate) mod euclid;
+pub(crate) mod layout;
 pub(crate) mod num;
 #[cfg(any(test, feature = "std"))]
 pub(crate) mod packed;

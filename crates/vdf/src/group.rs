@@ -1,9 +1,14 @@
 //! A class group on a backend, and its operation: by kernels where a form has their shape, else by the general code.
 #![forbid(unsafe_code)]
 
+use alloc::boxed::Box;
+
+use lanework_integer::limbs;
+
 use crate::backend::{Engine, FormLimbs};
 use crate::discriminant::Discriminant;
 use crate::form::Form;
+use crate::form::layout::Layout;
 use crate::form::num::Num;
 use crate::form::power::product_of_powers;
 use crate::prime;
@@ -65,9 +70,10 @@ impl<'a> Group<'a> {
         out
     }
 
-    fn fits(self, x: &Form) -> bool {
+    /// Whether the kernels take a form whose last coefficient has so many bits.
+    fn fits(self, c: usize) -> bool {
         let bits = self.discriminant.bits();
-        bits >= LEAST_BITS && x.c.bits() <= bits / 2 + IMBALANCE
+        bits >= LEAST_BITS && c <= bits / 2 + IMBALANCE
     }
 
     /// The form squared up to n > 0 times, and how often, if a kernel does it once at least.
@@ -80,7 +86,7 @@ impl<'a> Group<'a> {
             let done = kernel(&mut x);
             (done > 0).then(|| (x.form(), done))
         }
-        if !self.fits(x) {
+        if !self.fits(x.c.bits()) {
             return None;
         }
         let (engine, stop) = (self.engine, self.discriminant.stop());
@@ -93,14 +99,30 @@ impl<'a> Group<'a> {
 
     /// The product, if a kernel finds it.
     fn product(self, x: &Form, y: &Form) -> Option<Form> {
-        if !self.fits(x) || !self.fits(y) {
+        let bits = self.discriminant.bits();
+        match self.kernel_product(&Layout::limbs(x, bits)?, &Layout::limbs(y, bits)?)? {
+            Layout::Form512(z) => Some(z.form()),
+            Layout::Form1024(z) => Some(z.form()),
+            Layout::Form2048(z) => Some(z.form()),
+            Layout::General(z) => Some(*z),
+        }
+    }
+
+    /// The product, if a kernel finds it, as the kernel leaves it.
+    pub(crate) fn kernel_product(self, x: &Layout, y: &Layout) -> Option<Layout> {
+        let (engine, stop) = (self.engine, self.discriminant.stop());
+        if ![x, y].iter().all(|form| self.fits(limbs::bits(form.parts().3))) {
             return None;
         }
-        let (engine, stop) = (self.engine, self.discriminant.stop());
-        match self.discriminant.bits() {
-            ..=512 => engine.compose512(&FormLimbs::of(x)?, &FormLimbs::of(y)?, stop).map(|z| z.form()),
-            513..=1024 => engine.compose1024(&FormLimbs::of(x)?, &FormLimbs::of(y)?, stop).map(|z| z.form()),
-            _ => engine.compose2048(&FormLimbs::of(x)?, &FormLimbs::of(y)?, stop).map(|z| z.form()),
+        match (x, y) {
+            (Layout::Form512(x), Layout::Form512(y)) => engine.compose512(x, y, stop).map(Layout::Form512),
+            (Layout::Form1024(x), Layout::Form1024(y)) => {
+                engine.compose1024(x, y, stop).map(Layout::Form1024)
+            }
+            (Layout::Form2048(x), Layout::Form2048(y)) => {
+                engine.compose2048(x, y, stop).map(Box::new).map(Layout::Form2048)
+            }
+            _ => None,
         }
     }
 }

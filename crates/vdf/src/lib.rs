@@ -9,6 +9,8 @@ pub mod backend;
 pub mod chain;
 #[cfg(any(test, feature = "std"))]
 pub mod client;
+#[cfg(any(test, feature = "std"))]
+pub mod compactor;
 pub mod discriminant;
 pub mod form;
 pub mod group;
@@ -24,6 +26,8 @@ pub mod spec;
 pub mod verify;
 
 pub use backend::Engine;
+#[cfg(any(test, feature = "std"))]
+pub use compactor::{Claim, Claims, Compacted, Outcome, compact};
 pub use discriminant::{Discriminant, DiscriminantError};
 pub use form::{Form, FormError};
 pub use group::Group;

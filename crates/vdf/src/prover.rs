@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod buckets;
-mod checkpoint;
+pub(crate) mod checkpoint;
 mod digits;
 mod error;
 mod plan;

@@ -17,7 +17,8 @@ use super::plan::Part;
 use crate::form::packed::PackedForms;
 use crate::form::{Form, FormError};
 
-pub(crate) use write::Writer;
+pub(crate) use preamble::Reader;
+pub(crate) use write::{Writer, has_name};
 
 /// The first bytes of every checkpoint.
 const MAGIC: &[u8; 8] = b"lanevdf\n";
@@ -78,6 +79,8 @@ pub enum Difference {
     Iterations,
     /// The segments' lengths.
     Segments,
+    /// The group, the form that the chain starts from, or the results to be proved.
+    Claims,
 }
 
 impl fmt::Display for Difference {
@@ -88,6 +91,7 @@ impl fmt::Display for Difference {
             Difference::Input => "the input is another",
             Difference::Iterations => "the number of squarings is another",
             Difference::Segments => "the segments are others",
+            Difference::Claims => "the chain or the results to be proved are others",
         })
     }
 }
@@ -212,7 +216,7 @@ pub(crate) fn open(
 }
 
 /// Keeps other processes from using the file.
-fn lock(file: &File) -> Result<(), CheckpointError> {
+pub(crate) fn lock(file: &File) -> Result<(), CheckpointError> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(CheckpointError::Busy),
@@ -223,7 +227,7 @@ fn lock(file: &File) -> Result<(), CheckpointError> {
 }
 
 /// Makes the name survive a loss of power, where directories can be opened.
-fn sync_name(path: &Path) {
+pub(crate) fn sync_name(path: &Path) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let (false, Ok(folder)) = (cfg!(test), File::open(folder)) {
         let _ = folder.sync_all();

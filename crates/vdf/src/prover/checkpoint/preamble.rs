@@ -38,24 +38,24 @@ pub(super) fn bytes(task: &Task, proving: bool, parts: &[Part]) -> Vec<u8> {
 }
 
 /// Reads bytes one after the other.
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(super) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (out, rest) = self.0.split_at_checked(n)?;
         self.0 = rest;
         Some(out)
     }
 
-    pub(super) fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
     }
 
-    pub(super) fn u64(&mut self) -> Option<u64> {
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    pub(super) fn words(&mut self, n: usize) -> Option<Vec<u64>> {
+    pub(crate) fn words(&mut self, n: usize) -> Option<Vec<u64>> {
         let bytes = self.take(n.checked_mul(8)?)?;
         Some(bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().unwrap_or_default())).collect())
     }

@@ -125,7 +125,7 @@ impl Writer {
 
 /// Whether the open file is the one under this name.
 #[cfg(unix)]
-fn has_name(file: &File, path: &Path) -> io::Result<bool> {
+pub(crate) fn has_name(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let ours = file.metadata()?;
     Ok(fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())))
@@ -133,7 +133,7 @@ fn has_name(file: &File, path: &Path) -> io::Result<bool> {
 
 /// Open files cannot be removed there.
 #[cfg(not(unix))]
-fn has_name(_: &File, _: &Path) -> io::Result<bool> {
+pub(crate) fn has_name(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 

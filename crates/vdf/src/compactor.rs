@@ -1,0 +1,362 @@
+//! Short proofs of results that are known beforehand.
+//!
+//! A proof's prime hashes the result. [`prove`](crate::prove) meets the result last, so it keeps forms while it squares
+//! and makes the proof of them afterwards. Who compacts the proofs of a block chain (Chia's *blueboxes*) knows every
+//! result already: here the proof is gathered while the chain is squared, nothing is kept, and results of one chain
+//! share its squarings.
+#![forbid(unsafe_code)]
+
+mod buckets;
+mod checkpoint;
+mod crew;
+mod digits;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use crate::chain::{Chain, ChainError};
+use crate::discriminant::Discriminant;
+use crate::form::Form;
+use crate::form::layout::Layout;
+use crate::form::packed;
+use crate::group::Group;
+use crate::proof::{Challenge, Proof};
+use crate::prover::{CheckpointError, CheckpointFile, Options, Phase, Progress, ProverError, Seconds};
+use crate::verify::verify_proof;
+use checkpoint::{Checkpoint, Kept, State};
+use crew::{Crew, Part};
+use digits::Digits;
+
+/// Squarings between two calls of the observer, at most.
+const STEP: u64 = 4096;
+/// Time between two calls of the observer while other threads work.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// A result to be proved: x squared so many times is y.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Squarings.
+    pub iterations: u64,
+    /// The result.
+    pub y: Form,
+}
+
+/// Results of one chain that are to be proved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claims {
+    /// The group.
+    pub discriminant: Discriminant,
+    /// Where the chain starts.
+    pub x: Form,
+    /// The results, in any order.
+    pub claims: Vec<Claim>,
+}
+
+/// What became of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is right, and this is its proof in one segment, which has been verified; the prime is the proof's.
+    Proved(Proof, Challenge),
+    /// The chain has another result there. No proof of anything is given out.
+    Wrong,
+}
+
+/// What [`compact`] gives beside the outcomes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compacted {
+    /// Squarings that only the general code could do.
+    pub slow: u64,
+    /// Squarings that were taken over from a checkpoint.
+    pub resumed: u64,
+    /// Products of forms, about.
+    pub products: u64,
+    /// Time.
+    pub seconds: Seconds,
+}
+
+/// Squares x as often as the longest claim says, and proves every claim on the way.
+///
+/// The proofs are those that [`prove`](crate::prove) makes in one segment, byte for byte. `outcome` is called with each
+/// claim's place in the list as soon as its outcome is known, the observer several times a second; both on the caller's
+/// thread. The observer says whether to go on. One thread squares; others, up to [`Options::threads`] in all, fill the
+/// buckets. [`Options::memory`] bounds the buckets of all claims together. A checkpoint holds the buckets: two states of
+/// them, each as long as the memory that they take at most. With [`Options::interval`] at a minute, writing them takes
+/// less than a hundredth of the time.
+///
+/// # Errors
+/// No claims or one of no squarings, a form of another discriminant, a chain that lost its discriminant, a proof that
+/// does not verify though its result is right, a checkpoint
+/// that cannot be used, or the observer's stop. Outcomes that came before stand.
+pub fn compact(
+    all: &Claims,
+    options: &Options<'_>,
+    observer: &mut dyn FnMut(Progress) -> bool,
+    outcome: &mut dyn FnMut(usize, Outcome),
+) -> Result<Compacted, ProverError> {
+    let Claims { discriminant, x, claims } = all;
+    if claims.is_empty() || claims.iter().any(|claim| claim.iterations == 0) {
+        return Err(ProverError::NoIterations);
+    }
+    let group = discriminant.on(options.engine);
+    let mut chain = Chain::new(group, x)?;
+    if !claims.iter().all(|claim| claim.y.has_discriminant(discriminant)) {
+        return Err(ChainError::Form.into());
+    }
+    let share = options.memory / claims.len();
+    let mut widths: Vec<u32> = claims.iter().map(|claim| buckets::width(claim.iterations, share)).collect();
+    let (file, state) = match options.checkpoint {
+        Some(path) => {
+            let (file, state) = Checkpoint::open(path, all, &mut widths)?;
+            (Some(file), state)
+        }
+        None => (None, None),
+    };
+    let resumed = state.as_ref().map_or(0, |state| state.done);
+    let taken = match &state {
+        Some(state) => {
+            chain = Chain::resume(group, &unpacked(group, &state.form)?, state.done, state.slow)?;
+            taken(group, state)?
+        }
+        None => widths.iter().map(|&width| Some(vec![None; buckets::count(width)])).collect(),
+    };
+    let b = claims.iter().map(|claim| Challenge::of(group, x, &claim.y)).collect();
+    std::thread::scope(|scope| {
+        let crew = Crew::start(scope, group, taken, options.threads.max(1)).map_err(ProverError::Thread)?;
+        let mut run = Run {
+            group,
+            x,
+            claims,
+            b,
+            crew,
+            sums: vec![(0, None); claims.len()],
+            ends: vec![None; claims.len()],
+            emptying: 0,
+            total: claims.iter().map(|claim| claim.iterations).max().unwrap_or(0),
+            resumed,
+            file,
+            written: (Instant::now(), CheckpointFile::Kept),
+            interval: options.interval,
+            observer,
+            outcome,
+        };
+        let begin = Instant::now();
+        for (n, kept) in state.into_iter().flat_map(|state| state.kept).enumerate() {
+            run.take_over(n, kept)?;
+        }
+        run.square(&mut chain, &widths)?;
+        let squaring = begin.elapsed().as_secs_f64();
+        run.wait(&chain)?;
+        run.store(&chain)?;
+        let products =
+            claims.iter().zip(&widths).map(|(claim, &width)| buckets::products(claim.iterations, width));
+        Ok(Compacted {
+            slow: chain.slow(),
+            resumed,
+            products: products.sum(),
+            seconds: Seconds { squaring, proving: begin.elapsed().as_secs_f64() - squaring, verifying: 0.0 },
+        })
+    })
+}
+
+/// A form of a checkpoint.
+fn unpacked(group: Group<'_>, words: &[u64]) -> Result<Form, ProverError> {
+    let form = packed::unpack(group.discriminant(), words);
+    form.map_err(|why| CheckpointError::Form { at: 0, why }.into())
+}
+
+/// The buckets of each claim that had not ended.
+fn taken(group: Group<'_>, state: &State) -> Result<Vec<Option<Vec<Option<Layout>>>>, ProverError> {
+    let bits = group.discriminant().bits();
+    let bucket = |words: &[u64]| {
+        let full = words.iter().any(|&word| word != 0);
+        full.then(|| unpacked(group, words).map(|form| Layout::of(form, bits))).transpose()
+    };
+    let claim = |kept: &Kept| match kept {
+        Kept::Buckets(words) => {
+            words.chunks_exact(2 * packed::limbs(bits)).map(bucket).collect::<Result<_, _>>().map(Some)
+        }
+        Kept::Proof(_) | Kept::Wrong => Ok(None),
+    };
+    state.kept.iter().map(claim).collect()
+}
+
+struct Run<'a, 'b> {
+    group: Group<'a>,
+    x: &'a Form,
+    claims: &'a [Claim],
+    b: Vec<Challenge>,
+    crew: Crew<'a>,
+    /// For each claim the parts of its proof that have come, and their product.
+    sums: Vec<(usize, Option<Layout>)>,
+    /// What became of the claims that have ended.
+    ends: Vec<Option<Kept>>,
+    /// Claims whose buckets are being emptied.
+    emptying: usize,
+    total: u64,
+    /// Squarings that a checkpoint brought.
+    resumed: u64,
+    file: Option<Checkpoint>,
+    /// When the file was written last, and how it was found.
+    written: (Instant, CheckpointFile),
+    interval: Duration,
+    observer: &'b mut dyn FnMut(Progress) -> bool,
+    outcome: &'b mut dyn FnMut(usize, Outcome),
+}
+
+impl Run<'_, '_> {
+    fn observe(&mut self, chain: &Chain, phase: Phase) -> Result<(), ProverError> {
+        let (done, total) = match phase {
+            Phase::Squaring => (chain.done(), self.total),
+            _ => (self.ends.iter().flatten().count() as u64, self.claims.len() as u64),
+        };
+        let progress = Progress {
+            phase,
+            done,
+            total,
+            slow: chain.slow(),
+            resumed: self.resumed,
+            checkpoint: self.written.1,
+        };
+        let go_on = (self.observer)(progress);
+        if phase == Phase::Squaring && (!go_on || self.written.0.elapsed() >= self.interval) {
+            self.store(chain)?;
+        }
+        if go_on { Ok(()) } else { Err(ProverError::Cancelled { after: chain.done() }) }
+    }
+
+    /// Writes the state to the checkpoint, if there is one.
+    fn store(&mut self, chain: &Chain) -> Result<(), ProverError> {
+        if self.file.is_none() {
+            return Ok(());
+        }
+        while self.emptying > 0 {
+            let part = self.crew.parts.recv().map_err(|_| chain.corrupted())?;
+            self.take(part, chain)?;
+        }
+        // In full, so that no wrong form is kept.
+        let form = packed::pack(self.group.discriminant(), &chain.form()?);
+        let copies = self.crew.copy().ok_or(chain.corrupted())?;
+        let kept = self.ends.iter().zip(copies);
+        let kept =
+            kept.map(|(end, copy)| end.clone().unwrap_or_else(|| Kept::Buckets(copy.unwrap_or_default())));
+        let state = State { done: chain.done(), slow: chain.slow(), form, kept: kept.collect() };
+        if let Some(file) = &mut self.file {
+            self.written = (Instant::now(), file.write(&state)?);
+        }
+        Ok(())
+    }
+
+    /// What a checkpoint says of a claim. A proof is verified again, since the file is not trusted.
+    fn take_over(&mut self, n: usize, kept: Kept) -> Result<(), ProverError> {
+        match kept {
+            Kept::Buckets(_) => Ok(()),
+            Kept::Wrong => {
+                self.refuse(n);
+                Ok(())
+            }
+            Kept::Proof(words) => self.prove(n, unpacked(self.group, &words)?),
+        }
+    }
+
+    fn refuse(&mut self, n: usize) {
+        self.ends[n] = Some(Kept::Wrong);
+        (self.outcome)(n, Outcome::Wrong);
+    }
+
+    /// The end of a claim whose result is right.
+    fn prove(&mut self, n: usize, pi: Form) -> Result<(), ProverError> {
+        let Claim { iterations, y } = &self.claims[n];
+        let kept = packed::pack(self.group.discriminant(), &pi);
+        let proof = Proof { y: y.clone(), pi, segments: Vec::new() };
+        verify_proof(self.group, self.x, &proof, *iterations)
+            .map_err(|why| ProverError::Wrong { segment: n, why })?;
+        self.ends[n] = Some(Kept::Proof(kept));
+        (self.outcome)(n, Outcome::Proved(proof, self.b[n].clone()));
+        Ok(())
+    }
+
+    /// The whole chain, its forms handed to the crew.
+    fn square(&mut self, chain: &mut Chain, widths: &[u32]) -> Result<(), ProverError> {
+        let before = chain.done();
+        let mut digits: Vec<_> = (0..self.claims.len())
+            .map(|n| Digits::new(self.claims[n].iterations, &self.b[n], widths[n]))
+            .map(|digits| digits.skip_while(move |&(place, _)| place < before).peekable())
+            .collect();
+        // What is next for each claim: a digit's place, or its end.
+        let claims = self.claims;
+        let next = |n: usize, place: Option<u64>| Reverse((place.unwrap_or(claims[n].iterations), n));
+        let mut stops = BinaryHeap::new();
+        for n in (0..claims.len()).filter(|&n| self.ends[n].is_none()) {
+            stops.push(next(n, digits[n].peek().map(|&(place, _)| place)));
+        }
+        let mut observed = before;
+        while let Some(Reverse((stop, n))) = stops.pop() {
+            while chain.done() < stop {
+                chain.run((stop - chain.done()).min(observed + STEP - chain.done()))?;
+                if chain.done() == observed + STEP {
+                    observed = chain.done();
+                    self.observe(chain, Phase::Squaring)?;
+                    while let Ok(part) = self.crew.parts.try_recv() {
+                        self.take(part, chain)?;
+                    }
+                }
+            }
+            let going = match digits[n].next() {
+                Some((_, digit)) => {
+                    stops.push(next(n, digits[n].peek().map(|&(place, _)| place)));
+                    self.crew.add(n, digit, chain.layout())
+                }
+                None => {
+                    let right = chain.form()? == claims[n].y;
+                    if right {
+                        self.emptying += 1;
+                    } else {
+                        self.refuse(n);
+                    }
+                    self.crew.finish(n, right)
+                }
+            };
+            if !going {
+                return self.wait(chain);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the proofs that are still being put together.
+    fn wait(&mut self, chain: &Chain) -> Result<(), ProverError> {
+        while self.ends.contains(&None) {
+            match self.crew.parts.recv_timeout(WAIT) {
+                Ok(part) => self.take(part, chain)?,
+                Err(RecvTimeoutError::Timeout) => self.observe(chain, Phase::Proving)?,
+                Err(RecvTimeoutError::Disconnected) => return Err(chain.corrupted().into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// A part of a proof; with the last one the proof is whole.
+    fn take(&mut self, part: Part, chain: &Chain) -> Result<(), ProverError> {
+        let Part { claim: n, product } = part;
+        let corrupted = || ProverError::from(chain.corrupted());
+        let (parts, sum) = &mut self.sums[n];
+        *parts += 1;
+        if let Some(product) = product.map_err(|_| corrupted())? {
+            *sum = Some(buckets::product(sum.take(), product, self.group).map_err(|_| corrupted())?);
+        }
+        if *parts < self.crew.ranges() {
+            return Ok(());
+        }
+        let pi = match sum.take() {
+            Some(sum) => sum.form(self.group).ok_or_else(corrupted)?,
+            None => Form::identity(self.group.discriminant()),
+        };
+        self.emptying -= 1;
+        self.prove(n, pi)
+    }
+}
+
+#[cfg(test)]
+mod tests;

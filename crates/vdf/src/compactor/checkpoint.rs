@@ -1,0 +1,243 @@
+//! A file with the state of a compaction, twice: the older state is overwritten, so one is always whole.
+//! `CHECKPOINT.md` has its format.
+#![forbid(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::Claims;
+use super::buckets;
+use crate::form::packed;
+use crate::prover::CheckpointFile;
+use crate::prover::checkpoint::{CheckpointError, Difference, Reader, has_name, lock, sync_name};
+
+const MAGIC: &[u8; 8] = b"lanecmp\n";
+const VERSION: u32 = 1;
+/// Bytes of a hash.
+const HASH: usize = 32;
+/// Bytes of a state before its forms: its number, squarings, general squarings.
+const COUNTS: usize = 24;
+
+/// What became of a claim until then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// Its buckets, packed; an empty one has zeros.
+    Buckets(Vec<u64>),
+    /// Its proof, packed.
+    Proof(Vec<u64>),
+    /// It was refused.
+    Wrong,
+}
+
+/// The state of a compaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) done: u64,
+    pub(super) slow: u64,
+    /// The form reached, packed.
+    pub(super) form: Vec<u64>,
+    /// By claim.
+    pub(super) kept: Vec<Kept>,
+}
+
+/// The open file.
+pub(super) struct Checkpoint {
+    file: File,
+    path: PathBuf,
+    head: Vec<u8>,
+    /// Of the forms of each claim's buckets.
+    counts: Vec<usize>,
+    /// Words of a packed form.
+    size: usize,
+    /// The number of the newest state.
+    number: u64,
+    anew: u32,
+}
+
+/// What names the computation.
+fn hash_of(claims: &Claims) -> [u8; HASH] {
+    let Claims { discriminant, x, claims } = claims;
+    let mut hash = Sha256::new();
+    let mut words = |words: &[u64]| words.iter().for_each(|word| hash.update(word.to_le_bytes()));
+    words(&[discriminant.bits() as u64, claims.len() as u64]);
+    words(discriminant.number().magnitude());
+    words(&packed::pack(discriminant, x));
+    for claim in claims {
+        words(&[claim.iterations]);
+        words(&packed::pack(discriminant, &claim.y));
+    }
+    hash.finalize().into()
+}
+
+impl Checkpoint {
+    /// Opens or makes a file, for claims whose buckets have these widths. What the file says of the widths counts.
+    pub(super) fn open(
+        path: &Path,
+        claims: &Claims,
+        widths: &mut [u32],
+    ) -> Result<(Checkpoint, Option<State>), CheckpointError> {
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        lock(&file)?;
+        let task = hash_of(claims);
+        let mut head = MAGIC.to_vec();
+        head.extend_from_slice(&VERSION.to_le_bytes());
+        head.extend_from_slice(&task);
+        head.extend(widths.iter().map(|&width| width as u8));
+        let fixed = MAGIC.len() + 4 + HASH;
+        let mut found = Vec::new();
+        (&file).take((head.len() + HASH) as u64).read_to_end(&mut found)?;
+        let fresh = found.len() < head.len() + HASH;
+        if fresh {
+            // A file of a process that ended at once, or no file at all.
+            if !head.starts_with(&found[..found.len().min(fixed)]) {
+                return Err(foreign(&found));
+            }
+            let hash: [u8; HASH] = Sha256::digest(&head).into();
+            head.extend_from_slice(&hash);
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(&head)?;
+            file.sync_all()?;
+            sync_name(path);
+        } else {
+            if found[..fixed] != head[..fixed] {
+                return Err(foreign(&found));
+            }
+            let (before, hash) = found.split_at(head.len());
+            let sane = before[fixed..].iter().all(|&width| buckets::WIDTHS.contains(&u32::from(width)));
+            if Sha256::digest(before)[..] != *hash || !sane {
+                return Err(CheckpointError::Damaged { at: 0 });
+            }
+            widths.iter_mut().zip(&before[fixed..]).for_each(|(width, &said)| *width = u32::from(said));
+            head = found;
+        }
+        let counts = widths.iter().map(|&width| buckets::count(width)).collect();
+        let size = 2 * packed::limbs(claims.discriminant.bits());
+        let mut out = Checkpoint { file, path: path.to_owned(), head, counts, size, number: 0, anew: 0 };
+        let state = if fresh { None } else { out.newest()? };
+        Ok((out, state))
+    }
+
+    /// Bytes of a state with its hash.
+    fn length(&self) -> u64 {
+        let forms: usize = self.counts.iter().sum::<usize>() + 1;
+        (COUNTS + self.counts.len() + 8 * self.size * forms + HASH) as u64
+    }
+
+    fn place(&self, number: u64) -> u64 {
+        self.head.len() as u64 + number % 2 * self.length()
+    }
+
+    fn hash(&self, state: &[u8]) -> [u8; HASH] {
+        Sha256::new().chain_update(&self.head).chain_update(state).finalize().into()
+    }
+
+    /// The state with the higher number of those that are whole.
+    fn newest(&mut self) -> Result<Option<State>, CheckpointError> {
+        let (mut states, mut torn) = (Vec::new(), Vec::new());
+        for half in 0..2 {
+            let mut bytes = Vec::new();
+            self.file.seek(SeekFrom::Start(self.place(half)))?;
+            (&self.file).take(self.length()).read_to_end(&mut bytes)?;
+            match bytes.split_last_chunk::<HASH>() {
+                Some((state, hash)) if bytes.len() as u64 == self.length() && self.hash(state) == *hash => {
+                    states.push(state.to_vec());
+                }
+                _ if bytes.iter().any(|&byte| byte != 0) => torn.push(half),
+                _ => (),
+            }
+        }
+        // At most the one that was being written is not whole.
+        if let [.., at] = torn[..]
+            && (torn.len() > 1 || states.is_empty() && at == 0)
+        {
+            return Err(CheckpointError::Damaged { at: self.place(at) });
+        }
+        let newest =
+            states.into_iter().max_by_key(|state| state.first_chunk().map(|&n| u64::from_le_bytes(n)));
+        let Some(bytes) = newest else { return Ok(None) };
+        let damaged = CheckpointError::Damaged { at: self.head.len() as u64 };
+        self.parse(&bytes).map(Some).ok_or(damaged)
+    }
+
+    fn parse(&mut self, bytes: &[u8]) -> Option<State> {
+        let mut from = Reader(bytes);
+        self.number = from.u64()?;
+        let (done, slow) = (from.u64()?, from.u64()?);
+        let form = from.words(self.size)?;
+        let mut kept = Vec::new();
+        for count in &self.counts {
+            let kind = from.take(1)?[0];
+            let mut words = from.words(count * self.size)?;
+            kept.push(match kind {
+                0 => Kept::Buckets(words),
+                1 => {
+                    words.truncate(self.size);
+                    Kept::Proof(words)
+                }
+                2 => Kept::Wrong,
+                _ => return None,
+            });
+        }
+        Some(State { done, slow, form, kept })
+    }
+
+    /// Overwrites the older state.
+    pub(super) fn write(&mut self, state: &State) -> Result<CheckpointFile, CheckpointError> {
+        let number = self.number + 1;
+        let mut bytes = Vec::with_capacity(self.length() as usize);
+        [number, state.done, state.slow].iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        let append = |words: &[u64], bytes: &mut Vec<u8>| {
+            words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        };
+        append(&state.form, &mut bytes);
+        for (kept, count) in state.kept.iter().zip(&self.counts) {
+            let (kind, words) = match kept {
+                Kept::Buckets(words) => (0, &words[..]),
+                Kept::Proof(words) => (1, &words[..]),
+                Kept::Wrong => (2, &[][..]),
+            };
+            bytes.push(kind);
+            let end = bytes.len() + 8 * self.size * count;
+            append(words, &mut bytes);
+            bytes.resize(end, 0);
+        }
+        let hash = self.hash(&bytes);
+        bytes.extend_from_slice(&hash);
+        let mut told = CheckpointFile::Kept;
+        if !has_name(&self.file, &self.path)? {
+            // Removing the file does not lose its work; where another one is there, it is left alone.
+            match OpenOptions::new().read(true).write(true).create_new(true).open(&self.path) {
+                Ok(mut file) => {
+                    lock(&file)?;
+                    file.write_all(&self.head)?;
+                    sync_name(&self.path);
+                    (self.file, self.anew) = (file, self.anew + 1);
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => told = CheckpointFile::Lost,
+                Err(e) => return Err(e.into()),
+            }
+        }
+        if told == CheckpointFile::Kept && self.anew > 0 {
+            told = CheckpointFile::Anew(self.anew);
+        }
+        self.file.seek(SeekFrom::Start(self.place(number)))?;
+        self.file.write_all(&bytes)?;
+        self.file.sync_data()?;
+        self.number = number;
+        Ok(told)
+    }
+}
+
+/// What a file is whose beginning is another one's.
+fn foreign(found: &[u8]) -> CheckpointError {
+    let version = found.get(8..12).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
+    match version {
+        _ if !found.starts_with(MAGIC) => CheckpointError::NotACheckpoint,
+        Some(got) if got != VERSION => CheckpointError::Version { got },
+        _ => CheckpointError::Foreign(Difference::Claims),
+    }
+}

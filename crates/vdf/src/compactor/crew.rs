@@ -1,0 +1,217 @@
+//! Who fills the buckets: the squaring thread itself, or other threads with a range of every claim's buckets each.
+#![forbid(unsafe_code)]
+
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{Builder, Scope};
+
+use super::buckets::{self, Buckets, Corrupted};
+use crate::form::layout::Layout;
+use crate::form::packed;
+use crate::group::Group;
+
+/// Forms that are handed over together.
+const BATCH: usize = 64;
+/// Batches that may wait for a thread.
+const QUEUE: usize = 8;
+
+/// A form of the chain, and where it goes.
+pub(super) struct Entry {
+    claim: usize,
+    digit: i32,
+    form: Layout,
+}
+
+enum Work {
+    Fill(Vec<Entry>),
+    /// Empties a claim's buckets and answers.
+    Empty(usize),
+    /// Forgets a claim's buckets.
+    Forget(usize),
+    /// Sends the buckets of every claim that has some, packed.
+    Copy(Sender<Vec<Option<Vec<u64>>>>),
+}
+
+/// A part of a claim's proof.
+pub(super) struct Part {
+    pub(super) claim: usize,
+    pub(super) product: Result<Option<Layout>, Corrupted>,
+}
+
+/// One range of every claim's buckets.
+struct Hand<'a> {
+    group: Group<'a>,
+    claims: Vec<Option<Buckets>>,
+    to: Sender<Part>,
+}
+
+impl Hand<'_> {
+    fn fill(&mut self, entries: Vec<Entry>) -> Result<(), Part> {
+        for Entry { claim, digit, form } in entries {
+            if let Some(buckets) = &mut self.claims[claim] {
+                buckets
+                    .add(digit, form, self.group)
+                    .map_err(|corrupted| Part { claim, product: Err(corrupted) })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// False if there is no sense in going on.
+    fn work(&mut self, work: Work) -> bool {
+        let answer = match work {
+            Work::Fill(entries) => match self.fill(entries) {
+                Ok(()) => return true,
+                Err(part) => part,
+            },
+            Work::Empty(claim) => {
+                let product = self.claims[claim].take().map_or(Ok(None), |buckets| buckets.empty(self.group));
+                Part { claim, product }
+            }
+            Work::Forget(claim) => {
+                self.claims[claim] = None;
+                return true;
+            }
+            Work::Copy(to) => {
+                let limbs = packed::limbs(self.group.discriminant().bits());
+                let copy = |buckets: &Buckets| {
+                    let mut out = Vec::new();
+                    buckets.pack(limbs, &mut out);
+                    out
+                };
+                return to.send(self.claims.iter().map(|claim| claim.as_ref().map(copy)).collect()).is_ok();
+            }
+        };
+        let right = answer.product.is_ok();
+        self.to.send(answer).is_ok() && right
+    }
+}
+
+/// Where a range of buckets is.
+enum Place<'a> {
+    Here(Hand<'a>),
+    Elsewhere(SyncSender<Work>),
+}
+
+/// All ranges.
+pub(super) struct Crew<'a> {
+    places: Vec<(Place<'a>, Vec<Entry>)>,
+    /// Buckets of each claim.
+    counts: Vec<usize>,
+    /// Parts of proofs, as many for each emptied claim as there are ranges.
+    pub(super) parts: Receiver<Part>,
+}
+
+impl<'a> Crew<'a> {
+    /// With the buckets of each claim that has not ended; on no thread but the caller's if `threads` is 1, else on so many
+    /// less one.
+    ///
+    /// # Errors
+    /// The operating system refused a thread.
+    pub(super) fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        group: Group<'a>,
+        mut claims: Vec<Option<Vec<Option<Layout>>>>,
+        threads: usize,
+    ) -> std::io::Result<Crew<'a>>
+    where
+        'a: 'scope,
+    {
+        let counts: Vec<usize> = claims.iter().map(|claim| claim.as_ref().map_or(0, Vec::len)).collect();
+        let (to, parts) = channel();
+        let ranges = threads.saturating_sub(1).max(1);
+        let mut places = Vec::new();
+        // The highest range first: it is cut off from the end.
+        for n in (0..ranges).rev() {
+            let cut = |(claim, count): (&mut Option<Vec<Option<Layout>>>, &usize)| {
+                let low = n * count / ranges;
+                claim.as_mut().map(|held| Buckets::new(low, held.split_off(low)))
+            };
+            let claims = claims.iter_mut().zip(&counts).map(cut).collect();
+            let mut hand = Hand { group, claims, to: to.clone() };
+            let place = if threads > 1 {
+                let (to, from) = sync_channel(QUEUE);
+                Builder::new()
+                    .spawn_scoped(scope, move || while from.recv().is_ok_and(|work| hand.work(work)) {})?;
+                Place::Elsewhere(to)
+            } else {
+                Place::Here(hand)
+            };
+            places.push((place, Vec::with_capacity(BATCH)));
+        }
+        places.reverse();
+        Ok(Crew { places, counts, parts })
+    }
+
+    /// Ranges of each claim's buckets.
+    pub(super) fn ranges(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Has a form multiplied into its bucket. False if a thread is gone; its last part says why.
+    pub(super) fn add(&mut self, claim: usize, digit: i32, form: &Layout) -> bool {
+        let (ranges, count) = (self.places.len(), self.counts[claim]);
+        // The range n with n count / ranges <= bucket < (n + 1) count / ranges.
+        let at = ((buckets::of_digit(digit) + 1) * ranges - 1) / count;
+        let (place, entries) = &mut self.places[at];
+        entries.push(Entry { claim, digit, form: form.clone() });
+        let due = matches!(place, Place::Here(_)) || entries.len() >= BATCH;
+        !due || place.take(Work::Fill(std::mem::replace(entries, Vec::with_capacity(BATCH))))
+    }
+
+    /// Hands over what has gathered.
+    fn flush(&mut self) -> bool {
+        self.places.iter_mut().all(|(place, entries)| place.take(Work::Fill(std::mem::take(entries))))
+    }
+
+    /// Has a claim's buckets emptied, or forgotten.
+    pub(super) fn finish(&mut self, claim: usize, wanted: bool) -> bool {
+        let work = || if wanted { Work::Empty(claim) } else { Work::Forget(claim) };
+        self.flush() && self.places.iter_mut().all(|(place, _)| place.take(work()))
+    }
+
+    /// The buckets of every claim that has some, packed; nothing if a thread is gone.
+    pub(super) fn copy(&mut self) -> Option<Vec<Option<Vec<u64>>>> {
+        if !self.flush() {
+            return None;
+        }
+        let mut all: Vec<Option<Vec<u64>>> = vec![None; self.counts.len()];
+        for (place, _) in &mut self.places {
+            let (to, from) = channel();
+            if !place.take(Work::Copy(to)) {
+                return None;
+            }
+            for (claim, copy) in all.iter_mut().zip(from.recv().ok()?) {
+                if let Some(copy) = copy {
+                    claim.get_or_insert_default().extend(copy);
+                }
+            }
+        }
+        Some(all)
+    }
+}
+
+impl Place<'_> {
+    fn take(&mut self, work: Work) -> bool {
+        match self {
+            Place::Here(hand) => hand.work(work),
+            Place::Elsewhere(to) => to.send(work).is_ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// The ranges that threads own are those that forms are sent to.
+    #[test]
+    fn every_bucket_has_one_range() {
+        for (ranges, count) in [(1usize, 1usize), (3, 1), (5, 4), (2, 8), (3, 64), (7, 16)] {
+            for bucket in 0..count {
+                let at = ((bucket + 1) * ranges - 1) / count;
+                assert!(
+                    at * count / ranges <= bucket && bucket < (at + 1) * count / ranges,
+                    "{bucket} of {count}"
+                );
+            }
+        }
+    }
+}

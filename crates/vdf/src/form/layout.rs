@@ -1,0 +1,89 @@
+//! A form as the kernels take it: what a chain squares and what buckets are filled with.
+#![forbid(unsafe_code)]
+
+use alloc::boxed::Box;
+
+use super::Form;
+use crate::backend::{Form512, Form1024, Form2048, FormLimbs};
+#[cfg(any(test, feature = "std"))]
+use crate::group::Group;
+
+/// A form in the layout of the kernels for its discriminant's length.
+#[derive(Clone, Debug)]
+pub(crate) enum Layout {
+    Form512(Form512),
+    Form1024(Form1024),
+    Form2048(Box<Form2048>),
+    /// A shape that only the general code takes; a kernel is tried again after it.
+    General(Box<Form>),
+}
+
+impl Layout {
+    /// The form as the kernels take it, if it fits.
+    pub(crate) fn limbs(form: &Form, bits: usize) -> Option<Layout> {
+        match bits {
+            ..=512 => FormLimbs::of(form).map(Layout::Form512),
+            513..=1024 => FormLimbs::of(form).map(Layout::Form1024),
+            _ => FormLimbs::of(form).map(Box::new).map(Layout::Form2048),
+        }
+    }
+
+    /// The same, or the form as it is.
+    pub(crate) fn of(form: Form, bits: usize) -> Layout {
+        Layout::limbs(&form, bits).unwrap_or_else(|| Layout::General(Box::new(form)))
+    }
+
+    pub(crate) fn unreduced(&self) -> Form {
+        match self {
+            Layout::Form512(form) => form.unreduced(),
+            Layout::Form1024(form) => form.unreduced(),
+            Layout::Form2048(form) => form.unreduced(),
+            Layout::General(form) => Form::clone(form),
+        }
+    }
+
+    /// a, |b|, whether b is negative, and c.
+    pub(crate) fn parts(&self) -> (&[u64], &[u64], bool, &[u64]) {
+        match self {
+            Layout::Form512(form) => (&form.a, &form.b, form.negative, &form.c),
+            Layout::Form1024(form) => (&form.a, &form.b, form.negative, &form.c),
+            Layout::Form2048(form) => (&form.a, &form.b, form.negative, &form.c),
+            Layout::General(form) => {
+                (form.a.magnitude(), form.b.magnitude(), form.b.is_negative(), form.c.magnitude())
+            }
+        }
+    }
+}
+
+#[cfg(any(test, feature = "std"))]
+impl Layout {
+    /// The inverse.
+    pub(crate) fn inverse(mut self) -> Layout {
+        match &mut self {
+            Layout::Form512(form) => form.negative ^= true,
+            Layout::Form1024(form) => form.negative ^= true,
+            Layout::Form2048(form) => form.negative ^= true,
+            Layout::General(form) => **form = form.inverse(),
+        }
+        self
+    }
+
+    /// The form, reduced; nothing if it does not have the group's discriminant.
+    pub(crate) fn form(&self, group: Group<'_>) -> Option<Form> {
+        let mut form = self.unreduced();
+        // Checked before the reduction, which may not end for a form of another discriminant.
+        form.has_discriminant(group.discriminant()).then(|| {
+            form.reduce();
+            form
+        })
+    }
+
+    /// The product; nothing if one of the two does not have the group's discriminant, as far as that is looked at.
+    pub(crate) fn compose(&self, other: &Layout, group: Group<'_>) -> Option<Layout> {
+        if let Some(product) = group.kernel_product(self, other) {
+            return Some(product);
+        }
+        let product = self.form(group)?.compose_generally(&other.form(group)?, group.discriminant());
+        Some(Layout::of(product, group.discriminant().bits()))
+    }
+}
