@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use iced_x86::Register;
 
 use super::flow::{Block, Callee, End, Function, Pair};
-use super::known::{Float, Frame, Known};
-use super::machine::{Home, State};
-use super::terms::{Sort, Term, Terms};
+use super::known::{Contents, Float, Frame, Known, contents as contents_of};
+use super::machine::Home;
+use super::terms::{Term, Terms};
 use super::verdict::{Goal, Judge, KEPT, Ran};
 
 /// Registers that carry arguments, and results.
@@ -46,13 +46,7 @@ impl Judge<'_> {
         let bit = [terms.constant(1, 0), terms.constant(1, 1)];
         let never = |out: &mut Vec<Goal>, why: String| out.push((why, bit[0], bit[1]));
         let contents = |out: &mut Vec<Goal>, terms: &mut Terms| {
-            let empty = terms.constant(2, 0);
-            let none = terms.variable("empty x87", Sort::Float);
-            let mut of = |state: &State| {
-                let dead = terms.equal(state.tags, empty);
-                terms.choose(dead, none, state.float)
-            };
-            let (a, b) = (of(one), of(two));
+            let (a, b) = (contents_of(terms, one), contents_of(terms, two));
             out.push(("x87's tags".to_owned(), one.tags, two.tags));
             out.push(("x87's registers".to_owned(), a, b));
         };
@@ -65,9 +59,12 @@ impl Judge<'_> {
             if want.same_tags {
                 out.push(("x87's tags".to_owned(), one.tags, two.tags));
             }
-            if want.same_contents {
-                out.push(("x87's registers".to_owned(), one.float, two.float));
-            }
+            let (a, b) = match want.contents {
+                Contents::Differ => return,
+                Contents::SameUnlessEmpty => (contents_of(terms, one), contents_of(terms, two)),
+                Contents::Same => (one.float, two.float),
+            };
+            out.push(("x87's registers".to_owned(), a, b));
         };
         let holds = |out: &mut Vec<Goal>, registers: &[Register], what: &str| {
             for register in registers.iter().filter(|register| frame.homes.contains(register)) {

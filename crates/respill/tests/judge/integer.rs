@@ -257,19 +257,25 @@ impl Machine<'_> {
         base
     }
 
-    /// The result of a shift or a product of known numbers.
-    fn folded(&self, mnemonic: Mnemonic, inputs: &[Term], bits: u32) -> Option<u64> {
+    /// The result of a shift to the right by a known number, or of another shift or a product of known numbers.
+    fn folded(&mut self, mnemonic: Mnemonic, inputs: &[Term], bits: u32) -> Option<Term> {
         let &[a, b] = inputs else { return None };
-        let (a, b) = (self.terms.value(a)?, self.terms.value(b)?);
-        let count = b as u32 & if bits == 64 { 63 } else { 31 };
-        let signed = (a << (64 - bits)) as i64 >> (64 - bits);
-        match mnemonic {
-            Mnemonic::Shl | Mnemonic::Sal => Some(a << count),
-            Mnemonic::Shr => Some(a >> count),
-            Mnemonic::Sar => Some((signed >> count) as u64),
-            Mnemonic::Imul => Some(a.wrapping_mul(b)),
-            _ => None,
+        let by = self.terms.value(b)?;
+        let count = by as u32 & if bits == 64 { 63 } else { 31 };
+        if mnemonic == Mnemonic::Shr && count < bits {
+            let high = self.terms.extract(bits - 1, count, a);
+            return Some(self.terms.resize(high, bits));
         }
+        let value = self.terms.value(a)?;
+        let signed = (value << (64 - bits)) as i64 >> (64 - bits);
+        let folded = match mnemonic {
+            Mnemonic::Shl | Mnemonic::Sal => value << count,
+            Mnemonic::Shr => value >> count,
+            Mnemonic::Sar => (signed >> count) as u64,
+            Mnemonic::Imul => value.wrapping_mul(by),
+            _ => return None,
+        };
+        Some(self.terms.constant(bits, folded))
     }
 
     /// Instructions that mean the same with a register as with memory, of which only that is known: results are functions of the
@@ -356,7 +362,7 @@ impl Machine<'_> {
             if writes(access[n as usize]) {
                 let bits = 8 * self.bytes(i, n).unwrap_or(8);
                 let value = match self.folded(i.mnemonic(), &inputs, bits) {
-                    Some(value) => self.terms.constant(bits, value),
+                    Some(value) => value,
                     None => {
                         self.terms.function(format!("{name} result {n}"), inputs.clone(), Sort::Bits(bits))
                     }

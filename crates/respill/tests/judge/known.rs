@@ -7,26 +7,36 @@ use iced_x86::Register;
 use super::machine::{CF, Cell, EMPTY, FLAGS, Home, State, ZF};
 use super::terms::{Sort, Term, Terms};
 
+/// How far x87's registers are the same in both versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Contents {
+    Differ,
+    /// Where they are empty, the last values may differ: nothing reads them.
+    SameUnlessEmpty,
+    Same,
+}
+
 /// What is known of x87 in both versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Float {
     pub(crate) tags: [Option<u64>; 2],
     pub(crate) same_tags: bool,
-    pub(crate) same_contents: bool,
+    pub(crate) contents: Contents,
 }
 
 impl Float {
     /// As the ABI has it at a function's entry.
-    pub(crate) const EMPTY: Float = Float { tags: [Some(EMPTY); 2], same_tags: true, same_contents: true };
+    pub(crate) const EMPTY: Float =
+        Float { tags: [Some(EMPTY); 2], same_tags: true, contents: Contents::Same };
     /// Something, and the same in both.
-    pub(crate) const SAME: Float = Float { tags: [None; 2], same_tags: true, same_contents: true };
+    pub(crate) const SAME: Float = Float { tags: [None; 2], same_tags: true, contents: Contents::Same };
 
     pub(crate) fn meet(&mut self, other: Float) {
         for n in 0..2 {
             self.tags[n] = self.tags[n].filter(|_| self.tags[n] == other.tags[n]);
         }
         self.same_tags &= other.same_tags;
-        self.same_contents &= other.same_contents;
+        self.contents = self.contents.min(other.contents);
     }
 }
 
@@ -158,11 +168,6 @@ pub(crate) fn begin(
     }
     let mxcsr = common(terms, "mxcsr", Sort::Bits(32));
     let control = common(terms, "control", Sort::Float);
-    let float = if known.float.same_contents {
-        common(terms, "float", Sort::Float)
-    } else {
-        ["float", "float'"].map(|name| terms.variable(name, Sort::Float))
-    };
     let mut tags = if known.float.same_tags {
         common(terms, "tags", Sort::Bits(2))
     } else {
@@ -173,6 +178,16 @@ pub(crate) fn begin(
             tags[n] = terms.constant(2, value);
         }
     }
+    let [float, other] = ["float", "float'"].map(|name| terms.variable(name, Sort::Float));
+    let float = match known.float.contents {
+        Contents::Same => [float; 2],
+        Contents::SameUnlessEmpty => {
+            let empty = terms.constant(2, EMPTY);
+            let dead = terms.equal(tags[1], empty);
+            [float, terms.choose(dead, other, float)]
+        }
+        Contents::Differ => [float, other],
+    };
     let mut others = [BTreeMap::new(), BTreeMap::new()];
     let vectors = (0..32).map(|n| (Register::ZMM0 + n, Sort::Vector));
     let rest = (0..8).flat_map(|n| [(Register::MM0 + n, bits), (Register::K0 + n, bits)]);
@@ -264,6 +279,9 @@ fn values(
     (cells, homes)
 }
 
+/// The highest bound that is kept of a number that was masked or shifted: more may hold for many, and says little.
+const MOST: u64 = i32::MAX as u64;
+
 /// What is known where a block ends, guessed from the terms.
 pub(crate) fn end(
     terms: &mut Terms,
@@ -291,6 +309,8 @@ pub(crate) fn end(
             out.numbers.insert(n, (value, value));
         } else if let Some(bounds) = from.and_then(moved) {
             out.numbers.insert(n, bounds);
+        } else if let most @ ..=MOST = terms.most(one.general[n]) {
+            out.numbers.insert(n, (0, most));
         }
         let high = terms.extract(63, 32, one.general[n]);
         if terms.value(high) == Some(0) {
@@ -319,9 +339,23 @@ pub(crate) fn end(
     out.float = Float {
         tags: [terms.value(one.tags), terms.value(two.tags)],
         same_tags: one.tags == two.tags,
-        same_contents: one.float == two.float,
+        contents: if one.float == two.float {
+            Contents::Same
+        } else if contents(terms, one) == contents(terms, two) {
+            Contents::SameUnlessEmpty
+        } else {
+            Contents::Differ
+        },
     };
     out
+}
+
+/// The contents of x87, which are dead where all its registers are empty.
+pub(crate) fn contents(terms: &mut Terms, state: &State) -> Term {
+    let empty = terms.constant(2, EMPTY);
+    let dead = terms.equal(state.tags, empty);
+    let none = terms.variable("empty x87", Sort::Float);
+    terms.choose(dead, none, state.float)
 }
 
 /// The numbers that were last stored in the frame. A store elsewhere may have changed any before it.

@@ -251,8 +251,14 @@ impl Terms {
                 } else if low >= split {
                     self.extract(high - split, low - split, arguments[0])
                 } else {
-                    self.node(Head::Extract(high, low), vec![a], Sort::Bits(high + 1 - low))
+                    let above = self.extract(high - split, 0, arguments[0]);
+                    let below = self.extract(split - 1, low, arguments[1]);
+                    self.concat(above, below)
                 }
+            }
+            Node { head: Head::Known("bvand"), arguments, .. } if self.value(arguments[1]).is_some() => {
+                let [a, b] = [0, 1].map(|n| self.extract(high, low, arguments[n]));
+                self.and(a, b)
             }
             _ => self.node(Head::Extract(high, low), vec![a], Sort::Bits(high + 1 - low)),
         }
@@ -313,8 +319,28 @@ impl Terms {
             None if a == b => a,
             None => {
                 let sort = self.sort(a);
+                // The same bit has been decided.
+                let b = match self.at(b) {
+                    Node { head: Head::Known("choose"), arguments, .. } if arguments[0] == bit => {
+                        arguments[2]
+                    }
+                    _ => b,
+                };
                 self.node(Head::Known("choose"), vec![bit, a, b], sort)
             }
+        }
+    }
+
+    /// A number that a term does not exceed, if it has no sign.
+    pub(crate) fn most(&self, a: Term) -> u64 {
+        let node = self.at(a);
+        let full = mask(self.width(a).min(64)) as u64;
+        match &node.head {
+            Head::Constant(_) => self.value(a).unwrap_or(full),
+            Head::Known("bvand") => self.most(node.arguments[0]).min(self.most(node.arguments[1])),
+            Head::Known("concat") if self.value(node.arguments[0]) == Some(0) => self.most(node.arguments[1]),
+            Head::Known("choose") => self.most(node.arguments[1]).max(self.most(node.arguments[2])),
+            _ => full,
         }
     }
 

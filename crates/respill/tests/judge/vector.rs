@@ -4,6 +4,7 @@ use iced_x86::{EncodingKind, Instruction, InstructionInfoFactory, Mnemonic, OpAc
 
 use super::image::Op;
 use super::integer::{BITS, reads, writes};
+use super::known::contents;
 use super::machine::{EMPTY, FLAGS, Home, MARKED, Machine, State, full};
 use super::terms::{Sort, Term};
 
@@ -301,7 +302,7 @@ impl Machine<'_> {
             inputs.push(state.mxcsr);
         }
         if float {
-            let contents = self.contents(state);
+            let contents = contents(self.terms, state);
             inputs.extend([state.tags, contents, state.control]);
         }
         // What it writes.
@@ -351,13 +352,5 @@ impl Machine<'_> {
         } else if registers.iter().any(|(register, _)| register.is_mm()) {
             state.tags = self.terms.constant(2, MARKED);
         }
-    }
-
-    /// The contents of x87, which are dead where all its registers are empty.
-    pub(crate) fn contents(&mut self, state: &State) -> Term {
-        let empty = self.terms.constant(2, EMPTY);
-        let dead = self.terms.equal(state.tags, empty);
-        let none = self.terms.variable("empty x87", Sort::Float);
-        self.terms.choose(dead, none, state.float)
     }
 }
