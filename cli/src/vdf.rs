@@ -14,6 +14,7 @@ use crate::ui::Session;
 
 pub(crate) mod args;
 mod client;
+mod compact;
 mod group;
 mod interrupt;
 mod meter;
@@ -32,6 +33,7 @@ pub(crate) fn run(session: &Session, args: VdfArgs) -> Result<Outcome, Failure> 
         VdfJob::Discriminant(a) => discriminant(session, &a),
         VdfJob::Evaluate(a) => prove::evaluate(session, &a),
         VdfJob::Prove(a) => prove::prove(session, &a),
+        VdfJob::Compact(a) => compact::run(session, &a),
         VdfJob::Verify(a) => verify::run(session, &a),
         VdfJob::Client(a) => client::run(session, &a),
     }

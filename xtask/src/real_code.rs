@@ -116,12 +116,14 @@ fn go(options: &Options) -> Result<bool, String> {
         return Err(format!("no row is called {}", options.only.join(" or ")));
     }
     let mut table = read(Path::new(TABLE))?;
-    let (mut passed, mut failed) = (0, 0);
+    // Rows, and of the skipped ones homes.
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for (subject, by) in rows {
         let begun = Instant::now();
         let build = here.build(&subject, &by)?;
         let mut surveyed = survey(&build.name(), &build.text, &Bank::ALL);
         let wrong = tried(&here, &build, &mut surveyed);
+        skipped += surveyed.rewritten.iter().filter(|(home, _)| !runs_here(home)).count();
         if let Some(pairs) = options.race.filter(|_| wrong.is_empty() && !surveyed.rewritten.is_empty()) {
             race::race(&here, &build, &surveyed, pairs)?;
         }
@@ -168,7 +170,7 @@ fn go(options: &Options) -> Result<bool, String> {
         failed += 1;
         println!("DIFFERS: the totals in {TABLE} are not the sums of its rows");
     }
-    println!("{passed} passed, {failed} failed, 0 skipped");
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
     Ok(failed == 0)
 }
 
@@ -272,6 +274,7 @@ mod tests {
             for n in 0..sites {
                 surveyed.rewritten.insert("mm", planted(&right, n).expect("a load"));
                 let wrong = tried(&here, &build, &mut surveyed);
+                skipped += surveyed.rewritten.iter().filter(|(home, _)| !runs_here(home)).count();
                 assert!(wrong.len() == 1 && wrong[0].starts_with("mm prints"), "{name}, load {n}: {wrong:?}");
             }
         }

@@ -26,6 +26,8 @@ pub(crate) enum VdfJob {
     Evaluate(EvaluateArgs),
     /// Square a form N times and print a proof, after verifying it.
     Prove(ProveArgs),
+    /// Prove results that are known beforehand, in one segment each, while squaring (Chia's blueboxes).
+    Compact(CompactArgs),
     /// Verify a proof and print its result; exits 1 if it is refused, 2 if it is malformed.
     Verify(VerifyArgs),
     /// Work for a timelord: square what it sends, and answer its requests with proofs (chiavdf's vdf_client).
@@ -184,6 +186,40 @@ pub(crate) struct ProveArgs {
     pub(crate) threads: Option<usize>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// `vdf compact`.
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    /// The results to prove, a JSON object on each line, with the members that evaluate and prove print: challenge (and bits, if not
+    /// 1024) or discriminant, iterations, y, and input if it is not the generator (2, 1). An id comes back with the proof. `-` for
+    /// standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) jobs: PathBuf,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
+    #[command(flatten)]
+    pub(crate) mode: ModeArgs,
+    /// MiB for all buckets together. Fewer make more products.
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub(crate) memory: u64,
+    /// Threads; 0 for one on each core. Each chain takes one, and what is left helps. Default: as `lanework tune` found fastest, else
+    /// one on each core.
+    #[arg(long, value_name = "N", value_parser = crate::args::threads())]
+    pub(crate) threads: Option<usize>,
+    /// Keep the state of each chain in a file in this folder, and continue from there. The files go when the proofs are written.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Seconds between two records of a checkpoint: the most work that a kill can lose.
+    #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = seconds, requires = "checkpoint")]
+    pub(crate) every: f64,
+    /// Where the proofs go, one on each line, as they are made; a file appears only when it is whole. Default, and `-`: standard
+    /// output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace a file that exists.
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// `vdf verify`.

@@ -9,7 +9,7 @@ use lanework_vdf::{DecodeError, Discriminant, DiscriminantError, Form, Lenient, 
 use super::args::{ChainArgs, GroupArgs, ModeArgs, Number};
 
 /// Bits of a discriminant if nothing is said: Chia's.
-const BITS: usize = 1024;
+pub(super) const BITS: usize = 1024;
 
 /// A group as it is named. A challenge's discriminant still has to be searched, for up to seconds: everything that can be refused
 /// without it is refused before.
@@ -163,7 +163,7 @@ pub(super) fn start(
     Ok((group, x))
 }
 
-fn read_form(mode: ModeArgs, d: &Discriminant, bytes: &[u8]) -> Result<Form, DecodeError> {
+pub(super) fn read_form(mode: ModeArgs, d: &Discriminant, bytes: &[u8]) -> Result<Form, DecodeError> {
     if mode.lenient { Form::from_bytes(Lenient, d, bytes) } else { Form::from_bytes(Strict, d, bytes) }
 }
 

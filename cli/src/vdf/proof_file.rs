@@ -42,6 +42,7 @@ struct Members {
     b: Option<String>,
     #[serde(deserialize_with = "some")]
     compact: Option<String>,
+    id: Option<serde_json::Value>,
 }
 
 fn some<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
@@ -62,16 +63,26 @@ pub(super) struct ProofFile {
     pub(super) y: Option<Vec<u8>>,
     pub(super) b: Option<Vec<u8>>,
     pub(super) compact: Option<Vec<u8>>,
+    /// Whatever a list of jobs calls this one.
+    pub(super) id: Option<serde_json::Value>,
 }
 
 impl ProofFile {
     pub(super) fn read(path: &Path) -> Result<ProofFile, Failure> {
         let text = files::read_small(path, FILE_LIMIT)?;
-        let members: Members = serde_json::from_slice(&text).map_err(|e| {
-            Failure::file(path, format!("not a proof in JSON: {}", cut(&e.to_string(), REASON)))
-                .help("name a file that `lanework vdf prove` wrote")
+        ProofFile::parse(
+            &text,
+            lanework_study::text::shown(path),
+            "a proof",
+            "name a file that `lanework vdf prove` wrote",
+        )
+    }
+
+    /// From one JSON object at a place: what it should be, and what to do if it is none.
+    pub(super) fn parse(text: &[u8], name: String, what: &str, help: &str) -> Result<ProofFile, Failure> {
+        let members: Members = serde_json::from_slice(text).map_err(|e| {
+            Failure::input(format!("{name}: not {what} in JSON: {}", cut(&e.to_string(), REASON))).help(help)
         })?;
-        let name = lanework_study::text::shown(path);
         let wrong = |member: &str, e: &dyn Display| Failure::input(format!("{name}: {member}: {e}"));
         let bytes = |member: &str, text: &Option<String>| {
             text.as_ref().map(|text| hex(text.as_bytes()).map_err(|e| wrong(member, &e))).transpose()
@@ -88,6 +99,7 @@ impl ProofFile {
             y: bytes("y", &members.y)?,
             b: bytes("b", &members.b)?,
             compact: bytes("compact", &members.compact)?,
+            id: members.id,
             name,
         })
     }

@@ -126,7 +126,7 @@ fn may_keep(path: &Path) -> Result<(), Failure> {
 }
 
 /// What is wrong with a checkpoint, and what to do about it.
-fn checkpoint(why: &CheckpointError) -> Message {
+pub(super) fn checkpoint(why: &CheckpointError) -> Message {
     let message = Message::new(why);
     match why {
         CheckpointError::Foreign(_) => {

@@ -298,7 +298,7 @@ fn wrong_length(place: &str, got: usize, expected: usize) -> Failure {
 }
 
 /// The group that a file names.
-fn by_file(said: &ProofFile, bits: Option<&(usize, String)>) -> Result<Option<Named>, Failure> {
+pub(super) fn by_file(said: &ProofFile, bits: Option<&(usize, String)>) -> Result<Option<Named>, Failure> {
     if let Some(challenge) = &said.challenge {
         let (bits, place) = bits.ok_or_else(|| {
             Failure::input(format!("{}: missing", said.place("bits"))).help("name it with --bits")

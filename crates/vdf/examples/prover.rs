@@ -3,17 +3,12 @@
 //! take turns.
 #![forbid(unsafe_code)]
 
+#[path = "processor/mod.rs"]
+mod processor;
+
 use lanework_cpu::{Cpu, Select};
 use lanework_vdf::{Discriminant, Engine, Form, Options, Task, evaluate, prove};
-
-/// Seconds of processor time that this process has used, all threads together; `None` if the system does not report it.
-fn processor() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // After the name, which may hold anything but ends in the last bracket: user and system time are the 12th and 13th.
-    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let ticks: f64 = fields.next()?.parse::<f64>().ok()? + fields.next()?.parse::<f64>().ok()?;
-    Some(ticks / 100.0)
-}
+use processor::processor;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -16,6 +16,8 @@ use std::collections::BinaryHeap;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use sha2::{Digest, Sha256};
+
 use crate::chain::{Chain, ChainError};
 use crate::discriminant::Discriminant;
 use crate::form::Form;
@@ -54,6 +56,24 @@ pub struct Claims {
     pub claims: Vec<Claim>,
 }
 
+impl Claims {
+    /// A hash of all of it: two lists with one hash are the same work, and a checkpoint of one is one of the other.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        let Claims { discriminant, x, claims } = self;
+        let mut hash = Sha256::new();
+        let mut words = |words: &[u64]| words.iter().for_each(|word| hash.update(word.to_le_bytes()));
+        words(&[discriminant.bits() as u64, claims.len() as u64]);
+        words(discriminant.number().magnitude());
+        words(&packed::pack(discriminant, x));
+        for claim in claims {
+            words(&[claim.iterations]);
+            words(&packed::pack(discriminant, &claim.y));
+        }
+        hash.finalize().into()
+    }
+}
+
 /// What became of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -70,6 +90,8 @@ pub struct Compacted {
     pub slow: u64,
     /// Squarings that were taken over from a checkpoint.
     pub resumed: u64,
+    /// The checkpoint's file, when it was written last.
+    pub checkpoint: CheckpointFile,
     /// Products of forms, about.
     pub products: u64,
     /// Time.
@@ -154,6 +176,7 @@ pub fn compact(
         Ok(Compacted {
             slow: chain.slow(),
             resumed,
+            checkpoint: run.written.1,
             products: products.sum(),
             seconds: Seconds { squaring, proving: begin.elapsed().as_secs_f64() - squaring, verifying: 0.0 },
         })

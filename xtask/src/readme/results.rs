@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanework_race::history::Entry;
+use lanework_race::history::{self, Entry};
 use lanework_race::study::Study;
 
-use super::{newest, remarks, seen_from};
+use super::{remarks, seen_from};
 
 /// The file for these records, which are all of one study.
 fn text(root: &Path, entries: &[&Entry]) -> String {
@@ -28,6 +28,14 @@ fn text(root: &Path, entries: &[&Entry]) -> String {
         out.push('\n');
     }
     out
+}
+
+/// The records that are shown: of every study on every machine the newest of its own data, and the newest of files that the
+/// command named.
+fn shown(root: &Path) -> Result<Vec<Entry>, String> {
+    let all = history::load_all(&root.join("records")).map_err(|e| e.to_string())?;
+    let (given, own) = all.entries.into_iter().partition(|entry| entry.record.command.contains(" --asm "));
+    Ok([own, given].map(history::newest_of_each).concat())
 }
 
 /// One study's file: renewed, or with `check` found to be as it should.
@@ -67,7 +75,7 @@ pub(super) fn renew_all(root: &Path, check: bool) -> Vec<Result<String, String>>
         Err(e) => return vec![Err(e.to_string())],
     };
     let mut all: Vec<Result<String, String>> = skipped.iter().map(|e| Err(e.to_string())).collect();
-    match newest(root) {
+    match shown(root) {
         Ok(entries) => all.extend(studies.iter().map(|s| renew(root, &s.name, &entries, check))),
         Err(why) => all.push(Err(why)),
     }
@@ -113,6 +121,14 @@ mod tests {
         for part in ["# Which?", "×4.00", "2998-01-01", "Remark: made under load.", link.as_str()] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
+        // Beside a record of the study's own data stands one of files that somebody gave, however old.
+        record.date = "2997-01-01T00:00:00Z".into();
+        record.command = "lanework study planted --asm 'x*=a.s,b.s' --save".into();
+        record.page = Some("# Whose?\n".into());
+        record.save(&root.join("records")).expect("saved");
+        assert!(all(false).is_ok());
+        let text = fs::read_to_string(&file).expect("read");
+        assert!(text.contains("# Which?") && text.contains("# Whose?"), "{text}");
         // What cannot be read holds nothing else up.
         fs::write(saved.with_file_name("bad.json"), "{").expect("written");
         fs::create_dir(root.join("studies/broken")).expect("created");

@@ -57,21 +57,6 @@ pub(super) struct Checkpoint {
     anew: u32,
 }
 
-/// What names the computation.
-fn hash_of(claims: &Claims) -> [u8; HASH] {
-    let Claims { discriminant, x, claims } = claims;
-    let mut hash = Sha256::new();
-    let mut words = |words: &[u64]| words.iter().for_each(|word| hash.update(word.to_le_bytes()));
-    words(&[discriminant.bits() as u64, claims.len() as u64]);
-    words(discriminant.number().magnitude());
-    words(&packed::pack(discriminant, x));
-    for claim in claims {
-        words(&[claim.iterations]);
-        words(&packed::pack(discriminant, &claim.y));
-    }
-    hash.finalize().into()
-}
-
 impl Checkpoint {
     /// Opens or makes a file, for claims whose buckets have these widths. What the file says of the widths counts.
     pub(super) fn open(
@@ -81,7 +66,7 @@ impl Checkpoint {
     ) -> Result<(Checkpoint, Option<State>), CheckpointError> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         lock(&file)?;
-        let task = hash_of(claims);
+        let task = claims.digest();
         let mut head = MAGIC.to_vec();
         head.extend_from_slice(&VERSION.to_le_bytes());
         head.extend_from_slice(&task);
