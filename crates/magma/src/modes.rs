@@ -31,7 +31,7 @@ mod ctr;
 pub mod hazmat;
 pub mod legacy;
 mod ofb;
-mod omac;
+pub(crate) mod omac;
 mod omac_acpkm;
 pub mod padding;
 mod parallel;
@@ -114,28 +114,54 @@ pub trait Stream {
 }
 
 /// out = in xor `with`, of one length. Sixteen words at a time through registers: a plain loop over two pointers that
-/// may be the same would not be vectorised.
+/// may be the same would not be vectorised. Then whole blocks, for the reason of [`xor_block`].
 pub(crate) fn xor(mut data: InOutBuf<'_, '_, u8>, with: &[u8]) {
-    const STEP: usize = 64;
     let n = data.len();
     assert_eq!(n, with.len(), "one length");
-    let mut at = 0;
-    while at + STEP <= n {
-        let mut step = [0; STEP];
-        step.copy_from_slice(&data.get_in()[at..at + STEP]);
-        step.iter_mut().zip(&with[at..at + STEP]).for_each(|(x, y)| *x ^= y);
-        data.get_out()[at..at + STEP].copy_from_slice(&step);
-        at += STEP;
-    }
-    for i in at..n {
+    let done = xor_by::<64>(&mut data, with, 0);
+    let done = xor_by::<BLOCK>(&mut data, with, done);
+    for i in done..n {
         let byte = data.get_in()[i] ^ with[i];
         data.get_out()[i] = byte;
     }
 }
 
+/// The same, `N` bytes at a time from `at` on. Returns where fewer are left.
+#[inline(always)]
+fn xor_by<const N: usize>(data: &mut InOutBuf<'_, '_, u8>, with: &[u8], mut at: usize) -> usize {
+    while at + N <= with.len() {
+        let mut step = [0; N];
+        step.copy_from_slice(&data.get_in()[at..at + N]);
+        step.iter_mut().zip(&with[at..at + N]).for_each(|(x, y)| *x ^= y);
+        data.get_out()[at..at + N].copy_from_slice(&step);
+        at += N;
+    }
+    at
+}
+
 /// x ^= y, of one length.
 pub(crate) fn xor_into(x: &mut [u8], y: &[u8]) {
     x.iter_mut().zip(y).for_each(|(x, y)| *x ^= y);
+}
+
+/// x ^= y, one block, and in registers: the next load of a block that was stored byte by byte waits for all its bytes.
+#[inline(always)]
+pub(crate) fn xor_block(x: &mut [u8; BLOCK], y: &[u8; BLOCK]) {
+    *x = (u64::from_ne_bytes(*x) ^ u64::from_ne_bytes(*y)).to_ne_bytes();
+}
+
+/// Whole blocks, one after another, through `step`.
+///
+/// # Panics
+/// If the bytes are not whole blocks.
+#[inline(always)]
+fn each_block(mut data: InOutBuf<'_, '_, u8>, mut step: impl FnMut(&mut [u8; BLOCK])) {
+    for at in (0..data.len()).step_by(BLOCK) {
+        let mut block = [0; BLOCK];
+        block.copy_from_slice(&data.get_in()[at..at + BLOCK]);
+        step(&mut block);
+        data.get_out()[at..at + BLOCK].copy_from_slice(&block);
+    }
 }
 
 /// The length of a long IV: z blocks, z >= 1.

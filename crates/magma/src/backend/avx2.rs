@@ -1,4 +1,4 @@
-//! AVX2: byte planes in bulk, whole words for up to 8 blocks, carry-less products.
+//! AVX2: byte planes in bulk, whole words for up to 8 blocks and quadwords for up to 4, carry-less products.
 //!
 //! Kernels work on batches of up to four groups of 32 blocks. An incomplete last batch passes through a buffer. Round
 //! keys, states and leftover keystream on the stack are wiped. Slots to which the compiler spills a byte plane for a
@@ -13,12 +13,13 @@ use super::{Kernels, LANES, LaneBlocks};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule};
 use count::Counting;
-use planes::{GROUP, Group, Keys, LaneKeys};
-use tables::{PLANES, Planes, WORDS};
+use planes::{GROUP, Group, Keys};
+use tables::{PLANES, Planes, QUADWORDS, WORDS};
 
 mod count;
 mod planes;
 mod products;
+mod quadwords;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -30,8 +31,17 @@ const GROUPS: usize = 4;
 /// The rounds of one to four groups.
 type Rounds = [unsafe fn(&Planes, &Keys, *mut Group); GROUPS];
 
+/// The keys of all lanes as planes, and those of the first ones as words too.
+#[repr(C)]
+struct LaneKeys {
+    planes: planes::LaneKeys,
+    words: quadwords::LaneWords,
+}
+
+const _: () = assert!(align_of::<LaneKeys>() <= align_of::<Block>());
+
 /// The rounds of one to four groups under keys of their own.
-type LaneRounds = [unsafe fn(&Planes, &LaneKeys, *mut Group); GROUPS];
+type LaneRounds = [unsafe fn(&Planes, &planes::LaneKeys, *mut Group); GROUPS];
 
 /// The operations in which the rows of the table that share this code differ.
 trait Tier {
@@ -96,7 +106,7 @@ const fn kernels<T: Tier>() -> Kernels {
         blocks: blocks::<T>,
         counter: counter::<T>,
         keystream: keystream::<T>,
-        lane_keys_blocks: size_of::<LaneKeys>() / size_of::<Block>(),
+        lane_keys_blocks: size_of::<LaneKeys>().div_ceil(size_of::<Block>()),
         set_lane,
         lanes: lanes::<T>,
         chain: super::chain::plain,
@@ -109,6 +119,9 @@ const GROUP_BYTES: usize = 8 * GROUP;
 
 /// Bytes that whole words take.
 const FEW: usize = 8 * words::BLOCKS;
+
+/// Bytes that quadwords take.
+const FEWER: usize = 8 * quadwords::BLOCKS;
 
 /// The source of blocks, and their destination.
 trait Job {
@@ -126,6 +139,11 @@ trait Job {
     /// # Safety
     /// AVX2.
     unsafe fn few(&self, input: [__m256i; 2], i: usize) -> words::Pair;
+    /// Blocks `i` to `i + 3` as numbers, out of `input` or not.
+    ///
+    /// # Safety
+    /// AVX2.
+    unsafe fn fewer(&self, input: __m256i, i: usize) -> __m256i;
 }
 
 /// The blocks are those of `input`.
@@ -145,6 +163,12 @@ impl Job for Blocks {
     unsafe fn few(&self, input: [__m256i; 2], _: usize) -> words::Pair {
         // SAFETY: the caller's promise.
         unsafe { words::load(input, self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn fewer(&self, input: __m256i, _: usize) -> __m256i {
+        // SAFETY: the caller's promise.
+        unsafe { quadwords::swap(input, self.0) }
     }
 }
 
@@ -179,6 +203,12 @@ impl<const ADDS: bool> Job for Count<ADDS> {
         // SAFETY: the caller's promise.
         unsafe { words::count(&self.0.from(i as u32)) }
     }
+
+    #[inline(always)]
+    unsafe fn fewer(&self, _: __m256i, i: usize) -> __m256i {
+        // SAFETY: the caller's promise.
+        unsafe { quadwords::count(&self.0.from(i as u32)) }
+    }
 }
 
 /// Up to 64 bytes as two registers.
@@ -191,6 +221,8 @@ unsafe fn fetch(from: *const u8, n: usize) -> [__m256i; 2] {
     unsafe {
         match n {
             FEW => [_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast())],
+            FEWER => [_mm256_loadu_si256(from.cast()), _mm256_setzero_si256()],
+            16 => [_mm256_zextsi128_si256(_mm_loadu_si128(from.cast())), _mm256_setzero_si256()],
             8 => [_mm256_zextsi128_si256(_mm_loadl_epi64(from.cast())), _mm256_setzero_si256()],
             _ => {
                 let mut buffer = Block::ZERO;
@@ -217,6 +249,8 @@ unsafe fn deliver(x: [__m256i; 2], to: *mut u8, n: usize) {
                 _mm256_storeu_si256(to.cast(), x[0]);
                 _mm256_storeu_si256(to.add(32).cast(), x[1]);
             }
+            FEWER => _mm256_storeu_si256(to.cast(), x[0]),
+            16 => _mm_storeu_si128(to.cast(), _mm256_castsi256_si128(x[0])),
             8 => _mm_storel_epi64(to.cast(), _mm256_castsi256_si128(x[0])),
             _ => {
                 let mut buffer = Block::ZERO;
@@ -239,7 +273,12 @@ unsafe fn few<J: Job>(s: &Schedule, job: &J, i: usize, input: *const u8, output:
     // SAFETY: the caller's promise.
     unsafe {
         let given = if J::READS { fetch(input, n) } else { [_mm256_setzero_si256(); 2] };
-        let mut out = words::rounds(&WORDS[s.sbox as usize], s, job.few(given, i));
+        let mut out = if n <= FEWER {
+            let numbers = quadwords::rounds(&QUADWORDS[s.sbox as usize], s, job.fewer(given[0], i));
+            [quadwords::swap(numbers, s.order), _mm256_setzero_si256()]
+        } else {
+            words::rounds(&WORDS[s.sbox as usize], s, job.few(given, i))
+        };
         if J::ADDS {
             out = [_mm256_xor_si256(out[0], given[0]), _mm256_xor_si256(out[1], given[1])];
         }
@@ -362,9 +401,14 @@ unsafe fn set_lane(keys: &mut [Block], lane: usize, words: &[u32; 8]) {
     let (group, place) = (lane / GROUP, planes::place(lane % GROUP));
     // SAFETY: the keys have `lane_keys_blocks` blocks, which are as many bytes, with a greater alignment.
     let keys = unsafe { &mut *keys.as_mut_ptr().cast::<LaneKeys>() };
-    for (planes, word) in keys.iter_mut().zip(words) {
+    for (planes, word) in keys.planes.iter_mut().zip(words) {
         for (plane, byte) in planes[group].iter_mut().zip(word.to_le_bytes()) {
             plane[place] = byte;
+        }
+    }
+    if lane < quadwords::BLOCKS {
+        for (lanes, &word) in keys.words.iter_mut().zip(words) {
+            lanes[lane] = word;
         }
     }
 }
@@ -381,12 +425,19 @@ unsafe fn lanes<T: Tier>(keys: &[Block], sbox: Sbox, order: ByteOrder, data: &mu
     let at = data.as_mut_ptr().cast::<u8>();
     // SAFETY: the caller's promise; `data` has all four groups, `keys` as in `set_lane`.
     unsafe {
+        let keys = &*keys.as_ptr().cast::<LaneKeys>();
+        if n <= quadwords::BLOCKS {
+            let blocks = quadwords::swap(_mm256_loadu_si256(at.cast()), order);
+            let out = quadwords::lane_rounds(&QUADWORDS[sbox as usize], &keys.words, blocks);
+            _mm256_storeu_si256(at.cast(), quadwords::swap(out, order));
+            return;
+        }
         let mut state = MaybeUninit::<[Group; GROUPS]>::uninit();
         let state = state.as_mut_ptr().cast::<Group>();
         for q in 0..count {
             state.add(q).write(planes::load(at.add(GROUP_BYTES * q), order));
         }
-        T::LANES[count - 1](&PLANES[sbox as usize], &*keys.as_ptr().cast(), state);
+        T::LANES[count - 1](&PLANES[sbox as usize], &keys.planes, state);
         for q in 0..count {
             let out = planes::unload(state.add(q).read(), order);
             for k in 0..8 {

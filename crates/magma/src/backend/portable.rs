@@ -255,6 +255,10 @@ unsafe fn lanes(keys: &[Block], sbox: Sbox, order: ByteOrder, data: &mut LaneBlo
         with_circuits!(sbox, rounds_of_lanes(&mut planes, &keys.planes));
         plane::to_blocks(&mut planes, order, data);
         rounds::wipe_planes(&mut planes);
+    } else if n < ROW_FROM {
+        for (lane, block) in data[..n].iter_mut().enumerate() {
+            *block = order.block(words::lane(sbox, &keys.words, lane, order.number(*block)));
+        }
     } else {
         for first in (0..n).step_by(ROW) {
             let mut words: [Row; 8] =

@@ -1,6 +1,8 @@
 //! OMAC (GOST R 34.13-2015, 5.6; CMAC with a block of 64 bits).
 #![forbid(unsafe_code)]
 
+use alloc::vec;
+
 use lanework_cpu::PoolError;
 use lanework_cpu::memory::wipe;
 
@@ -8,6 +10,7 @@ use super::{Batch, Job, LANES, Outcomes, Ready, Shape, key};
 use crate::backend::chain::{Step, Strands};
 use crate::error::Error;
 use crate::key::{Core, Keyed, Magma};
+use crate::modes::omac::{Chain, double};
 
 /// A message for [`Batch::omac`].
 #[derive(Debug)]
@@ -38,12 +41,6 @@ impl<C: Keyed + Sync> Job for OmacJob<'_, C> {
     }
 }
 
-/// Multiplication by x in GF(2^64), both standards' byte orders alike: blocks are strings whose first bit is the
-/// highest.
-fn double(x: u64) -> u64 {
-    x << 1 ^ (0x1b & 0u64.wrapping_sub(x >> 63))
-}
-
 impl Batch<'_> {
     /// The MAC of every message.
     ///
@@ -52,6 +49,9 @@ impl Batch<'_> {
     /// # Errors
     /// [`PoolError`] when threads cannot be started; no job has been touched then, though the keys count them.
     pub fn omac<C: Keyed + Sync>(&self, jobs: &mut [OmacJob<'_, C>]) -> Result<Outcomes, PoolError> {
+        if let [job] = jobs {
+            return Ok(vec![self.omac_alone(job)]);
+        }
         self.drive(jobs, |lanes, group| {
             let n = group.len();
             let mut strands = Strands::reading(lanes.table());
@@ -85,5 +85,18 @@ impl Batch<'_> {
             }
             wipe(last.as_flattened_mut());
         })
+    }
+
+    /// The MAC of one message, without lanes: their memory costs as much as 50 blocks.
+    fn omac_alone<C: Keyed + Sync>(&self, job: &mut OmacJob<'_, C>) -> Result<(), Error> {
+        job.check()?;
+        let core = key(job.key);
+        core.budget.spend(job.charge())?;
+        let encrypt = |block: &mut [u8; 8]| self.kernels().blocks(&core.encrypt, block.as_mut_slice().into());
+        let mut chain = Chain::new();
+        chain.update(job.data, encrypt);
+        let mac = chain.finish(encrypt);
+        job.mac.copy_from_slice(&mac[..job.mac.len()]);
+        Ok(())
     }
 }

@@ -8,7 +8,10 @@ use lanework_cpu::Threads;
 use lanework_cpu::memory::wipe_vector_registers;
 
 use super::parallel::piece;
-use super::{CHUNK, SMALL, Stream, blocks_within_limits, whole_blocks, whole_blocks_of_iv, xor, xor_into};
+use super::{
+    BLOCK, CHUNK, SMALL, Stream, blocks_within_limits, each_block, whole_blocks, whole_blocks_of_iv, xor, xor_block,
+    xor_into,
+};
 use crate::error::Error;
 use crate::key::{Core, Keyed};
 
@@ -77,6 +80,14 @@ impl<K: Keyed> Stream for CbcEncryptor<K> {
         whole_blocks(data.len())?;
         let core = self.key.core();
         core.budget.spend(data.len() as u64)?;
+        if let Ok(last) = <&mut [u8; BLOCK]>::try_from(&mut *self.register.blocks) {
+            each_block(data, |block| {
+                xor_block(last, block);
+                core.encrypt_block(last);
+                *block = *last;
+            });
+            return Ok(());
+        }
         while !data.is_empty() {
             let n = self.register.reach(data.len());
             let (mut now, rest) = data.split_at(n);

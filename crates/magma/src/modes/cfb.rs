@@ -9,7 +9,7 @@ use lanework_cpu::Threads;
 use lanework_cpu::memory::{wipe, wipe_vector_registers};
 
 use super::parallel::piece;
-use super::{CHUNK, SMALL, Stream, whole_blocks_of_iv, within_limits, xor};
+use super::{BLOCK, CHUNK, SMALL, Stream, each_block, whole_blocks_of_iv, within_limits, xor, xor_block};
 use crate::error::Error;
 use crate::key::{Core, Keyed};
 
@@ -46,6 +46,16 @@ impl Register {
     }
 
     pub(super) fn encrypt(&mut self, core: &Core, mut data: InOutBuf<'_, '_, u8>) {
+        if let (BLOCK, Ok(last)) = (self.at, <&mut [u8; BLOCK]>::try_from(&mut *self.ciphertext)) {
+            let whole = data.len() / BLOCK * BLOCK;
+            let (blocks, rest) = data.split_at(whole);
+            each_block(blocks, |block| {
+                core.encrypt_block(last);
+                xor_block(last, block);
+                *block = *last;
+            });
+            data = rest;
+        }
         while !data.is_empty() {
             let n = self.begin(core, data.len());
             let (mut now, rest) = data.split_at(n);

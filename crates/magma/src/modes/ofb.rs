@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use inout::InOutBuf;
 use lanework_cpu::memory::{wipe, wipe_vector_registers};
 
-use super::{Stream, whole_blocks_of_iv, within_limits, xor};
+use super::{BLOCK, Stream, each_block, whole_blocks_of_iv, within_limits, xor, xor_block};
 use crate::error::Error;
 use crate::key::Keyed;
 
@@ -37,6 +37,15 @@ impl<K: Keyed> Stream for Ofb<K> {
     fn process(&mut self, mut data: InOutBuf<'_, '_, u8>) -> Result<(), Error> {
         let core = self.key.core();
         core.budget.spend(data.len() as u64)?;
+        if let (BLOCK, Ok(gamma)) = (self.at, <&mut [u8; BLOCK]>::try_from(&mut *self.register)) {
+            let whole = data.len() / BLOCK * BLOCK;
+            let (blocks, rest) = data.split_at(whole);
+            each_block(blocks, |block| {
+                core.encrypt_block(gamma);
+                xor_block(block, gamma);
+            });
+            data = rest;
+        }
         while !data.is_empty() {
             if self.at == self.register.len() {
                 core.encrypt_blocks(self.register.as_mut_slice().into());

@@ -5,9 +5,9 @@ use core::fmt;
 
 use lanework_cpu::memory::{wipe, wipe_vector_registers};
 
-use super::{BLOCK, xor_into};
+use super::{BLOCK, xor_block};
 use crate::error::Error;
-use crate::key::{Core, Keyed};
+use crate::key::Keyed;
 use crate::release::equal;
 
 /// A MAC's value: the first s bytes of the last block.
@@ -53,7 +53,7 @@ pub(super) fn tag_length(len: usize) -> Result<usize, Error> {
 /// The chain of a MAC: blocks are added to it and it is encrypted, but the last block waits, since it is treated
 /// differently.
 #[derive(Clone)]
-pub(super) struct Chain {
+pub(crate) struct Chain {
     value: [u8; BLOCK],
     last: [u8; BLOCK],
     /// Bytes in `last`; a whole block waits too.
@@ -61,12 +61,12 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    pub(super) fn new() -> Chain {
+    pub(crate) fn new() -> Chain {
         Chain { value: [0; BLOCK], last: [0; BLOCK], len: 0 }
     }
 
     /// The next bytes; every block but the last goes through `encrypt`.
-    pub(super) fn update(&mut self, mut data: &[u8], mut encrypt: impl FnMut(&mut [u8; BLOCK])) {
+    pub(crate) fn update(&mut self, mut data: &[u8], mut encrypt: impl FnMut(&mut [u8; BLOCK])) {
         if data.is_empty() {
             return;
         }
@@ -79,16 +79,16 @@ impl Chain {
             if data.is_empty() {
                 return;
             }
-            xor_into(&mut self.value, &self.last);
+            xor_block(&mut self.value, &self.last);
             encrypt(&mut self.value);
         }
-        let whole = (data.len() - 1) / BLOCK * BLOCK;
-        for block in data[..whole].chunks_exact(BLOCK) {
-            xor_into(&mut self.value, block);
+        let (blocks, last) = data.split_at((data.len() - 1) / BLOCK * BLOCK);
+        for block in blocks.as_chunks().0 {
+            xor_block(&mut self.value, block);
             encrypt(&mut self.value);
         }
-        self.len = data.len() - whole;
-        self.last[..self.len].copy_from_slice(&data[whole..]);
+        self.len = last.len();
+        self.last[..self.len].copy_from_slice(last);
     }
 
     /// Adds the last block, padded by procedure 3, with `key` where it is whole and twice `key` where it is not.
@@ -102,8 +102,18 @@ impl Chain {
             double(key)
         };
         let mut value = self.value;
-        xor_into(&mut value, &self.last);
-        xor_into(&mut value, &key.to_be_bytes());
+        xor_block(&mut value, &self.last);
+        xor_block(&mut value, &key.to_be_bytes());
+        value
+    }
+
+    /// The MAC, where the key is K1 of GOST R 34.13-2015, 5.6.1: twice the encrypted zero block.
+    pub(crate) fn finish(mut self, encrypt: impl Fn(&mut [u8; BLOCK])) -> [u8; BLOCK] {
+        let mut zero = [0; BLOCK];
+        encrypt(&mut zero);
+        let mut value = self.end(double(u64::from_be_bytes(zero)));
+        wipe(&mut zero);
+        encrypt(&mut value);
         value
     }
 }
@@ -117,7 +127,7 @@ impl Drop for Chain {
 }
 
 /// Times x in GF(2)\[x\] / (x^64 + x^4 + x^3 + x + 1), without a branch.
-pub(super) fn double(x: u64) -> u64 {
+pub(crate) fn double(x: u64) -> u64 {
     x << 1 ^ (0x1b & 0u64.wrapping_sub(x >> 63))
 }
 
@@ -155,11 +165,9 @@ impl<K: Keyed> Omac<K> {
 
     /// The tag. An empty message has one too.
     #[must_use]
-    pub fn finish(mut self) -> Tag {
+    pub fn finish(self) -> Tag {
         let core = self.key.core();
-        let mut value = self.chain.end(subkey(core));
-        core.encrypt_block(&mut value);
-        Tag::new(value, self.tag)
+        Tag::new(self.chain.finish(|block| core.encrypt_block(block)), self.tag)
     }
 
     /// Whether `tag` is the message's, in constant time.
@@ -171,13 +179,4 @@ impl<K: Keyed> Omac<K> {
         let budget = self.key.core().budget.clone();
         budget.judge(0, || self.finish().verify(tag))
     }
-}
-
-/// K1 of GOST R 34.13-2015, 5.6.1: twice the encrypted zero block.
-fn subkey(core: &Core) -> u64 {
-    let mut zero = [0; BLOCK];
-    core.encrypt_block(&mut zero);
-    let subkey = double(u64::from_be_bytes(zero));
-    wipe(&mut zero);
-    subkey
 }

@@ -23,6 +23,16 @@ pub(super) struct Words {
     pub(super) zero: u32,
 }
 
+/// One set for quadwords: row i substitutes nibble i, and leaves it in the upper half of a byte where i is even. Entry 0
+/// of each row is 0, as in [`Words`].
+#[repr(C, align(64))]
+pub(super) struct Quadwords {
+    /// The masks of a nibble in bytes 0, 1, 2 and 3, that of one in bytes 0 and 4, and the omitted constant as a half:
+    /// each for every block.
+    pub(super) fixed: [[u64; 4]; 6],
+    pub(super) rows: [[u8; 16]; 8],
+}
+
 /// By the set's discriminant.
 pub(super) static PLANES: [Planes; 6] = [
     planes(&ROWS[0]),
@@ -36,6 +46,16 @@ pub(super) static PLANES: [Planes; 6] = [
 /// By the set's discriminant.
 pub(super) static WORDS: [Words; 6] =
     [words(&ROWS[0]), words(&ROWS[1]), words(&ROWS[2]), words(&ROWS[3]), words(&ROWS[4]), words(&ROWS[5])];
+
+/// By the set's discriminant.
+pub(super) static QUADWORDS: [Quadwords; 6] = [
+    quadwords(&ROWS[0]),
+    quadwords(&ROWS[1]),
+    quadwords(&ROWS[2]),
+    quadwords(&ROWS[3]),
+    quadwords(&ROWS[4]),
+    quadwords(&ROWS[5]),
+];
 
 const fn planes(rows: &Rows) -> Planes {
     let mut out = Planes { low: [[0; 16]; 4], high_bit: [[0; 16]; 4], high_rest: [[0; 16]; 4] };
@@ -68,5 +88,23 @@ const fn words(rows: &Rows) -> Words {
         j += 1;
     }
     out.zero = out.zero.rotate_left(11);
+    out
+}
+
+const fn quadwords(rows: &Rows) -> Quadwords {
+    let words = words(rows);
+    let zero = (words.zero as u64) << 1;
+    let fixed = [[0xf; 4], [0xf00; 4], [0xf_0000; 4], [0xf00_0000; 4], [0xf_0000_000f; 4], [zero; 4]];
+    let mut out = Quadwords { fixed, rows: words.rows };
+    let mut j = 0;
+    while j < 8 {
+        let mut i = 0;
+        while i < 16 {
+            // `words` has odd nibbles in the upper half.
+            out.rows[j][i] = words.rows[j][i].rotate_left(4);
+            i += 1;
+        }
+        j += 1;
+    }
     out
 }

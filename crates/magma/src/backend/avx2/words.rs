@@ -1,4 +1,4 @@
-//! Whole words: up to 8 blocks, one to a doubleword, for short messages and serial modes.
+//! Whole words: 5 to 8 blocks, one to a doubleword.
 //!
 //! **Round.** Eight shuffles, each substituting one nibble of every word: the index is masked to that nibble, and all
 //! other bytes look up entry 0, which the tables make 0. This omits one constant for each set. The critical path from
@@ -23,7 +23,7 @@ pub(super) type Pair = [Y; 2];
 
 /// The order of bytes that makes numbers of blocks, and blocks of numbers.
 #[inline(always)]
-unsafe fn numbers(order: ByteOrder) -> Y {
+pub(super) unsafe fn numbers(order: ByteOrder) -> Y {
     // SAFETY: AVX2.
     unsafe {
         let flip = _mm256_set1_epi8(if order == ByteOrder::Big { 7 } else { 0 });

@@ -67,17 +67,29 @@ fn substitute(c: impl Fn(usize) -> u32, x: u32) -> u32 {
     y.rotate_left(11)
 }
 
+/// One block, as a number; `key` gives each round's.
+#[inline(always)]
+fn rounds(sbox: Sbox, key: impl Fn(usize) -> u32, block: u64) -> u64 {
+    let coefficients = &COEFFICIENTS[sbox as usize];
+    let g = |key: u32, x: u32| substitute(|m| coefficients[m], x.wrapping_add(key));
+    let (mut a1, mut a0) = ((block >> 32) as u32, block as u32);
+    for r in (0..32).step_by(2) {
+        a1 ^= g(key(r), a0);
+        a0 ^= g(key(r + 1), a1);
+    }
+    u64::from(a0) << 32 | u64::from(a1)
+}
+
 /// One block, as a number.
 #[inline(never)]
 pub(super) fn one(s: &Schedule, block: u64) -> u64 {
-    let coefficients = &COEFFICIENTS[s.sbox as usize];
-    let g = |key: u32, x: u32| substitute(|m| coefficients[m], x.wrapping_add(key));
-    let (mut a1, mut a0) = ((block >> 32) as u32, block as u32);
-    for keys in s.rounds.chunks_exact(2) {
-        a1 ^= g(keys[0], a0);
-        a0 ^= g(keys[1], a1);
-    }
-    u64::from(a0) << 32 | u64::from(a1)
+    rounds(s.sbox, |r| s.rounds[r], block)
+}
+
+/// One block encrypted under a lane's key, as a number; `keys` holds K1 to K8 of all lanes.
+#[inline(never)]
+pub(super) fn lane<const N: usize>(sbox: Sbox, keys: &[[u32; N]; 8], lane: usize, block: u64) -> u64 {
+    rounds(sbox, |r| keys[word(r, 24)][lane], block)
 }
 
 /// Blocks in a row: enough that the compiler keeps the loop over them and vectorises it.

@@ -7,7 +7,7 @@ use super::Meshing;
 use super::meshing::Meshed;
 use crate::error::Error;
 use crate::key::{Gost28147, Sealed};
-use crate::modes::{BLOCK, Tag, xor_into};
+use crate::modes::{BLOCK, Tag, xor_block};
 use crate::sbox::Sbox;
 
 /// IMIT of one message: 4 bytes. Serial, with 16 rounds for a block.
@@ -110,7 +110,7 @@ impl Imit {
             // The chain is not an IV: it continues unchanged.
             self.key.change(None);
         }
-        xor_into(&mut self.value, &self.last);
+        xor_block(&mut self.value, &self.last);
         let [mut n1, mut n2] =
             [0, 4].map(|at| u32::from_le_bytes(core::array::from_fn(|i| self.value[at + i])));
         let words = &self.key.core.words;
