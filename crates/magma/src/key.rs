@@ -1,7 +1,7 @@
 //! Keys: the two ciphers as types, and their common parts.
 #![forbid(unsafe_code)]
 
-use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::fmt;
 
 use inout::InOutBuf;
@@ -30,16 +30,16 @@ impl Drop for Core {
 
 impl Core {
     /// On the heap from the start: a value that moves leaves a copy of itself on the stack, which nothing wipes.
-    pub(crate) fn new(key: &[u8; 32], sbox: Sbox, order: ByteOrder, engine: Engine) -> Box<Core> {
+    pub(crate) fn new(key: &[u8; 32], sbox: Sbox, order: ByteOrder, engine: Engine) -> Arc<Core> {
         let budget = Budget::new(Limits::default());
         let mut core = Core::without_a_key(sbox, order, engine, budget);
-        core.change(key);
+        Core::own(&mut core).change(key);
         core
     }
 
-    fn without_a_key(sbox: Sbox, order: ByteOrder, engine: Engine, budget: Budget) -> Box<Core> {
+    fn without_a_key(sbox: Sbox, order: ByteOrder, engine: Engine, budget: Budget) -> Arc<Core> {
         let zeros = [0; 8];
-        Box::new(Core {
+        Arc::new(Core {
             words: zeros,
             encrypt: Schedule::encrypt(&zeros, sbox, order),
             decrypt: Schedule::decrypt(&zeros, sbox, order),
@@ -69,12 +69,21 @@ impl Core {
     }
 
     /// The same key on the same account, in memory of its own.
-    pub(crate) fn another(&self) -> Box<Core> {
+    fn another(&self) -> Arc<Core> {
         let Schedule { sbox, order, .. } = self.encrypt;
         let mut core = Core::without_a_key(sbox, order, self.engine, self.budget.clone());
-        core.words.copy_from_slice(&self.words);
-        core.spread();
+        let new = Core::own(&mut core);
+        new.words.copy_from_slice(&self.words);
+        new.spread();
         core
+    }
+
+    /// A core to change: this one, or another in its place if it is shared.
+    pub(crate) fn own(core: &mut Arc<Core>) -> &mut Core {
+        if Arc::get_mut(core).is_none() {
+            *core = core.another();
+        }
+        Arc::get_mut(core).expect("nobody else has it")
     }
 
     /// The same key under other limits, still counting together with its clones. Clones keep their limits.
@@ -153,10 +162,10 @@ impl<K: Sealed> Sealed for &K {
 impl<K: Keyed> Keyed for &K {}
 
 /// Magma under a key (GOST R 34.12-2015, RFC 8891): big-endian, S-box set Z. Wiped when dropped.
-pub struct Magma(Box<Core>);
+pub struct Magma(Arc<Core>);
 
 /// GOST 28147-89 under a key (RFC 5830): little-endian, an S-box set of the caller's choice. Wiped when dropped.
-pub struct Gost28147(Box<Core>);
+pub struct Gost28147(Arc<Core>);
 
 impl Clone for Magma {
     fn clone(&self) -> Magma {
@@ -189,7 +198,7 @@ impl Magma {
     /// clones, which keep their limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Magma {
-        self.0.limit(limits);
+        Core::own(&mut self.0).limit(limits);
         self
     }
 
@@ -219,7 +228,7 @@ impl Gost28147 {
     /// clones, which keep their limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Gost28147 {
-        self.0.limit(limits);
+        Core::own(&mut self.0).limit(limits);
         self
     }
 
@@ -233,6 +242,11 @@ impl Gost28147 {
     #[must_use]
     pub fn with(key: &[u8; 32], sbox: Sbox, engine: Engine) -> Gost28147 {
         Gost28147(Core::new(key, sbox, ByteOrder::Little, engine))
+    }
+
+    /// The common part, shared: the key stays in memory until the last owner is gone.
+    pub(crate) fn share(&self) -> Arc<Core> {
+        self.0.clone()
     }
 
     /// A key of unchecked length.

@@ -129,11 +129,16 @@ trait Job {
     const ADDS: bool;
     /// Whether `input` is read at all.
     const READS: bool;
+    /// What groups need, computed once for all.
+    type Groups;
+    /// # Safety
+    /// AVX2.
+    unsafe fn groups(&self) -> Self::Groups;
     /// Blocks `i` to `i + 31` as planes.
     ///
     /// # Safety
     /// AVX2; if `READS` and not `ADDS`, 32 blocks at `input`.
-    unsafe fn group(&self, input: *const u8, i: usize) -> Group;
+    unsafe fn group(groups: &Self::Groups, input: *const u8, i: usize) -> Group;
     /// Blocks `i` to `i + 7` as words, out of `input` or not.
     ///
     /// # Safety
@@ -152,11 +157,17 @@ struct Blocks(ByteOrder);
 impl Job for Blocks {
     const ADDS: bool = false;
     const READS: bool = true;
+    type Groups = ByteOrder;
 
     #[inline(always)]
-    unsafe fn group(&self, input: *const u8, _: usize) -> Group {
+    unsafe fn groups(&self) -> ByteOrder {
+        self.0
+    }
+
+    #[inline(always)]
+    unsafe fn group(&order: &ByteOrder, input: *const u8, _: usize) -> Group {
         // SAFETY: the caller's promise.
-        unsafe { planes::load(input, self.0) }
+        unsafe { planes::load(input, order) }
     }
 
     #[inline(always)]
@@ -173,29 +184,23 @@ impl Job for Blocks {
 }
 
 /// The blocks are counters; with `ADDS`, `input` is added to their encryptions.
-struct Count<const ADDS: bool>(Counter, Option<Counting>);
-
-impl<const ADDS: bool> Count<ADDS> {
-    /// # Safety
-    /// AVX2.
-    #[inline(always)]
-    unsafe fn new(counter: Counter, bytes: usize) -> Self {
-        // SAFETY: the caller's promise.
-        Count(counter, if bytes > FEW { Some(unsafe { Counting::new(&counter) }) } else { None })
-    }
-}
+struct Count<const ADDS: bool>(Counter);
 
 impl<const ADDS: bool> Job for Count<ADDS> {
     const ADDS: bool = ADDS;
     const READS: bool = ADDS;
+    type Groups = Counting;
 
     #[inline(always)]
-    unsafe fn group(&self, _: *const u8, i: usize) -> Group {
-        match &self.1 {
-            // SAFETY: the caller's promise.
-            Some(counting) => unsafe { counting.group(i) },
-            None => unreachable!("groups are more than a few blocks"),
-        }
+    unsafe fn groups(&self) -> Counting {
+        // SAFETY: the caller's promise.
+        unsafe { Counting::new(&self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn group(counting: &Counting, _: *const u8, i: usize) -> Group {
+        // SAFETY: the caller's promise.
+        unsafe { counting.group(i) }
     }
 
     #[inline(always)]
@@ -301,12 +306,18 @@ struct Batch {
 /// # Safety
 /// The tier's features; the batch as it says; as many groups at `state`.
 #[inline(always)]
-unsafe fn batch<T: Tier, J: Job>(s: &Schedule, keys: &Keys, job: &J, state: *mut Group, batch: Batch) {
+unsafe fn batch<T: Tier, J: Job>(
+    s: &Schedule,
+    keys: &Keys,
+    groups: &J::Groups,
+    state: *mut Group,
+    batch: Batch,
+) {
     let Batch { count, first, input, output } = batch;
     // SAFETY: the caller's promise.
     unsafe {
         for q in 0..count {
-            state.add(q).write(job.group(input.wrapping_add(GROUP_BYTES * q), first + GROUP * q));
+            state.add(q).write(J::group(groups, input.wrapping_add(GROUP_BYTES * q), first + GROUP * q));
         }
         T::ROUNDS[count - 1](&PLANES[s.sbox as usize], keys, state);
         for q in 0..count {
@@ -329,15 +340,26 @@ unsafe fn batch<T: Tier, J: Job>(s: &Schedule, keys: &Keys, job: &J, state: *mut
 /// The tier's features; `n` bytes at `input`, if it is read, and at `output`.
 #[inline(always)]
 unsafe fn run<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: *mut u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match n {
+            0 => {}
+            1..=FEW => few(s, job, 0, input, output, n),
+            _ => bulk::<T, J>(s, job, input, output, n),
+        }
+    }
+}
+
+/// More than [`FEW`] bytes. Its frame is large: a serial mode would make it for each block.
+///
+/// # Safety
+/// As for [`run`].
+#[inline(never)]
+#[target_feature(enable = "avx2")]
+unsafe fn bulk<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: *mut u8, n: usize) {
     // SAFETY: the caller's promise; a batch longer than the rest works in the buffer.
     unsafe {
-        if n <= FEW {
-            if n > 0 {
-                few(s, job, 0, input, output, n);
-            }
-            return;
-        }
-        let mut keys = Keys::new(s);
+        let (mut keys, groups) = (Keys::new(s), job.groups());
         // Written only as far as it is used: zeroing all of it costs measurable time with one group.
         let mut state = MaybeUninit::<[Group; GROUPS]>::uninit();
         let state = state.as_mut_ptr().cast::<Group>();
@@ -349,7 +371,7 @@ unsafe fn run<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: 
             let (from, to) = (input.wrapping_add(done), output.add(done));
             let first = done / 8;
             if here == GROUP_BYTES * count {
-                batch::<T, J>(s, &keys, job, state, Batch { count, first, input: from, output: to });
+                batch::<T, J>(s, &keys, &groups, state, Batch { count, first, input: from, output: to });
             } else {
                 let mut buffer = MaybeUninit::<[Group; GROUPS]>::uninit();
                 let at = buffer.as_mut_ptr().cast::<u8>();
@@ -357,7 +379,7 @@ unsafe fn run<T: Tier, J: Job>(s: &Schedule, job: &J, input: *const u8, output: 
                 if J::READS {
                     from.copy_to_nonoverlapping(at, here);
                 }
-                batch::<T, J>(s, &keys, job, state, Batch { count, first, input: at, output: at });
+                batch::<T, J>(s, &keys, &groups, state, Batch { count, first, input: at, output: at });
                 to.copy_from_nonoverlapping(at, here);
                 wipe(core::slice::from_raw_parts_mut(at, GROUP_BYTES * count));
             }
@@ -384,7 +406,7 @@ unsafe fn blocks<T: Tier>(s: &Schedule, input: *const u8, output: *mut u8, n: us
 #[target_feature(enable = "avx2")]
 unsafe fn counter<T: Tier>(s: &Schedule, counter: Counter, input: *const u8, output: *mut u8, n: usize) {
     // SAFETY: the caller's promise.
-    unsafe { run::<T, _>(s, &Count::<true>::new(counter, n), input, output, n) }
+    unsafe { run::<T, _>(s, &Count::<true>(counter), input, output, n) }
 }
 
 /// # Safety
@@ -392,7 +414,7 @@ unsafe fn counter<T: Tier>(s: &Schedule, counter: Counter, input: *const u8, out
 #[target_feature(enable = "avx2")]
 unsafe fn keystream<T: Tier>(s: &Schedule, counter: Counter, output: *mut u8, n: usize) {
     // SAFETY: the caller's promise.
-    unsafe { run::<T, _>(s, &Count::<false>::new(counter, 8 * n), core::ptr::null(), output, 8 * n) }
+    unsafe { run::<T, _>(s, &Count::<false>(counter), core::ptr::null(), output, 8 * n) }
 }
 
 /// # Safety

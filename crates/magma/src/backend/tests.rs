@@ -178,7 +178,7 @@ fn every_lane_has_its_own_key() {
                     words[lane] = numbers.words();
                     kernels.set_lane(&mut keys, lane, &words[lane]);
                 }
-                for n in [0, 1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 128] {
+                for n in [0, 1, 2, 3, 4, 5, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 128] {
                     let before: [[u8; 8]; LANES] = core::array::from_fn(|_| numbers.next().to_le_bytes());
                     let mut data = before;
                     kernels.lanes(&keys, sbox, order, &mut data, n);

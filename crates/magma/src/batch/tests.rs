@@ -276,6 +276,10 @@ fn serial<C: Cipher>(name: &str, batch: &Batch<'_>) {
         for (i, got) in macs.iter().enumerate() {
             let same = *got == keys[m.keys[i]].omac(&m.data[i])[..got.len()];
             assert!(same, "{name}: OMAC mix {round}, job {i} of {} bytes", m.data[i].len());
+            let (key, mut mac) = (&keys[m.keys[i]], [0; 8]);
+            let alone = OmacJob { key: &key.key, data: &m.data[i], mac: &mut mac };
+            assert_eq!(batch.omac(&mut [alone]).expect("threads"), [Ok(())]);
+            assert!(mac[..] == key.omac(&m.data[i])[..], "{name}: OMAC of one, {} bytes", m.data[i].len());
         }
     }
 }
@@ -500,6 +504,7 @@ fn bad_jobs_are_named_and_leave_the_others_alone() {
         ];
         let want = [Err(Error::TagLength(3)), Err(Error::TagLength(9))];
         assert_eq!(batch.omac(&mut jobs).expect("threads"), want, "{name}");
+        assert_eq!(batch.omac(&mut jobs[..1]).expect("threads"), want[..1], "{name}");
         assert!(one == plain, "{name}");
 
         let mut tags = [[0u8; 9]; 6];

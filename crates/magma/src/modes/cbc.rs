@@ -9,8 +9,8 @@ use lanework_cpu::memory::wipe_vector_registers;
 
 use super::parallel::piece;
 use super::{
-    BLOCK, CHUNK, SMALL, Stream, blocks_within_limits, each_block, whole_blocks, whole_blocks_of_iv, xor, xor_block,
-    xor_into,
+    BLOCK, CHUNK, SMALL, Stream, blocks_within_limits, each_block, whole_blocks, whole_blocks_of_iv, xor,
+    xor_block, xor_into,
 };
 use crate::error::Error;
 use crate::key::{Core, Keyed};

@@ -1,7 +1,6 @@
 //! CFB, GOST R 34.13-2015, 5.5, with s = 64 and IVs of z blocks; with z = 1 it is that of 28147-89 (RFC 5830, 7).
 #![forbid(unsafe_code)]
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use inout::InOutBuf;
@@ -19,6 +18,7 @@ use crate::key::{Core, Keyed};
 pub(super) struct Register {
     /// The ciphertext of this round up to `at`; behind it that of the round before, which is no longer needed.
     ciphertext: Vec<u8>,
+    /// Nothing before the first round that does not take whole blocks.
     gamma: Vec<u8>,
     /// Bytes of the round that are done.
     at: usize,
@@ -27,7 +27,7 @@ pub(super) struct Register {
 impl Register {
     pub(super) fn new(iv: &[u8]) -> Result<Register, Error> {
         whole_blocks_of_iv(iv)?;
-        Ok(Register { ciphertext: iv.to_vec(), gamma: vec![0; iv.len()], at: iv.len() })
+        Ok(Register { ciphertext: iv.to_vec(), gamma: Vec::new(), at: iv.len() })
     }
 
     /// The register of a round that has just ended.
@@ -38,11 +38,12 @@ impl Register {
     /// Begins a round if the last one has ended; then the bytes of it, at most `n`.
     fn begin(&mut self, core: &Core, n: usize) -> usize {
         if self.at == self.ciphertext.len() {
-            self.gamma.copy_from_slice(&self.ciphertext);
+            self.gamma.clear();
+            self.gamma.extend_from_slice(&self.ciphertext);
             core.encrypt_blocks(self.gamma.as_mut_slice().into());
             self.at = 0;
         }
-        n.min(self.gamma.len() - self.at)
+        n.min(self.ciphertext.len() - self.at)
     }
 
     pub(super) fn encrypt(&mut self, core: &Core, mut data: InOutBuf<'_, '_, u8>) {
@@ -76,7 +77,7 @@ impl Register {
     }
 
     fn decrypt_with<const N: usize>(&mut self, core: &Core, mut data: InOutBuf<'_, '_, u8>) {
-        let z = self.gamma.len();
+        let z = self.ciphertext.len();
         let mut gamma = [0; N];
         let mut dirty = 0;
         while !data.is_empty() {
@@ -165,7 +166,7 @@ impl<K: Keyed> CfbDecryptor<K> {
     /// As [`Stream::process`]; [`Error::Threads`], and nothing but the end of a round that was begun has been processed
     /// then, though the key counts it all.
     pub fn apply_with(&mut self, threads: Threads<'_>, data: &mut [u8]) -> Result<(), Error> {
-        let z = self.register.gamma.len();
+        let z = self.register.ciphertext.len();
         let granule = z * self.key.core().engine.parallel();
         let piece = piece(data.len(), granule, threads);
         let head = z - self.register.at;

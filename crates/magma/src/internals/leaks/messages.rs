@@ -164,6 +164,10 @@ pub(super) fn batches(engine: Engine) {
     for ((mac, message), (_, open)) in macs.iter().zip(&messages).zip(&keys) {
         came_out("OMAC batch", mac, &plain::Cipher::magma(open).omac(message));
     }
+    let mut mac = [0; 8];
+    let alone = OmacJob { key: &keys[0].0, data: &texts[0], mac: &mut mac };
+    assert!(batch.omac(&mut [alone]).expect("one thread").iter().all(Result::is_ok));
+    came_out("OMAC batch of one", &mac, &plain::Cipher::magma(&keys[0].1).omac(&messages[0]));
 }
 
 pub(super) fn mgm_batches(engine: Engine) {

@@ -1,13 +1,13 @@
 //! CryptoPro key meshing, RFC 4357, 2.3.2.
 #![forbid(unsafe_code)]
 
-use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use lanework_cpu::memory::wipe;
 
 use super::Meshing;
 use crate::error::Error;
-use crate::key::{Core, Gost28147, Sealed};
+use crate::key::{Core, Gost28147};
 
 /// The constant C, which the old key decrypts into the new one.
 const C: [u8; 32] = [
@@ -19,9 +19,10 @@ const C: [u8; 32] = [
 const SECTION: usize = 1024;
 
 /// A key that meshes, or does not.
+#[derive(Clone)]
 pub(super) struct Meshed {
-    /// The present key, on the account of the one that was given.
-    pub(super) core: Box<Core>,
+    /// The present key, on the account of the one that was given. Copying a key takes as long as two blocks.
+    pub(super) core: Arc<Core>,
     meshing: Meshing,
     /// Bytes that the given key has been charged for.
     charged: usize,
@@ -29,15 +30,9 @@ pub(super) struct Meshed {
     used: usize,
 }
 
-impl Clone for Meshed {
-    fn clone(&self) -> Meshed {
-        Meshed { core: self.core.another(), ..*self }
-    }
-}
-
 impl Meshed {
     pub(super) fn new(key: &Gost28147, meshing: Meshing) -> Meshed {
-        Meshed { core: key.core().another(), meshing, charged: 0, used: 0 }
+        Meshed { core: key.share(), meshing, charged: 0, used: 0 }
     }
 
     /// The part of so many next bytes that goes under the given key.
@@ -87,7 +82,7 @@ impl Meshed {
     pub(super) fn change(&mut self, iv: Option<&mut [u8; 8]>) {
         let mut key = C;
         self.core.decrypt_blocks(key.as_mut_slice().into());
-        self.core.change(&key);
+        Core::own(&mut self.core).change(&key);
         wipe(&mut key);
         if let Some(iv) = iv {
             self.core.encrypt_block(iv);
