@@ -6,8 +6,7 @@
 //! need no shift, and the constant are summed beside it.
 //!
 //! **Floor.** That path has 11 cycles on Zen 4, where a byte shuffle takes two and all else one; the last of the eight
-//! shuffles, on two ports, starts three cycles after the first. A block in a serial mode thus waits some 12 to 14
-//! cycles a round, and 8 blocks side by side wait no longer.
+//! shuffles, on two ports, starts three cycles after the first: some 12 to 14 cycles a round for 8 blocks.
 
 use core::arch::x86_64::*;
 
