@@ -74,8 +74,8 @@ pub static BACKENDS: &[Backend<Kernels>] =
             #[cfg(target_arch = "x86_64")]
             Backend::new(
                 "adx",
-                "64-bit limbs with MULX, and a binary inverse of moves",
-                Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Adx]),
+                "64-bit limbs with MULX, a binary inverse of moves, and primes in AVX2 lanes",
+                Features::of(&[Feature::Bmi1, Feature::Bmi2, Feature::Adx, Feature::Avx2]),
                 &adx::KERNELS,
             ),
             #[cfg(target_arch = "x86_64")]

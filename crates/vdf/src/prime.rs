@@ -15,7 +15,7 @@ mod stream;
 use crate::backend::Engine;
 use crate::backend::candidates::{Batch, Candidates, Round};
 use crate::form::num::Num;
-use montgomery::{Montgomery, Plain};
+use montgomery::Montgomery;
 use sieve::Sieve;
 use stream::Stream;
 
@@ -129,7 +129,7 @@ pub(crate) fn power_of_two(e: u64, n: &Num) -> Num {
         return Num::ZERO;
     }
     if n.is_odd() && n.len() <= 5 {
-        let field = Montgomery::<_, 5>::new(Plain, n);
+        let field = Montgomery::<5>::new(n);
         let mut x = field.one;
         for i in (0..u64::BITS - e.leading_zeros()).rev() {
             x = field.square(&x);

@@ -80,3 +80,73 @@ impl Candidates {
         unsafe { (self.lucas)(n) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Engine;
+    use lanework_cpu::Cpu;
+
+    /// Lengths, at and after the ends of kernels' ranges; what the smallest prime of a length has above its power of
+    /// 2; what the largest is below the next.
+    const EDGES: [(usize, u64, u64); 14] = [
+        (24, 9, 3),
+        (64, 29, 59),
+        (264, 9, 275),
+        (338, 71, 15),
+        (339, 97, 147),
+        (512, 111, 569),
+        (686, 27, 651),
+        (687, 303, 871),
+        (1024, 1155, 105),
+        (1034, 227, 897),
+        (1035, 79, 441),
+        (1670, 39, 1331),
+        (1671, 757, 1221),
+        (2048, 1919, 1557),
+    ];
+
+    /// The smallest and largest primes of a length beside multiples of 3, each in every lane.
+    #[test]
+    fn the_ends_of_every_length() {
+        for engine in Engine::available(&Cpu::detect()) {
+            for (bits, above, below) in EDGES {
+                let power = |bits| Num::from_u64(1).shift_left(bits);
+                let smallest = power(bits - 1).add(&Num::from_u64(above));
+                let largest = power(bits).sub(&Num::from_u64(below));
+                let beside = |prime: &Num, step: u64| {
+                    let multiple = |n: &Num| n.modulo(&Num::from_u64(3)).is_zero();
+                    (1..3u64)
+                        .map(|i| Num::from_u64(i * step))
+                        .map(|d| (prime.add(&d), prime.sub(&d)))
+                        .find_map(|(up, down)| {
+                            [up, down].into_iter().find(|n| multiple(n) && n.bits() == bits)
+                        })
+                };
+                let numbers = [Some(smallest), beside(&smallest, 2), Some(largest), beside(&largest, 2)]
+                    .map(Option::unwrap);
+                let tests = engine.candidates;
+                for turn in 0..numbers.len() {
+                    let of = |lane: usize| (lane + turn) % numbers.len();
+                    let limbs: Vec<u64> = (0..tests.lanes)
+                        .flat_map(|i| numbers[of(i)].limbs(bits.div_ceil(64)).to_vec())
+                        .collect();
+                    let batch = Batch::new(&limbs, bits);
+                    let primes = (0..tests.lanes).fold(0, |mask, i| mask | u8::from(of(i) % 2 == 0) << i);
+                    let coprime = tests.coprime(batch, Round::First) & tests.coprime(batch, Round::Rest);
+                    assert_eq!(coprime, primes, "{}, {bits} bits, turn {turn}, division", engine.name());
+                    assert_eq!(
+                        tests.likely(batch),
+                        primes,
+                        "{}, {bits} bits, turn {turn}, base 2",
+                        engine.name()
+                    );
+                }
+                for (i, n) in numbers.iter().enumerate() {
+                    assert_eq!(tests.strong(n), i % 2 == 0, "{}, {bits} bits, number {i}", engine.name());
+                    assert_eq!(tests.lucas(n), i % 2 == 0, "{}, {bits} bits, number {i}", engine.name());
+                }
+            }
+        }
+    }
+}

@@ -1,45 +1,47 @@
-//! The two tests that a number must pass, over any [`Words`].
+//! The two tests that a number must pass.
 #![forbid(unsafe_code)]
 
-use super::montgomery::{Montgomery, Words, fixed};
+use super::montgomery::{Montgomery, fixed};
 use crate::form::num::Num;
 
 /// Calls a function of the modulus's length with the arithmetic for it.
 macro_rules! by_length {
-    ($n:expr, $test:ident, $words:expr) => {
+    ($n:expr, $test:ident) => {
         match $n.len() {
-            0..=2 => $test(&Montgomery::<_, 2>::new($words, $n), $n),
-            3..=5 => $test(&Montgomery::<_, 5>::new($words, $n), $n),
-            6..=8 => $test(&Montgomery::<_, 8>::new($words, $n), $n),
-            9..=16 => $test(&Montgomery::<_, 16>::new($words, $n), $n),
-            17..=24 => $test(&Montgomery::<_, 24>::new($words, $n), $n),
-            25..=32 => $test(&Montgomery::<_, 32>::new($words, $n), $n),
-            _ => $test(&Montgomery::<_, 36>::new($words, $n), $n),
+            0..=2 => $test(&Montgomery::<2>::new($n), $n),
+            3..=5 => $test(&Montgomery::<5>::new($n), $n),
+            6..=8 => $test(&Montgomery::<8>::new($n), $n),
+            9..=16 => $test(&Montgomery::<16>::new($n), $n),
+            17..=24 => $test(&Montgomery::<24>::new($n), $n),
+            25..=32 => $test(&Montgomery::<32>::new($n), $n),
+            _ => $test(&Montgomery::<36>::new($n), $n),
         }
     };
 }
 
 /// The strong probable-prime test to base 2, of an odd n > 2.
 #[inline(always)]
-pub(crate) fn strong<W: Words>(words: W, n: &Num) -> bool {
-    by_length!(n, strong_in, words)
+pub(crate) fn strong(n: &Num) -> bool {
+    by_length!(n, strong_in)
 }
 
 /// The Lucas-V test of an odd n that no prime below 2^10 divides: V(n+1) = 2 Q for the first d of 5, -7, 9, -11 ...
 /// with (d / n) = -1, where P = Q = 5 for 5, and P = 1, Q = (1 - d) / 4 otherwise. Without such a d below 1,000 the
 /// number is refused.
 #[inline(always)]
-pub(crate) fn lucas<W: Words>(words: W, n: &Num) -> bool {
-    by_length!(n, lucas_in, words)
+pub(crate) fn lucas(n: &Num) -> bool {
+    by_length!(n, lucas_in)
 }
 
 #[inline(always)]
-fn strong_in<W: Words, const N: usize>(field: &Montgomery<W, N>, n: &Num) -> bool {
+fn strong_in<const N: usize>(field: &Montgomery<N>, n: &Num) -> bool {
     let less = n.sub(&Num::from_u64(1));
     let twos = (0..).find(|&i| less.bit(i)).unwrap_or(0);
-    // 2^d for the odd part d of n - 1: the bits of n above its lowest ones, from the highest down.
-    let mut x = field.one;
-    for i in (twos..n.bits()).rev() {
+    // 2^d for the odd part d of n - 1: the bits of n above its lowest ones, from the highest down. Eight are free.
+    let from = twos.max(n.bits().saturating_sub(8));
+    let first = (from..n.bits()).rev().fold(0, |word, i| word << 1 | usize::from(n.bit(i)));
+    let mut x = fixed(&Num::from_u64(1).shift_left(64 * N + first).modulo(n));
+    for i in (twos..from).rev() {
         x = field.square(&x);
         if n.bit(i) {
             x = field.double(&x);
@@ -92,7 +94,7 @@ fn remainder(n: &Num, by: u64) -> u64 {
 /// With k = (n + 1) / 2, V(2k) for P and Q is Q^k times V(k) for P^2 / Q - 2 and 1: the sequence needs no powers of Q,
 /// and their own sequence takes squares only.
 #[inline(always)]
-fn lucas_in<W: Words, const N: usize>(field: &Montgomery<W, N>, n: &Num) -> bool {
+fn lucas_in<const N: usize>(field: &Montgomery<N>, n: &Num) -> bool {
     let found =
         (5..1000i64).step_by(2).map(|d| if d % 4 == 1 { d } else { -d }).find(|&d| jacobi(d, n) == -1);
     let Some(d) = found else { return false };

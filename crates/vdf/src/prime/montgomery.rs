@@ -1,4 +1,7 @@
 //! Arithmetic modulo an odd number in Montgomery's form: x stands for x R^-1, R = 2^(64 N).
+//!
+//! A product and its reduction are one sum, column by column: three limbs hold the sum of all products of limbs that
+//! belong to a column. The lower N columns each fix one limb of the quotient by R.
 #![forbid(unsafe_code)]
 
 use lanework_integer::limbs;
@@ -6,27 +9,64 @@ use lanework_integer::limbs;
 use super::sieve::inverse;
 use crate::form::num::Num;
 
-/// The inner loop of a product, on one instruction set. Values of this type carry no data: they prove that the CPU has
-/// it.
-pub(crate) trait Words: Copy {
-    /// x += y * factor over the length of y, which is also x's; returns the limb that is carried out.
-    fn add_mul(self, x: &mut [u64], y: &[u64], factor: u64) -> u64;
-}
+/// The sum of a column, its lowest limb first.
+#[derive(Clone, Copy)]
+struct Sum(u64, u64, u64);
 
-/// Words without any special instruction.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plain;
-
-impl Words for Plain {
+impl Sum {
+    /// Adds a number of three limbs.
     #[inline(always)]
-    fn add_mul(self, x: &mut [u64], y: &[u64], factor: u64) -> u64 {
-        limbs::add_mul(x, y, factor)
+    fn add(&mut self, low: u64, middle: u64, high: u64) {
+        let mut carry;
+        (self.0, carry) = self.0.overflowing_add(low);
+        (self.1, carry) = self.1.carrying_add(middle, carry);
+        (self.2, _) = self.2.carrying_add(high, carry);
+    }
+
+    #[inline(always)]
+    fn add_product(&mut self, x: u64, y: u64) {
+        let (low, high) = x.carrying_mul(y, 0);
+        self.add(low, high, 0);
+    }
+
+    /// Adds the products of x and of y backwards.
+    #[inline(always)]
+    fn add_products(&mut self, x: &[u64], y: &[u64]) {
+        let ((fours, rest), (begin, y_fours)) = (x.as_chunks::<4>(), y.as_rchunks::<4>());
+        for (x, y) in fours.iter().zip(y_fours.iter().rev()) {
+            for i in 0..4 {
+                self.add_product(x[i], y[3 - i]);
+            }
+        }
+        for (&x, &y) in rest.iter().zip(begin.iter().rev()) {
+            self.add_product(x, y);
+        }
+    }
+
+    /// Takes the lowest limb and goes on to the next column.
+    #[inline(always)]
+    fn shift(&mut self) -> u64 {
+        let low = self.0;
+        *self = Sum(self.1, self.2, 0);
+        low
     }
 }
 
+/// Repeats a block for every column of numbers of up to 16 limbs.
+macro_rules! unrolled {
+    ($column:ident, $body:block) => {
+        unrolled!($column, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
+    };
+    ($column:ident, $body:block, $($value:literal)*) => {
+        $({
+            let $column: usize = $value;
+            $body
+        })*
+    };
+}
+
 /// Numbers modulo n.
-pub(crate) struct Montgomery<W: Words, const N: usize> {
-    words: W,
+pub(crate) struct Montgomery<const N: usize> {
     n: [u64; N],
     /// -1 / n modulo 2^64.
     inverse: u64,
@@ -34,13 +74,13 @@ pub(crate) struct Montgomery<W: Words, const N: usize> {
     pub(crate) one: [u64; N],
 }
 
-impl<W: Words, const N: usize> Montgomery<W, N> {
+impl<const N: usize> Montgomery<N> {
     /// For an odd n > 1 of at most N limbs.
     #[inline(always)]
-    pub(crate) fn new(words: W, modulus: &Num) -> Montgomery<W, N> {
+    pub(crate) fn new(modulus: &Num) -> Montgomery<N> {
         let n = fixed(modulus);
         let one = fixed(&Num::from_u64(1).shift_left(64 * N).modulo(modulus));
-        Montgomery { words, n, inverse: inverse(n[0]).wrapping_neg(), one }
+        Montgomery { n, inverse: inverse(n[0]).wrapping_neg(), one }
     }
 
     /// x - n if the number of N limbs and a carry is n or more.
@@ -53,17 +93,33 @@ impl<W: Words, const N: usize> Montgomery<W, N> {
     }
 
     /// The product.
-    #[inline(always)]
     pub(crate) fn mul(&self, x: &[u64; N], y: &[u64; N]) -> [u64; N] {
+        self.product::<false>(x, y)
+    }
+
+    /// The square: each product of two different limbs is computed once.
+    pub(crate) fn square(&self, x: &[u64; N]) -> [u64; N] {
+        self.product::<true>(x, x)
+    }
+
+    #[inline(never)]
+    fn product<const SQUARE: bool>(&self, x: &[u64; N], y: &[u64; N]) -> [u64; N] {
         if N < 8 {
             return self.short(x, y);
         }
-        let mut room = [[0; N]; 2];
-        let product = room.as_flattened_mut();
-        for (i, &factor) in y.iter().enumerate() {
-            product[i + N] = self.words.add_mul(&mut product[i..i + N], x, factor);
+        let (mut sum, mut factors, mut out) = (Sum(0, 0, 0), [0; N], [0; N]);
+        if N <= 16 {
+            unrolled!(column, {
+                if column < 2 * N {
+                    self.column::<SQUARE>(column, x, y, &mut sum, &mut factors, &mut out);
+                }
+            });
+        } else {
+            for column in 0..2 * N {
+                self.column::<SQUARE>(column, x, y, &mut sum, &mut factors, &mut out);
+            }
         }
-        self.reduce(product)
+        self.settle(out, sum.0 != 0)
     }
 
     /// The product of numbers so short that all of it stays in registers: one limb of y, one of the quotient, in turns.
@@ -88,47 +144,42 @@ impl<W: Words, const N: usize> Montgomery<W, N> {
         self.settle(sum, above != 0)
     }
 
-    /// The square: each product of two different limbs is computed once.
+    /// One column of x y + n times the factors.
     #[inline(always)]
-    pub(crate) fn square(&self, x: &[u64; N]) -> [u64; N] {
-        if N < 8 {
-            return self.short(x, x);
-        }
-        // x times the part above each of its limbs. Rows of whole fours are the fastest, so some begin with zero limbs.
-        let mut room = [[0; N]; 2];
-        let product = room.as_flattened_mut();
-        let mut above = *x;
-        for (i, &factor) in x.iter().enumerate() {
-            above[i] = 0;
-            let from = (i + 1) / 4 * 4;
-            if from < N {
-                let (row, high) = product.split_at_mut(i + N);
-                high[0] = self.words.add_mul(&mut row[i + from..], &above[from..], factor);
+    fn column<const SQUARE: bool>(
+        &self,
+        column: usize,
+        x: &[u64; N],
+        y: &[u64; N],
+        sum: &mut Sum,
+        factors: &mut [u64; N],
+        out: &mut [u64; N],
+    ) {
+        let first = (column + 1).saturating_sub(N);
+        if SQUARE {
+            let half = column.div_ceil(2);
+            let mut pairs = Sum(0, 0, 0);
+            pairs.add_products(&x[first..half], &x[column + 1 - half..column + 1 - first]);
+            sum.add(pairs.0, pairs.1, pairs.2);
+            sum.add(pairs.0, pairs.1, pairs.2);
+            if column.is_multiple_of(2) {
+                sum.add_product(x[half], x[half]);
             }
+        } else {
+            let last = N.min(column + 1);
+            sum.add_products(&x[first..last], &y[column + 1 - last..column + 1 - first]);
         }
-        let (mut carry, mut low) = (false, 0);
-        for (i, &x) in x.iter().enumerate() {
-            let (square, high) = x.carrying_mul(x, 0);
-            let pair = &mut product[2 * i..2 * i + 2];
-            let doubled = [pair[0] << 1 | low >> 63, pair[1] << 1 | pair[0] >> 63];
-            low = pair[1];
-            (pair[0], carry) = doubled[0].carrying_add(square, carry);
-            (pair[1], carry) = doubled[1].carrying_add(high, carry);
+        // A sum of its own, so that two chains of carries run side by side.
+        let (last, mut multiples) = (N.min(column), Sum(0, 0, 0));
+        multiples.add_products(&factors[first..last], &self.n[column + 1 - last..column + 1 - first]);
+        sum.add(multiples.0, multiples.1, multiples.2);
+        if column < N {
+            factors[column] = sum.0.wrapping_mul(self.inverse);
+            sum.add_product(factors[column], self.n[0]);
+            sum.shift();
+        } else {
+            out[column - N] = sum.shift();
         }
-        self.reduce(product)
-    }
-
-    /// Montgomery's reduction.
-    #[inline(always)]
-    fn reduce(&self, product: &mut [u64]) -> [u64; N] {
-        let mut carry = false;
-        for i in 0..N {
-            let factor = product[i].wrapping_mul(self.inverse);
-            let high = self.words.add_mul(&mut product[i..i + N], &self.n, factor);
-            (product[i + N], carry) = product[i + N].carrying_add(high, carry);
-        }
-        let out = core::array::from_fn(|i| product[N + i]);
-        self.settle(out, carry)
     }
 
     /// Twice the number.
@@ -176,4 +227,84 @@ pub(super) fn fixed<const N: usize>(x: &Num) -> [u64; N] {
     let mut out = [0; N];
     out[..x.len()].copy_from_slice(x.magnitude());
     out
+}
+
+#[cfg(test)]
+mod checks {
+    use super::*;
+    use num_bigint::BigUint;
+
+    fn big(limbs: &[u64]) -> BigUint {
+        limbs.iter().rev().fold(BigUint::ZERO, |x, &limb| (x << 64) + limb)
+    }
+
+    fn compare<const N: usize>() {
+        let mut state = N as u64;
+        let mut random = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (state ^ state >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+        };
+        let mut number = |kind: usize| -> [u64; N] {
+            match kind {
+                0 => [u64::MAX; N],
+                1 => core::array::from_fn(|i| if i == N - 1 { 1 << 63 } else { u64::from(i == 0) }),
+                2 => core::array::from_fn(|i| if i % 2 == 0 { u64::MAX } else { 0 }),
+                3 => core::array::from_fn(|i| u64::from(i == 0)),
+                _ => core::array::from_fn(|_| random()),
+            }
+        };
+        let (kinds, numbers) = if cfg!(miri) { (3, 6) } else { (8, 12) };
+        for kind in 0..kinds {
+            let mut n = number(kind);
+            n[0] |= 1;
+            n[N - 1] |= 2;
+            let modulus = big(&n);
+            let field = Montgomery::<N>::new(&Num::from_limbs(false, &n));
+            let one = BigUint::from(1u8);
+            let mut xs: Vec<[u64; N]> = (0..numbers)
+                .map(|kind| fixed(&Num::from_limbs(false, &number(kind)).modulo(&Num::from_limbs(false, &n))))
+                .collect();
+            // n - 1, n - 2 and 0.
+            let mut most = n;
+            most[0] -= 1;
+            xs.push(most);
+            xs.push(field.sub(&[0; N], &fixed(&Num::from_u64(2))));
+            xs.push([0; N]);
+            let back = |x: &[u64; N]| {
+                assert!(big(x) < modulus, "{N} limbs, below the modulus");
+                (big(x) << (64 * N)) % &modulus
+            };
+            assert_eq!(big(&field.one), (&one << (64 * N)) % &modulus);
+            for x in &xs {
+                assert_eq!(
+                    back(&field.square(x)),
+                    big(x) * big(x) % &modulus,
+                    "{N} limbs, the square of {x:x?} modulo {n:x?}"
+                );
+                assert_eq!(
+                    big(&field.double(x)),
+                    big(x) * 2u8 % &modulus,
+                    "{N} limbs, twice {x:x?} modulo {n:x?}"
+                );
+                for y in &xs {
+                    assert_eq!(
+                        back(&field.mul(x, y)),
+                        big(x) * big(y) % &modulus,
+                        "{N} limbs, {x:x?} times {y:x?} modulo {n:x?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn products_of_every_length() {
+        compare::<2>();
+        compare::<5>();
+        compare::<8>();
+        compare::<16>();
+        compare::<24>();
+        compare::<32>();
+        compare::<36>();
+    }
 }

@@ -10,8 +10,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use once_cell::race::OnceBox;
 
-/// Products are shorter than this, so that sums of digits and weights have room above them.
-const PRODUCT_BITS: u32 = 50;
+/// Products are shorter than their digits by so many bits, so that sums of digits and weights have room above them.
+const fn product_bits(digit: u32) -> u32 {
+    if digit == 64 { 58 } else { digit - 2 }
+}
 
 /// A small prime p.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +29,6 @@ pub(crate) struct Prime {
 pub(crate) struct Product {
     pub(crate) value: u64,
     /// -1 / value modulo 2^digit.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX-512 sieves by lanes"))]
     pub(crate) negative_inverse: u64,
     /// 2^(digit i) modulo the product.
     pub(crate) weights: Vec<u64>,
@@ -69,7 +70,7 @@ impl Sieve {
         for p in primes(bound) {
             let prime = Prime { inverse: inverse(p) & mask, most: mask / p };
             match products.last_mut() {
-                Some((product, primes)) if *product * p < 1 << PRODUCT_BITS => {
+                Some((product, primes)) if p < (1 << product_bits(digit)) / *product => {
                     *product *= p;
                     primes.push(prime);
                 }
@@ -96,28 +97,26 @@ impl Sieve {
         Sieve { products, first }
     }
 
-    /// Digits that numbers of so many bits have at most: lengths come in five classes.
-    const CLASSES: [(usize, u64); 5] =
-        [(304, 1 << 10), (616, 1 << 12), (1032, 1 << 14), (1656, 1 << 15), (2112, 1 << 15)];
-
     /// Sieves for digits of 64 bits and numbers of so many; they are made when first asked for. Numbers must be above
-    /// 2^15, so that none is a small prime itself.
+    /// 2^16, so that none is a small prime itself.
     pub(crate) fn words(bits: usize) -> &'static Sieve {
         static SIEVES: [OnceBox<Sieve>; 5] = [const { OnceBox::new() }; 5];
-        Sieve::of(&SIEVES, 64, bits)
+        Sieve::of(&SIEVES, 64, [1 << 11, 1 << 13, 1 << 15, 1 << 16, 1 << 16], bits)
     }
 
     /// The same for digits of 52 bits.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn lanes(bits: usize) -> &'static Sieve {
         static SIEVES: [OnceBox<Sieve>; 5] = [const { OnceBox::new() }; 5];
-        Sieve::of(&SIEVES, 52, bits)
+        Sieve::of(&SIEVES, 52, [1 << 10, 1 << 12, 1 << 14, 1 << 15, 1 << 15], bits)
     }
 
-    fn of(sieves: &'static [OnceBox<Sieve>; 5], digit: u32, bits: usize) -> &'static Sieve {
-        let class = Sieve::CLASSES.iter().position(|&(most, _)| bits <= most).unwrap_or(4);
-        let (most, bound) = Sieve::CLASSES[class];
-        sieves[class].get_or_init(|| Box::new(Sieve::new(digit, most.div_ceil(digit as usize), bound)))
+    /// The sieve of primes below a bound, which depends on the length: lengths come in five classes.
+    fn of(sieves: &'static [OnceBox<Sieve>; 5], digit: u32, bounds: [u64; 5], bits: usize) -> &'static Sieve {
+        const MOST: [usize; 5] = [304, 616, 1032, 1656, 2112];
+        let class = MOST.iter().position(|&most| bits <= most).unwrap_or(4);
+        sieves[class]
+            .get_or_init(|| Box::new(Sieve::new(digit, MOST[class].div_ceil(digit as usize), bounds[class])))
     }
 }
 
@@ -127,9 +126,10 @@ pub(crate) fn coprime(sieve: &Sieve, number: &[u64]) -> bool {
     sieve.products.iter().all(|product| {
         let sum: u128 =
             number.iter().zip(&product.weights).map(|(&x, &w)| u128::from(x) * u128::from(w)).sum();
-        // Weights have 50 bits and there are 33 digits at most: the sum divided by 2^64 has 57.
-        let high = (sum >> 64) as u64 % product.value;
-        let rest = ((u128::from(high) << 64 | u128::from(sum as u64)) % u128::from(product.value)) as u64;
+        // A step of Montgomery's reduction. Weights have 58 bits and there are 33 digits at most: the rest has 64. It is
+        // the number times a power of 2, which no prime divides.
+        let quotient = (sum as u64).wrapping_mul(product.negative_inverse);
+        let rest = ((sum + u128::from(quotient) * u128::from(product.value)) >> 64) as u64;
         product.primes.iter().all(|prime| rest.wrapping_mul(prime.inverse) > prime.most)
     })
 }
@@ -140,17 +140,25 @@ mod checks {
 
     #[test]
     fn every_prime_is_there_once() {
-        let plain: Vec<u64> = (3..1u64 << 14)
+        let bound = if cfg!(miri) { 1 << 11 } else { 1 << 16 };
+        let plain: Vec<u64> = (3..bound)
             .filter(|n| n % 2 == 1 && (3..).step_by(2).take_while(|p| p * p <= *n).all(|p| n % p != 0))
             .collect();
-        assert!(primes(1 << 14).eq(plain.iter().copied()));
+        assert!(primes(bound).eq(plain.iter().copied()));
         for digit in [52, 64] {
-            let sieve = Sieve::new(digit, 20, 1 << 14);
-            let product = |product: &Product| {
-                assert!(product.value < 1 << PRODUCT_BITS);
-                product.primes.len()
-            };
-            assert_eq!(sieve.products.iter().map(product).sum::<usize>(), plain.len());
+            for bound in [1 << 11, 1 << 13, bound] {
+                let mask = u64::MAX >> (64 - digit);
+                let mut found = Vec::new();
+                for product in Sieve::new(digit, 20, bound).products {
+                    assert!(product.value < 1 << product_bits(digit));
+                    let own: Vec<u64> =
+                        product.primes.iter().map(|prime| inverse(prime.inverse) & mask).collect();
+                    let whole = own.iter().try_fold(1u64, |x, &p| x.checked_mul(p));
+                    assert_eq!(whole, Some(product.value), "{digit} bits, {own:?}");
+                    found.extend(own);
+                }
+                assert!(found.iter().eq(plain.iter().take_while(|&&p| p < bound)), "{digit} bits, {bound}");
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use core::arch::x86_64::{
     _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_sub_epi64,
 };
 
-use super::{Batch, Candidates, Round, adx};
+use super::{Batch, Candidates, Round, portable};
 use crate::form::num::Num;
 use crate::prime::sieve::{Product, Sieve, inverse};
 
@@ -22,7 +22,7 @@ const MASK: u64 = (1 << DIGIT) - 1;
 const MOST: usize = 41;
 
 pub(in crate::backend) static CANDIDATES: Candidates =
-    Candidates { lanes: LANES, coprime, likely, strong: adx::strong, lucas: adx::lucas };
+    Candidates { lanes: LANES, coprime, likely, strong: portable::strong, lucas: portable::lucas };
 
 /// One number's word in each lane.
 #[derive(Clone, Copy)]

@@ -4,26 +4,30 @@
 use super::{Batch, Candidates, Round};
 use crate::form::num::Num;
 use crate::prime::bpsw;
-use crate::prime::montgomery::Plain;
-use crate::prime::sieve::{Sieve, coprime};
+use crate::prime::sieve::{self, Sieve};
 
 pub(in crate::backend) static CANDIDATES: Candidates =
-    Candidates { lanes: 1, coprime: small, likely, strong, lucas };
+    Candidates { lanes: 1, coprime, likely, strong, lucas };
 
-/// Every prime in the first round: it ends at the first that divides.
-pub(super) fn small(batch: Batch<'_>, round: Round) -> u8 {
+/// Every prime in the first round: a number's division ends at the first that divides.
+pub(super) fn coprime(batch: Batch<'_>, round: Round) -> u8 {
     let sieve = Sieve::words(batch.bits);
-    u8::from(round == Round::Rest || batch.numbers().all(|n| coprime(sieve, n)))
+    mask(batch, |n| round == Round::Rest || sieve::coprime(sieve, n))
 }
 
 fn likely(batch: Batch<'_>) -> u8 {
-    u8::from(batch.numbers().all(|n| strong(&Num::from_limbs(false, n))))
+    mask(batch, |n| strong(&Num::from_limbs(false, n)))
 }
 
-fn strong(n: &Num) -> bool {
-    bpsw::strong(Plain, n)
+/// The numbers for which something holds.
+fn mask(batch: Batch<'_>, holds: impl Fn(&[u64]) -> bool) -> u8 {
+    batch.numbers().enumerate().fold(0, |mask, (i, n)| mask | u8::from(holds(n)) << i)
 }
 
-fn lucas(n: &Num) -> bool {
-    bpsw::lucas(Plain, n)
+pub(super) fn strong(n: &Num) -> bool {
+    bpsw::strong(n)
+}
+
+pub(super) fn lucas(n: &Num) -> bool {
+    bpsw::lucas(n)
 }
