@@ -141,7 +141,10 @@ fn chains(
     find: &mut dyn FnMut(&Named) -> Result<Group, Failure>,
 ) -> Result<Vec<Chain>, Failure> {
     let text = files::read_small(&args.jobs, JOBS_LIMIT)?;
-    let name = lanework_study::text::shown(&args.jobs);
+    let name = match args.jobs.as_path() {
+        path if path == Path::new("-") => "standard input".to_owned(),
+        path => lanework_study::text::shown(path),
+    };
     let mut out: Vec<Chain> = Vec::new();
     let mut places: BTreeMap<(Vec<u8>, Vec<u8>), usize> = BTreeMap::new();
     for (n, line) in text.split(|&byte| byte == b'\n').enumerate() {
