@@ -326,7 +326,8 @@ impl Told<'_> {
             "input": hex(&x.to_bytes(d)), "iterations": claims[n].iterations, "y": hex(&claims[n].y.to_bytes(d)),
         })));
         match outcome {
-            lanework_vdf::Outcome::Proved(proof, b) => {
+            lanework_vdf::Outcome::Proved(proved) => {
+                let (proof, b) = *proved;
                 self.proved += 1;
                 object.extend(members(serde_json::json!({
                     "witness": 0, "proof": hex(&proof.to_bytes(d)), "b": hex(&b.to_bytes()),

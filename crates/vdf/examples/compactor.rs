@@ -40,7 +40,7 @@ fn main() {
     let cases = [(1, 1), (1, 2), (8, 1), (8, 2)];
     let mut ratios = vec![[vec![], vec![]]; cases.len()];
     for _ in 0..number(2, 3) {
-        let alone = timed(|| drop(squared(iterations)));
+        let alone = timed(|| _ = squared(iterations));
         for (&(results, threads), ratios) in cases.iter().zip(&mut ratios) {
             let claims = Claims { discriminant: d.clone(), x: x.clone(), claims: all[..results].to_vec() };
             let took = timed(|| {

@@ -78,7 +78,7 @@ impl Claims {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is right, and this is its proof in one segment, which has been verified; the prime is the proof's.
-    Proved(Proof, Challenge),
+    Proved(Box<(Proof, Challenge)>),
     /// The chain has another result there. No proof of anything is given out.
     Wrong,
 }
@@ -296,7 +296,7 @@ impl Run<'_, '_> {
         verify_proof(self.group, self.x, &proof, *iterations)
             .map_err(|why| ProverError::Wrong { segment: n, why })?;
         self.ends[n] = Some(Kept::Proof(kept));
-        (self.outcome)(n, Outcome::Proved(proof, self.b[n].clone()));
+        (self.outcome)(n, Outcome::Proved(Box::new((proof, self.b[n].clone()))));
         Ok(())
     }
 

@@ -45,12 +45,11 @@ struct Hand<'a> {
 }
 
 impl Hand<'_> {
-    fn fill(&mut self, entries: Vec<Entry>) -> Result<(), Part> {
+    /// Fills buckets; fails with a claim of which a form does not have the discriminant.
+    fn fill(&mut self, entries: Vec<Entry>) -> Result<(), usize> {
         for Entry { claim, digit, form } in entries {
             if let Some(buckets) = &mut self.claims[claim] {
-                buckets
-                    .add(digit, form, self.group)
-                    .map_err(|corrupted| Part { claim, product: Err(corrupted) })?;
+                buckets.add(digit, form, self.group).map_err(|Corrupted| claim)?;
             }
         }
         Ok(())
@@ -61,7 +60,7 @@ impl Hand<'_> {
         let answer = match work {
             Work::Fill(entries) => match self.fill(entries) {
                 Ok(()) => return true,
-                Err(part) => part,
+                Err(claim) => Part { claim, product: Err(Corrupted) },
             },
             Work::Empty(claim) => {
                 let product = self.claims[claim].take().map_or(Ok(None), |buckets| buckets.empty(self.group));
