@@ -74,17 +74,7 @@ fn proofs_are_those_of_prove_and_a_wrong_result_has_none() {
     }
     // From standard input to a file, which is not replaced unasked.
     let pipe = |rest: &[&str]| {
-        let ask = [&["vdf", "compact", "--jobs", "-", "-o", "proofs"], rest].concat();
-        let mut child = place
-            .command(&ask)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the command starts");
-        std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), &list(&jobs[..1]))
-            .expect("written");
-        child.wait_with_output().expect("it ends")
+        place.fed(&[&["vdf", "compact", "--jobs", "-", "-o", "proofs"], rest].concat(), &list(&jobs[..1]))
     };
     let out = pipe(&[]);
     assert_eq!(code(&out), 0, "{}", stderr(&out));
@@ -176,7 +166,7 @@ fn interrupted_it_goes_on_and_leaves_no_file() {
     let (mut interrupted, mut ended) = (0, false);
     for round in 0..40 {
         let mut child = place
-            .command(&ask)
+            .signalled(&ask)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -190,7 +180,7 @@ fn interrupted_it_goes_on_and_leaves_no_file() {
             std::thread::sleep(Duration::from_millis(1));
         }
         std::thread::sleep(Duration::from_millis(20 + 17 * round));
-        let name = if round % 2 == 0 { "-TERM" } else { "-KILL" };
+        let name = if round % 2 == 0 { "-INT" } else { "-KILL" };
         // It may have ended.
         let _ = Command::new("kill").args([name, &child.id().to_string()]).stderr(Stdio::null()).status();
         let status = child.wait().expect("it ends");

@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use lanework_study::{Failure, Outcome};
 use lanework_suite::Job;
 use lanework_suite::vdf::{BITS, Operation};
-use lanework_vdf::prover::CheckpointFile;
+use lanework_vdf::prover::{CheckpointFile, Phase};
 use lanework_vdf::serial::check_without_group;
-use lanework_vdf::{Claim, Claims, Limits, Options, Progress, ProverError};
+use lanework_vdf::{Claim, Claims, Options, Progress, ProverError};
 
 use super::args::CompactArgs;
 use super::group::{Group, Named, no_group, read_form};
@@ -44,76 +45,53 @@ pub(super) fn run(session: &Session, args: &CompactArgs) -> Result<Outcome, Fail
     let options = Options::new(engine)
         .memory(((args.memory << 20) as usize) / at_once)
         .interval(Duration::from_secs_f64(args.every));
-    let interrupt = Interrupt::listen()?;
     let work = Work {
         chains: &chains,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
-        interrupt: &interrupt,
-        told: Mutex::new(Told {
+        interrupt: Interrupt::listen()?,
+        backend: engine.name(),
+        done: AtomicU64::new(0),
+        output: Mutex::new(Output {
             sink,
             bar: session.progress_counted(chains.iter().map(Chain::squarings).sum(), "squaring"),
             begin: Instant::now(),
             meter: Meter::default(),
             proved: 0,
             refused: 0,
-            broken: None,
+            failure: None,
             files: Vec::new(),
         }),
-        done: AtomicU64::new(0),
-        backend: engine.name(),
     };
-    let failure = std::thread::scope(|scope| {
-        let share = |n: usize| threads / at_once + usize::from(n < threads % at_once);
-        let others: Vec<_> = (1..at_once)
-            .map(|n| {
-                (
-                    n,
-                    std::thread::Builder::new().spawn_scoped(scope, {
-                        let (work, options) = (&work, options.threads(share(n)));
-                        move || work.all(&options)
-                    }),
-                )
-            })
-            .collect();
-        let mut failure = work.all(&options.threads(share(0))).err();
-        for (n, other) in others {
-            let ended = match other {
-                Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                // The others do the work of a thread that could not be started.
-                Err(_) => work.all(&options.threads(share(n))),
-            };
-            // An interruption elsewhere follows from the first failure.
-            failure = match (failure, ended.err()) {
-                (Some((e, place)), Some(other)) if matches!(e, ProverError::Cancelled { .. }) => {
-                    Some(if matches!(other.0, ProverError::Cancelled { .. }) { (e, place) } else { other })
-                }
-                (first, other) => first.or(other),
-            };
+    std::thread::scope(|scope| {
+        let share = |n: usize| options.threads(threads / at_once + usize::from(n < threads % at_once));
+        for n in 1..at_once {
+            let (work, options) = (&work, share(n));
+            // Where a thread cannot be started, the others take its chains.
+            let _ = Builder::new().spawn_scoped(scope, move || work.all(&options));
         }
-        failure
+        work.all(&share(0));
     });
-    let told = work.told.into_inner().unwrap_or_else(PoisonError::into_inner);
-    told.bar.finish_and_clear();
-    let (proved, refused, seconds) = (told.proved, told.refused, told.begin.elapsed().as_secs_f64());
-    let Told { sink, broken, files, .. } = told;
-    if let Some(e) = broken {
-        return Err(sink.failed(&e));
-    }
-    if let Some((e, place)) = failure {
-        return Err(failed(&e, place.as_deref(), interrupt.signal(), args));
+    let signal = work.interrupt.signal();
+    let output = work.output.into_inner().unwrap_or_else(PoisonError::into_inner);
+    output.bar.finish_and_clear();
+    let Output { sink, begin, proved, refused, failure, files, .. } = output;
+    match failure {
+        None => (),
+        Some(Stop::Output(e)) => return Err(sink.failed(&e)),
+        Some(Stop::Prover(e, chain)) => return Err(failed(&e, chain, signal, args)),
     }
     sink.commit(true)?;
     for path in files {
-        std::fs::remove_file(&path).map_err(|e| Failure::file(&path, e))?;
+        std::fs::remove_file(path).map_err(|e| Failure::file(path, e))?;
     }
     if path != Path::new("-") {
-        let squarings = chains.iter().map(Chain::squarings).sum();
         session.say(format!(
-            "{} proved and verified, {refused} refused, on {} of {} altogether in {seconds:.1} s with {}",
+            "{} proved and verified, {refused} refused, on {} of {} altogether in {:.1} s with {}",
             crate::ui::counted(proved, "result", "results"),
             crate::ui::counted(chains.len() as u64, "chain", "chains"),
-            counted(squarings, "squarings"),
+            counted(chains.iter().map(Chain::squarings).sum(), "squarings"),
+            begin.elapsed().as_secs_f64(),
             engine.name(),
         ));
     }
@@ -185,19 +163,14 @@ fn job(
     find: &mut dyn FnMut(&Named) -> Result<Group, Failure>,
 ) -> Result<(Group, lanework_vdf::Form, Claim), Failure> {
     let bits = (said.bits.unwrap_or(group::BITS), said.place("bits"));
-    let named = verify::by_file(said, Some(&bits))?.ok_or_else(|| no_group_at(said))?;
+    let named = verify::by_file(said, Some(&bits))?
+        .ok_or_else(|| no_group().help(format!("{} or discriminant is missing", said.place("challenge"))))?;
     let missing = |member: &str| {
         Failure::input(format!("{}: missing", said.place(member)))
             .help("each line says iterations and y, and its group")
     };
     let iterations = said.iterations.ok_or_else(|| missing("iterations"))?;
-    let most = Limits::default().iterations;
-    if !(1..=most).contains(&iterations) {
-        let place = said.place("iterations");
-        return Err(
-            Failure::input(format!("{place}: {iterations} squarings")).help(format!("ask for 1 to {most}"))
-        );
-    }
+    prove::check_iterations(&said.place("iterations"), iterations)?;
     if said.bits.is_some() && said.bits != Some(named.bits()) {
         let (place, has) = (said.place("bits"), named.bits());
         return Err(Failure::input(format!("{place}: the discriminant has {has}")));
@@ -228,93 +201,111 @@ fn job(
     Ok((group, x, Claim { iterations, y }))
 }
 
-fn no_group_at(said: &ProofFile) -> Failure {
-    let place = said.place("challenge");
-    no_group().help(format!("{place} or discriminant is missing"))
-}
-
 /// What the threads share.
-struct Work<'a, 'b> {
+struct Work<'a> {
     chains: &'a [Chain],
     next: AtomicUsize,
+    /// Set by the first failure.
     stop: AtomicBool,
-    interrupt: &'a Interrupt,
-    told: Mutex<Told<'b>>,
+    interrupt: Interrupt,
+    backend: &'static str,
     /// Squarings of all chains.
     done: AtomicU64,
-    backend: &'static str,
+    output: Mutex<Output<'a>>,
 }
 
-/// What is told to people and programs.
-struct Told<'b> {
-    sink: Sink<'b>,
+/// The first failure.
+enum Stop<'a> {
+    Prover(ProverError, &'a Chain),
+    Output(std::io::Error),
+}
+
+/// Where proofs and progress go, and what has gone there.
+struct Output<'a> {
+    sink: Sink<'a>,
     bar: ProgressBar,
     begin: Instant,
     meter: Meter,
     proved: u64,
     refused: u64,
-    /// Why a proof could not be written.
-    broken: Option<std::io::Error>,
+    failure: Option<Stop<'a>>,
     /// Checkpoints of chains that are done.
-    files: Vec<PathBuf>,
+    files: Vec<&'a Path>,
 }
 
-impl Work<'_, '_> {
-    /// Takes chains until none is left. A failure stops all threads.
-    fn all(&self, options: &Options<'_>) -> Result<(), (ProverError, Option<PathBuf>)> {
-        while let Some(chain) = self.chains.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            self.chain(chain, options).map_err(|e| {
-                self.stop.store(true, Ordering::Relaxed);
-                (e, chain.checkpoint.clone())
-            })?;
-        }
-        Ok(())
+impl<'a> Work<'a> {
+    fn output(&self) -> MutexGuard<'_, Output<'a>> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn chain(&self, chain: &Chain, options: &Options<'_>) -> Result<(), ProverError> {
+    /// Takes chains until none is left or something failed.
+    fn all(&self, options: &Options<'_>) {
+        while !self.stop.load(Ordering::Relaxed)
+            && let Some(chain) = self.chains.get(self.next.fetch_add(1, Ordering::Relaxed))
+        {
+            if let Err(e) = self.chain(chain, options) {
+                self.fail(Stop::Prover(e, chain));
+            }
+        }
+    }
+
+    /// Stops all threads; what fails after that follows from it.
+    fn fail(&self, why: Stop<'a>) {
+        if !self.stop.swap(true, Ordering::Relaxed) {
+            self.output().failure = Some(why);
+        }
+    }
+
+    fn chain(&self, chain: &'a Chain, options: &Options<'_>) -> Result<(), ProverError> {
         let options = match &chain.checkpoint {
             Some(path) => options.checkpoint(path),
             None => *options,
         };
-        let mut before = 0;
+        let (mut before, mut checkpoint) = (0, CheckpointFile::Kept);
         let mut observer = |progress: Progress| {
-            if progress.phase == lanework_vdf::prover::Phase::Squaring {
+            if progress.phase == Phase::Squaring {
                 self.done.fetch_add(progress.done - before, Ordering::Relaxed);
                 before = progress.done;
             }
-            if let Ok(mut told) = self.told.try_lock() {
-                told.see(self.done.load(Ordering::Relaxed), progress.checkpoint, chain);
+            let mut output = self.output();
+            output.see(self.done.load(Ordering::Relaxed));
+            if let Some(path) = chain.checkpoint.as_deref().filter(|_| progress.checkpoint != checkpoint) {
+                checkpoint = progress.checkpoint;
+                let warning = prove::warning(checkpoint).at(lanework_study::text::shown(path));
+                output.bar.suspend(|| warning.print("warning"));
             }
             !self.stop.load(Ordering::Relaxed) && self.interrupt.signal().is_none()
         };
         let mut outcome = |n: usize, outcome: lanework_vdf::Outcome| {
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            told.outcome(chain, n, outcome, self.backend);
-            if told.broken.is_some() {
-                self.stop.store(true, Ordering::Relaxed);
+            let written = self.output().outcome(chain, n, &outcome, self.backend);
+            if let Err(e) = written {
+                self.fail(Stop::Output(e));
             }
         };
         let done = lanework_vdf::compact(&chain.claims, &options, &mut observer, &mut outcome)?;
-        if let Some(path) = chain.checkpoint.as_deref().filter(|_| done.checkpoint != CheckpointFile::Lost) {
-            self.told.lock().unwrap_or_else(PoisonError::into_inner).files.push(path.to_owned());
-        }
+        // A file that took the checkpoint's name is somebody else's.
+        let own = chain.checkpoint.as_deref().filter(|_| done.checkpoint != CheckpointFile::Lost);
+        self.output().files.extend(own);
         Ok(())
     }
 }
 
-impl Told<'_> {
-    fn see(&mut self, done: u64, checkpoint: CheckpointFile, chain: &Chain) {
+impl Output<'_> {
+    fn see(&mut self, done: u64) {
         self.meter.read(self.begin.elapsed(), done);
         let left = self.bar.length().unwrap_or(0).saturating_sub(done);
         self.bar.set_position(done);
-        let mut words = self.meter.words(left, "squarings");
-        if let (CheckpointFile::Lost, Some(path)) = (checkpoint, &chain.checkpoint) {
-            words = format!("{} was replaced, and nothing is kept", lanework_study::text::shown(path));
-        }
-        self.bar.set_message(words);
+        self.bar.set_message(self.meter.words(left, "squarings"));
     }
 
-    fn outcome(&mut self, chain: &Chain, n: usize, outcome: lanework_vdf::Outcome, backend: &str) {
+    /// Writes a line.
+    fn outcome(
+        &mut self,
+        chain: &Chain,
+        n: usize,
+        outcome: &lanework_vdf::Outcome,
+        backend: &str,
+    ) -> std::io::Result<()> {
         let Claims { discriminant: d, x, claims } = &chain.claims;
         let (line, id) = &chain.lines[n];
         let mut object = members(serde_json::json!({ "line": line }));
@@ -323,48 +314,38 @@ impl Told<'_> {
         }
         object.extend(chain.group.json());
         object.extend(members(serde_json::json!({
-            "input": hex(&x.to_bytes(d)), "iterations": claims[n].iterations, "y": hex(&claims[n].y.to_bytes(d)),
+            "input": hex(&x.to_bytes(d)), "iterations": claims[n].iterations, "backend": backend,
         })));
         match outcome {
             lanework_vdf::Outcome::Proved(proved) => {
-                let (proof, b) = *proved;
+                let (proof, b) = &**proved;
                 self.proved += 1;
-                object.extend(members(serde_json::json!({
-                    "witness": 0, "proof": hex(&proof.to_bytes(d)), "b": hex(&b.to_bytes()),
-                    "compact": hex(&proof.compact().to_bytes(d)), "backend": backend,
-                })));
+                object.extend(prove::proof_json(d, proof, b));
             }
             lanework_vdf::Outcome::Wrong => {
                 self.refused += 1;
+                object.insert("y".to_owned(), hex(&claims[n].y.to_bytes(d)).into());
                 object.insert("refused".to_owned(), "the chain has another result".into());
             }
         }
         let text = format!("{}\n", serde_json::Value::Object(object));
-        let written = self.bar.suspend(|| self.sink.write_all(text.as_bytes()));
-        self.broken = self.broken.take().or(written.err());
+        self.bar.suspend(|| self.sink.write_all(text.as_bytes()))
     }
 }
 
-/// What went wrong, and what to do.
-fn failed(e: &ProverError, place: Option<&Path>, signal: Option<i32>, args: &CompactArgs) -> Failure {
+/// What went wrong on a chain, and what to do.
+fn failed(e: &ProverError, chain: &Chain, signal: Option<i32>, args: &CompactArgs) -> Failure {
     match (e, signal) {
         (ProverError::Cancelled { .. }, Some(signal)) => {
             let (kept, help) = match &args.checkpoint {
                 Some(folder) => (
-                    format!("{} keeps what was done", lanework_study::text::shown(folder)),
+                    format!("the checkpoints in {} keep what was done", lanework_study::text::shown(folder)),
                     "run the same command again to go on from there",
                 ),
                 None => ("what was not proved is lost".to_owned(), "--checkpoint FOLDER keeps it"),
             };
             Failure::interrupted(shell_status(signal), format!("interrupted: {kept}")).help(help)
         }
-        (ProverError::Thread(_), _) => Failure::unavailable(e),
-        (ProverError::Checkpoint(why), _) => match place {
-            Some(path) => Failure::file(path, prove::checkpoint(why)),
-            None => Failure::input(e),
-        },
-        // The machine miscalculated.
-        (ProverError::Wrong { .. } | ProverError::Chain(_), _) => Failure::refused(e),
-        _ => Failure::input(e),
+        _ => prove::failure(e, chain.checkpoint.as_deref()),
     }
 }

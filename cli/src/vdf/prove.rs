@@ -11,7 +11,7 @@ use lanework_study::{Failure, Message, Outcome};
 use lanework_suite::Job;
 use lanework_suite::vdf::{BITS, Operation};
 use lanework_vdf::prover::{CheckpointError, CheckpointFile, Phase, Seconds, chia_segments};
-use lanework_vdf::{Limits, Options, Progress, ProverError, Task};
+use lanework_vdf::{Challenge, Discriminant, Limits, Options, Progress, Proof, ProverError, Task};
 use rustix::fs::Access;
 
 use super::args::{ChainArgs, EvaluateArgs, ProveArgs};
@@ -53,12 +53,9 @@ pub(super) fn prove(session: &Session, args: &ProveArgs) -> Result<Outcome, Fail
     let work = Work::new(session, &args.chain, args.witness, Operation::Prove, args.threads)?;
     let done = work.watched(|options, observer| lanework_vdf::prove(&work.task, options, observer))?;
     let d = &work.task.discriminant;
-    let (proof, compact) = (done.proof.to_bytes(d), done.proof.compact().to_bytes(d));
+    let proof = done.proof.to_bytes(d);
     let mut object = work.json();
-    object.extend(members(serde_json::json!({
-        "witness": done.proof.depth(), "proof": hex(&proof), "y": hex(&done.proof.y.to_bytes(d)),
-        "b": hex(&done.b.to_bytes()), "compact": hex(&compact),
-    })));
+    object.extend(proof_json(d, &done.proof, &done.b));
     let figures = Figures { slow: done.slow, resumed: done.resumed, seconds: done.seconds };
     object.extend(figures.json(&work));
     object.insert("threads".to_owned(), work.options.threads.into());
@@ -68,6 +65,27 @@ pub(super) fn prove(session: &Session, args: &ProveArgs) -> Result<Outcome, Fail
         session.say(figures.words("proved and verified", &work));
     }
     Ok(Outcome::Yes)
+}
+
+/// What is said of a proof.
+pub(super) fn proof_json(
+    d: &Discriminant,
+    proof: &Proof,
+    b: &Challenge,
+) -> serde_json::Map<String, serde_json::Value> {
+    members(serde_json::json!({
+        "witness": proof.depth(), "proof": hex(&proof.to_bytes(d)), "y": hex(&proof.y.to_bytes(d)),
+        "b": hex(&b.to_bytes()), "compact": hex(&proof.compact().to_bytes(d)),
+    }))
+}
+
+/// Refuses a number of squarings that is out of range; `place` names it.
+pub(super) fn check_iterations(place: &str, iterations: u64) -> Result<(), Failure> {
+    let most = Limits::default().iterations;
+    if (1..=most).contains(&iterations) {
+        return Ok(());
+    }
+    Err(Failure::input(format!("{place}: {iterations} squarings")).help(format!("ask for 1 to {most}")))
 }
 
 /// The lengths of the segments before the last.
@@ -91,11 +109,7 @@ pub(super) fn begin(
     witness: u64,
     find: impl FnOnce(&Named) -> Result<Group, Failure>,
 ) -> Result<(Group, Task), Failure> {
-    let most = Limits::default().iterations;
-    if !(1..=most).contains(&args.iterations) {
-        return Err(Failure::input(format!("--iterations: {} squarings", args.iterations))
-            .help(format!("ask for 1 to {most}")));
-    }
+    check_iterations("--iterations", args.iterations)?;
     if let Some(path) = &args.checkpoint {
         may_keep(path)?;
     }
@@ -126,7 +140,7 @@ fn may_keep(path: &Path) -> Result<(), Failure> {
 }
 
 /// What is wrong with a checkpoint, and what to do about it.
-pub(super) fn checkpoint(why: &CheckpointError) -> Message {
+fn checkpoint(why: &CheckpointError) -> Message {
     let message = Message::new(why);
     match why {
         CheckpointError::Foreign(_) => {
@@ -137,6 +151,27 @@ pub(super) fn checkpoint(why: &CheckpointError) -> Message {
         }
         CheckpointError::NotACheckpoint => message.help("name another one: this file is left as it is"),
         _ => message,
+    }
+}
+
+/// Why there is no result, if no signal asked for that.
+pub(super) fn failure(e: &ProverError, place: Option<&Path>) -> Failure {
+    match (e, place) {
+        (ProverError::Thread(_), _) => Failure::unavailable(e),
+        (ProverError::Checkpoint(why), Some(path)) => Failure::file(path, checkpoint(why)),
+        // The machine miscalculated: there is no result.
+        (ProverError::Wrong { .. } | ProverError::Chain(_), _) => Failure::refused(e),
+        _ => Failure::input(e),
+    }
+}
+
+/// The warning where another program has removed a checkpoint or replaced it.
+pub(super) fn warning(checkpoint: CheckpointFile) -> Message {
+    match checkpoint {
+        CheckpointFile::Kept => Message::new("is back"),
+        CheckpointFile::Anew(_) => Message::new("was removed while it was in use, and has been written anew"),
+        CheckpointFile::Lost => Message::new("was replaced, and nothing is kept")
+            .help("remove the file that is there now, and the checkpoint is written anew"),
     }
 }
 
@@ -202,14 +237,7 @@ impl<'a> Work<'a> {
                 let what = format!("interrupted after {done}: {kept}");
                 Failure::interrupted(shell_status(signal), what).help(help)
             }
-            (ProverError::Thread(_), _) => Failure::unavailable(e),
-            (ProverError::Checkpoint(why), _) => match &self.args.checkpoint {
-                Some(path) => Failure::file(path, checkpoint(why)),
-                None => Failure::input(e),
-            },
-            // The machine miscalculated: there is no result.
-            (ProverError::Wrong { .. } | ProverError::Chain(_), _) => Failure::refused(e),
-            _ => Failure::input(e),
+            _ => failure(e, self.args.checkpoint.as_deref()),
         }
     }
 
@@ -289,21 +317,14 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Warns where another program has removed the checkpoint or replaced it.
+    /// Warns if that has changed.
     fn see_checkpoint(&mut self, checkpoint: CheckpointFile) {
         if checkpoint == self.checkpoint {
             return;
         }
         self.checkpoint = checkpoint;
-        let warning = match checkpoint {
-            CheckpointFile::Kept => Message::new("is back"),
-            CheckpointFile::Anew(_) => {
-                Message::new("was removed while it was in use, and has been written anew")
-            }
-            CheckpointFile::Lost => Message::new("was replaced, and nothing is kept")
-                .help("remove the file that is there now, and the checkpoint is written anew"),
-        };
-        self.bar.suspend(|| warning.at(lanework_study::text::shown(self.path)).print("warning"));
+        let place = lanework_study::text::shown(self.path);
+        self.bar.suspend(|| warning(checkpoint).at(place).print("warning"));
     }
 
     fn see(&mut self, progress: Progress) {

@@ -150,18 +150,21 @@ pub(crate) fn xor_block(x: &mut [u8; BLOCK], y: &[u8; BLOCK]) {
     *x = (u64::from_ne_bytes(*x) ^ u64::from_ne_bytes(*y)).to_ne_bytes();
 }
 
-/// Whole blocks, one after another, through `step`.
-///
-/// # Panics
-/// If the bytes are not whole blocks.
+/// Whole blocks, one after another, through `step`. Returns the bytes that are left.
 #[inline(always)]
-fn each_block(mut data: InOutBuf<'_, '_, u8>, mut step: impl FnMut(&mut [u8; BLOCK])) {
-    for at in (0..data.len()).step_by(BLOCK) {
+fn each_block<'a, 'b>(
+    data: InOutBuf<'a, 'b, u8>,
+    mut step: impl FnMut(&mut [u8; BLOCK]),
+) -> InOutBuf<'a, 'b, u8> {
+    let whole = data.len() / BLOCK * BLOCK;
+    let (mut blocks, rest) = data.split_at(whole);
+    for at in (0..whole).step_by(BLOCK) {
         let mut block = [0; BLOCK];
-        block.copy_from_slice(&data.get_in()[at..at + BLOCK]);
+        block.copy_from_slice(&blocks.get_in()[at..at + BLOCK]);
         step(&mut block);
-        data.get_out()[at..at + BLOCK].copy_from_slice(&block);
+        blocks.get_out()[at..at + BLOCK].copy_from_slice(&block);
     }
+    rest
 }
 
 /// The length of a long IV: z blocks, z >= 1.

@@ -25,7 +25,7 @@ use crate::form::layout::Layout;
 use crate::form::packed;
 use crate::group::Group;
 use crate::proof::{Challenge, Proof};
-use crate::prover::{CheckpointError, CheckpointFile, Options, Phase, Progress, ProverError, Seconds};
+use crate::prover::{CheckpointError, CheckpointFile, Options, Phase, Progress, ProverError};
 use crate::verify::verify_proof;
 use checkpoint::{Checkpoint, Kept, State};
 use crew::{Crew, Part};
@@ -84,7 +84,7 @@ pub enum Outcome {
 }
 
 /// What [`compact`] gives beside the outcomes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compacted {
     /// Squarings that only the general code could do.
     pub slow: u64,
@@ -92,10 +92,6 @@ pub struct Compacted {
     pub resumed: u64,
     /// The checkpoint's file, when it was written last.
     pub checkpoint: CheckpointFile,
-    /// Products of forms, about.
-    pub products: u64,
-    /// Time.
-    pub seconds: Seconds,
 }
 
 /// Squares x as often as the longest claim says, and proves every claim on the way.
@@ -109,8 +105,7 @@ pub struct Compacted {
 ///
 /// # Errors
 /// No claims or one of no squarings, a form of another discriminant, a chain that lost its discriminant, a proof that
-/// does not verify though its result is right, a checkpoint
-/// that cannot be used, or the observer's stop. Outcomes that came before stand.
+/// does not verify though its result is right, a checkpoint that cannot be used, or the observer's stop. Outcomes that came before stand.
 pub fn compact(
     all: &Claims,
     options: &Options<'_>,
@@ -163,23 +158,13 @@ pub fn compact(
             observer,
             outcome,
         };
-        let begin = Instant::now();
         for (n, kept) in state.into_iter().flat_map(|state| state.kept).enumerate() {
             run.take_over(n, kept)?;
         }
         run.square(&mut chain, &widths)?;
-        let squaring = begin.elapsed().as_secs_f64();
         run.wait(&chain)?;
         run.store(&chain)?;
-        let products =
-            claims.iter().zip(&widths).map(|(claim, &width)| buckets::products(claim.iterations, width));
-        Ok(Compacted {
-            slow: chain.slow(),
-            resumed,
-            checkpoint: run.written.1,
-            products: products.sum(),
-            seconds: Seconds { squaring, proving: begin.elapsed().as_secs_f64() - squaring, verifying: 0.0 },
-        })
+        Ok(Compacted { slow: chain.slow(), resumed, checkpoint: run.written.1 })
     })
 }
 
@@ -243,7 +228,7 @@ impl Run<'_, '_> {
             checkpoint: self.written.1,
         };
         let go_on = (self.observer)(progress);
-        if phase == Phase::Squaring && (!go_on || self.written.0.elapsed() >= self.interval) {
+        if !go_on || self.written.0.elapsed() >= self.interval {
             self.store(chain)?;
         }
         if go_on { Ok(()) } else { Err(ProverError::Cancelled { after: chain.done() }) }
@@ -367,7 +352,7 @@ impl Run<'_, '_> {
         let (parts, sum) = &mut self.sums[n];
         *parts += 1;
         if let Some(product) = product.map_err(|_| corrupted())? {
-            *sum = Some(buckets::product(sum.take(), product, self.group).map_err(|_| corrupted())?);
+            *sum = Some(buckets::product(sum.take(), &product, self.group).map_err(|_| corrupted())?);
         }
         if *parts < self.crew.ranges() {
             return Ok(());

@@ -100,12 +100,9 @@ impl<'a> Group<'a> {
     /// The product, if a kernel finds it.
     fn product(self, x: &Form, y: &Form) -> Option<Form> {
         let bits = self.discriminant.bits();
-        match self.kernel_product(&Layout::limbs(x, bits)?, &Layout::limbs(y, bits)?)? {
-            Layout::Form512(z) => Some(z.form()),
-            Layout::Form1024(z) => Some(z.form()),
-            Layout::Form2048(z) => Some(z.form()),
-            Layout::General(z) => Some(*z),
-        }
+        let mut z = self.kernel_product(&Layout::limbs(x, bits)?, &Layout::limbs(y, bits)?)?.unreduced();
+        z.reduce();
+        Some(z)
     }
 
     /// The product, if a kernel finds it, as the kernel leaves it.

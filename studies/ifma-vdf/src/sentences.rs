@@ -37,7 +37,7 @@ pub(super) fn told(plan: &Plan, measured: &Measured) -> Vec<String> {
             told.push(cause(row.verdict).to_owned());
         }
         None => told.push(
-            "The report's own programs did not race here, so that nothing is told of its loss.".to_owned(),
+            "The report's own programs did not race here, so this run says nothing of its loss.".to_owned(),
         ),
     }
     match measured.row(ON, OFF) {

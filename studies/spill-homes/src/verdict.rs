@@ -30,7 +30,9 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 
 pub(super) fn told(measured: &Measured, timed: bool) -> Vec<String> {
     if !timed {
-        return vec!["Nothing was timed: what is told of homes is that these rewrites are right.".to_owned()];
+        return vec![
+            "Nothing was timed: of these rewrites it is known that they are right, and no more.".to_owned(),
+        ];
     }
     let mut out = overview(&measured.rows);
     out.extend(why(measured));
@@ -45,7 +47,7 @@ fn overview(rows: &[Row]) -> Vec<String> {
     let all: Vec<(&Row, &String, &Finding)> =
         rows.iter().flat_map(|row| raced(row).map(move |(name, f)| (row, name, f))).collect();
     if all.is_empty() {
-        return vec!["No rewrite was raced: nothing is told.".to_owned()];
+        return vec!["No rewrite was raced, so there is nothing to say of homes.".to_owned()];
     }
     let with = |verdict: Verdict| all.iter().filter(move |(_, _, f)| f.whole.verdict == verdict);
     let void = with(Verdict::Void).count();
@@ -63,7 +65,7 @@ fn overview(rows: &[Row]) -> Vec<String> {
         let mut names: Vec<&str> = with(Verdict::Void).map(|(row, ..)| row.name.as_str()).collect();
         names.dedup();
         out.push(format!(
-            "Void: {}. An A/A control of theirs differs from itself, so that nothing is told of them; they are to be raced again.",
+            "Void: {}. An A/A control of theirs differs from itself, so they say nothing and must be raced again.",
             names.join(", ")
         ));
     }

@@ -81,12 +81,11 @@ impl<K: Keyed> Stream for CbcEncryptor<K> {
         let core = self.key.core();
         core.budget.spend(data.len() as u64)?;
         if let Ok(last) = <&mut [u8; BLOCK]>::try_from(&mut *self.register.blocks) {
-            each_block(data, |block| {
+            data = each_block(data, |block| {
                 xor_block(last, block);
                 core.encrypt_block(last);
                 *block = *last;
             });
-            return Ok(());
         }
         while !data.is_empty() {
             let n = self.register.reach(data.len());

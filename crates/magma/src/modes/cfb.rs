@@ -48,14 +48,11 @@ impl Register {
 
     pub(super) fn encrypt(&mut self, core: &Core, mut data: InOutBuf<'_, '_, u8>) {
         if let (BLOCK, Ok(last)) = (self.at, <&mut [u8; BLOCK]>::try_from(&mut *self.ciphertext)) {
-            let whole = data.len() / BLOCK * BLOCK;
-            let (blocks, rest) = data.split_at(whole);
-            each_block(blocks, |block| {
+            data = each_block(data, |block| {
                 core.encrypt_block(last);
                 xor_block(last, block);
                 *block = *last;
             });
-            data = rest;
         }
         while !data.is_empty() {
             let n = self.begin(core, data.len());

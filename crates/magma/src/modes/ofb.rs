@@ -38,13 +38,10 @@ impl<K: Keyed> Stream for Ofb<K> {
         let core = self.key.core();
         core.budget.spend(data.len() as u64)?;
         if let (BLOCK, Ok(gamma)) = (self.at, <&mut [u8; BLOCK]>::try_from(&mut *self.register)) {
-            let whole = data.len() / BLOCK * BLOCK;
-            let (blocks, rest) = data.split_at(whole);
-            each_block(blocks, |block| {
+            data = each_block(data, |block| {
                 core.encrypt_block(gamma);
                 xor_block(block, gamma);
             });
-            data = rest;
         }
         while !data.is_empty() {
             if self.at == self.register.len() {

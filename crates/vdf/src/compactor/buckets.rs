@@ -21,7 +21,7 @@ pub(super) fn of_digit(digit: i32) -> usize {
 }
 
 /// The products of a claim, about: T / (w + 1) fill the buckets, and two for each empty them.
-pub(super) fn products(iterations: u64, width: u32) -> u64 {
+fn products(iterations: u64, width: u32) -> u64 {
     iterations / u64::from(width + 1) + 2 * count(width) as u64
 }
 
@@ -62,7 +62,7 @@ impl Buckets {
     pub(super) fn add(&mut self, digit: i32, form: Layout, group: Group<'_>) -> Result<(), Corrupted> {
         let form = if digit < 0 { form.inverse() } else { form };
         let bucket = &mut self.held[of_digit(digit) - self.low];
-        *bucket = Some(product(bucket.take(), form, group)?);
+        *bucket = Some(product(bucket.take(), &form, group)?);
         Ok(())
     }
 
@@ -73,10 +73,10 @@ impl Buckets {
         let (mut running, mut out): (Option<Layout>, Option<Layout>) = (None, None);
         for (i, bucket) in self.held.into_iter().enumerate().rev() {
             if let Some(form) = bucket {
-                running = Some(product(running, form, group)?);
+                running = Some(product(running, &form, group)?);
             }
             if let Some(running) = running.as_ref().filter(|_| i > 0) {
-                out = Some(product(out, running.clone(), group)?);
+                out = Some(product(out, running, group)?);
             }
         }
         let Some(running) = running else { return Ok(None) };
@@ -84,13 +84,17 @@ impl Buckets {
         let (bits, form) = (group.discriminant().bits(), running.form(group).ok_or(Corrupted)?);
         let rest = Layout::of(form.power(2 * self.low as u64 + 1, group), bits);
         match out {
-            Some(out) => product(Some(out.compose(&out, group).ok_or(Corrupted)?), rest, group).map(Some),
+            Some(out) => out
+                .compose(&out, group)
+                .and_then(|twice| twice.compose(&rest, group))
+                .map(Some)
+                .ok_or(Corrupted),
             None => Ok(Some(rest)),
         }
     }
 }
 
 /// The product with one that may be missing.
-pub(super) fn product(x: Option<Layout>, y: Layout, group: Group<'_>) -> Result<Layout, Corrupted> {
-    x.map_or(Ok(y.clone()), |x| x.compose(&y, group).ok_or(Corrupted))
+pub(super) fn product(x: Option<Layout>, y: &Layout, group: Group<'_>) -> Result<Layout, Corrupted> {
+    x.map_or_else(|| Ok(y.clone()), |x| x.compose(y, group).ok_or(Corrupted))
 }

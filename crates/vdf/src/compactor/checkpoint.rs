@@ -172,6 +172,24 @@ impl Checkpoint {
 
     /// Overwrites the older state.
     pub(super) fn write(&mut self, state: &State) -> Result<CheckpointFile, CheckpointError> {
+        let mut told = CheckpointFile::Kept;
+        if !has_name(&self.file, &self.path)? {
+            // Removing the file does not lose its work; where another one is there, it is left alone.
+            match OpenOptions::new().read(true).write(true).create_new(true).open(&self.path) {
+                Ok(mut file) => {
+                    lock(&file)?;
+                    file.write_all(&self.head)?;
+                    sync_name(&self.path);
+                    // Its first state goes where the first one of every file goes.
+                    (self.file, self.number, self.anew) = (file, 0, self.anew + 1);
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => told = CheckpointFile::Lost,
+                Err(e) => return Err(e.into()),
+            }
+        }
+        if told == CheckpointFile::Kept && self.anew > 0 {
+            told = CheckpointFile::Anew(self.anew);
+        }
         let number = self.number + 1;
         let mut bytes = Vec::with_capacity(self.length() as usize);
         [number, state.done, state.slow].iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
@@ -192,23 +210,6 @@ impl Checkpoint {
         }
         let hash = self.hash(&bytes);
         bytes.extend_from_slice(&hash);
-        let mut told = CheckpointFile::Kept;
-        if !has_name(&self.file, &self.path)? {
-            // Removing the file does not lose its work; where another one is there, it is left alone.
-            match OpenOptions::new().read(true).write(true).create_new(true).open(&self.path) {
-                Ok(mut file) => {
-                    lock(&file)?;
-                    file.write_all(&self.head)?;
-                    sync_name(&self.path);
-                    (self.file, self.anew) = (file, self.anew + 1);
-                }
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => told = CheckpointFile::Lost,
-                Err(e) => return Err(e.into()),
-            }
-        }
-        if told == CheckpointFile::Kept && self.anew > 0 {
-            told = CheckpointFile::Anew(self.anew);
-        }
         self.file.seek(SeekFrom::Start(self.place(number)))?;
         self.file.write_all(&bytes)?;
         self.file.sync_data()?;
