@@ -208,6 +208,16 @@ impl fmt::Display for UnknownFeature {
 
 impl core::error::Error for UnknownFeature {}
 
+/// Whether an operation on 512 bits is one operation here, and not two of 256. It is where a CPU has VP2INTERSECT, which AMD's Zen 5 and
+/// Intel's Tiger Lake have. Others that do it may be missed. Both ways give the same results.
+#[must_use]
+pub fn whole_512() -> bool {
+    #[cfg(all(target_arch = "x86_64", any(test, feature = "std")))]
+    return std::arch::is_x86_feature_detected!("avx512vp2intersect");
+    #[cfg(not(all(target_arch = "x86_64", any(test, feature = "std"))))]
+    cfg!(target_feature = "avx512vp2intersect")
+}
+
 /// The features that may be used on this machine.
 ///
 /// A `Cpu` comes from detection, and from there it can only lose features. A kernel reached through

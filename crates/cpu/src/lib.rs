@@ -13,7 +13,7 @@ mod sys;
 mod threads;
 
 pub use backend::{Backend, Backends, Engine, Select, Unavailable};
-pub use features::{Cpu, Feature, Features, UnknownFeature};
+pub use features::{Cpu, Feature, Features, UnknownFeature, whole_512};
 pub use settings::{Settings, SettingsError};
 /// Aligned blocks of memory, and wiping.
 pub mod memory {

@@ -66,7 +66,7 @@ fn lengths(parallel: usize) -> Vec<usize> {
         return vec![0, 3, parallel + 1];
     }
     let mut lengths: Vec<usize> = (0..=40).collect();
-    for batch in [64, 128, 256, 512, parallel, 2 * parallel] {
+    for batch in [64, 128, 192, 256, 384, 512, parallel, 2 * parallel] {
         lengths.extend([batch.saturating_sub(1), batch, batch + 1, batch + 17]);
     }
     lengths.sort_unstable();

@@ -14,13 +14,14 @@
 //! **Measured** on Zen 4: 1.23 cycles a byte. Eleven pairs in flight, with the state barely in the registers, gave
 //! 1.30; `vpmulhuw` for the shift, which runs on the other two pipes, 1.37 to 1.43 with eight to twelve.
 //!
-//! **Layout.** Eight pairs are in flight: 16 registers of state, four constants and the key, so that each round has 11
-//! left. Blocks are taken apart within 128 bits; which block lies in which lane does not matter to the rounds and is
+//! **Layout.** On Zen 4 eight pairs are in flight: 16 registers of state, four constants and the key, so that each round has
+//! 11 left. Zen 5's operations take 2 cycles, and there it is twelve pairs, two at a time, in all 32 registers. Blocks are taken apart within 128 bits; which block lies in which lane does not matter to the rounds and is
 //! undone by the interleaving (see [`BLOCK_OF_LANE`]).
 //!
 //! Leak class: constant time in everything but lengths, S-box set and byte order. Nothing secret is stored but the
 //! output.
 
+use core::arch::asm;
 use core::arch::x86_64::*;
 
 use super::tables::{BLOCK_OF_LANE, LANE_OF_BLOCK, TABLES, swap};
@@ -29,12 +30,19 @@ use crate::backend::{LANES, LaneBlocks};
 use crate::sbox::Sbox;
 use crate::schedule::{ByteOrder, Counter, Schedule};
 use lanework_cpu::memory::Block;
+use lanework_cpu::whole_512;
 
 type Z = __m512i;
 type Y = __m256i;
 
 /// Blocks in a pair of registers.
 pub(super) const PAIR: usize = 16;
+
+/// Pairs in flight in bulk, where a CPU carries out 512 bits in two halves.
+const EIGHT: usize = 8;
+
+/// The same where 512 bits are one operation, of twice the latency: eight pairs do not fill its pipes.
+const TWELVE: usize = 12;
 
 /// Up to this many pairs the time is that of the chain of operations, and shorter with registers of 256 bits.
 const FEW: usize = 4;
@@ -115,17 +123,128 @@ fn halves(z: Z) -> [Y; 2] {
 
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn whole([low, high]: [Y; 2]) -> Z {
+fn joined([low, high]: [Y; 2]) -> Z {
     _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
 }
 
-/// All rounds on N pairs: `get` gives the words (a0, a1) of a pair, `put` takes them. The state never passes through
+/// All rounds on N pairs, the key of each round and pair by `key`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+#[inline]
+fn rounds<const N: usize>(c: &Constants, a: &mut [Z; N], b: &mut [Z; N], key: impl Fn(usize, usize) -> Z) {
+    if N <= FEW {
+        let (mut a2, mut b2) = (a.map(|z| halves(z)), b.map(|z| halves(z)));
+        for r in 0..16 {
+            round_in_halves(c, &mut b2, &a2, |q| key(2 * r, q));
+            round_in_halves(c, &mut a2, &b2, |q| key(2 * r + 1, q));
+        }
+        (*a, *b) = (a2.map(|z| joined(z)), b2.map(|z| joined(z)));
+    } else {
+        for r in 0..16 {
+            round(c, b, a, |q| key(2 * r, q));
+            round(c, a, b, |q| key(2 * r + 1, q));
+        }
+    }
+}
+
+/// Adds the round function of two registers to two others: `add!("b0", "a0", "b1", "a1", "offset of the key")`.
+macro_rules! add {
+    ($b0:literal, $a0:literal, $b1:literal, $a1:literal, $key:literal) => {
+        concat!(
+            "vprold {x}, {",
+            $a0,
+            "}, 11\n",
+            "vprold {u}, {",
+            $a1,
+            "}, 11\n",
+            "vpaddd {x}, {x}, dword ptr [{key} + ",
+            $key,
+            "]{{1to16}}\n",
+            "vpaddd {u}, {u}, dword ptr [{key} + ",
+            $key,
+            "]{{1to16}}\n",
+            "vpsrld {y}, {x}, 4\n",
+            "vpsrld {v}, {u}, 4\n",
+            "vpternlogd {x}, {nibbles}, {places}, 0xea\n",
+            "vpternlogd {u}, {nibbles}, {places}, 0xea\n",
+            "vpternlogd {y}, {nibbles}, {places}, 0xea\n",
+            "vpternlogd {v}, {nibbles}, {places}, 0xea\n",
+            "vpermb {x}, {x}, {low}\n",
+            "vpermb {u}, {u}, {low}\n",
+            "vpermb {y}, {y}, {high}\n",
+            "vpermb {v}, {v}, {high}\n",
+            "vpternlogd {",
+            $b0,
+            "}, {x}, {y}, 0x96\n",
+            "vpternlogd {",
+            $b1,
+            "}, {u}, {v}, 0x96\n",
+        )
+    };
+}
+
+/// All rounds on twelve pairs, two at a time: 24 registers of state, four of constants and four more are all that there are, and a
+/// compiler does not find this order.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+#[inline]
+fn twelve(c: &Constants, keys: &[u32; 32], a: &mut [Z; TWELVE], b: &mut [Z; TWELVE]) {
+    let [a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11] = a;
+    let [b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11] = b;
+    let keys = keys.as_ptr_range();
+    // Only a variable's type makes the compiler write the registers' full names.
+    let (_x, _y, _u, _v): (Z, Z, Z, Z);
+    // SAFETY: the features are enabled; 16 times two keys are read from the front of 32; all registers written are declared.
+    unsafe {
+        asm!(
+            "2:",
+            add!("b0", "a0", "b1", "a1", "0"),
+            add!("b2", "a2", "b3", "a3", "0"),
+            add!("b4", "a4", "b5", "a5", "0"),
+            add!("b6", "a6", "b7", "a7", "0"),
+            add!("b8", "a8", "b9", "a9", "0"),
+            add!("b10", "a10", "b11", "a11", "0"),
+            add!("a0", "b0", "a1", "b1", "4"),
+            add!("a2", "b2", "a3", "b3", "4"),
+            add!("a4", "b4", "a5", "b5", "4"),
+            add!("a6", "b6", "a7", "b7", "4"),
+            add!("a8", "b8", "a9", "b9", "4"),
+            add!("a10", "b10", "a11", "b11", "4"),
+            "add {key}, 8",
+            "cmp {key}, {end}",
+            "jne 2b",
+            key = inout(reg) keys.start => _,
+            end = in(reg) keys.end,
+            low = in(zmm_reg) c.low,
+            high = in(zmm_reg) c.high,
+            nibbles = in(zmm_reg) c.nibbles,
+            places = in(zmm_reg) c.places,
+            x = out(zmm_reg) _x, y = out(zmm_reg) _y, u = out(zmm_reg) _u, v = out(zmm_reg) _v,
+            a0 = inout(zmm_reg) *a0, a1 = inout(zmm_reg) *a1, a2 = inout(zmm_reg) *a2, a3 = inout(zmm_reg) *a3,
+            a4 = inout(zmm_reg) *a4, a5 = inout(zmm_reg) *a5, a6 = inout(zmm_reg) *a6, a7 = inout(zmm_reg) *a7,
+            a8 = inout(zmm_reg) *a8, a9 = inout(zmm_reg) *a9, a10 = inout(zmm_reg) *a10, a11 = inout(zmm_reg) *a11,
+            b0 = inout(zmm_reg) *b0, b1 = inout(zmm_reg) *b1, b2 = inout(zmm_reg) *b2, b3 = inout(zmm_reg) *b3,
+            b4 = inout(zmm_reg) *b4, b5 = inout(zmm_reg) *b5, b6 = inout(zmm_reg) *b6, b7 = inout(zmm_reg) *b7,
+            b8 = inout(zmm_reg) *b8, b9 = inout(zmm_reg) *b9, b10 = inout(zmm_reg) *b10, b11 = inout(zmm_reg) *b11,
+            options(nostack, readonly)
+        );
+    }
+}
+
+/// All rounds on N pairs under one key.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+#[inline]
+fn under_one_key<const N: usize>(s: &Schedule, c: &Constants, a: &mut [Z; N], b: &mut [Z; N]) {
+    match (a.as_mut_slice().try_into(), b.as_mut_slice().try_into()) {
+        (Ok(a), Ok(b)) => twelve(c, &s.rounds, a, b),
+        _ => rounds(c, a, b, |r, _| _mm512_set1_epi32(s.rounds[r] as i32)),
+    }
+}
+
+/// N pairs through all `rounds`: `get` gives the words (a0, a1) of a pair, `put` takes them. The state never passes through
 /// memory: a batch is this one function, with everything else inlined.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 #[inline]
 fn pairs<const N: usize>(
-    c: &Constants,
-    key: impl Fn(usize, usize) -> Z,
+    rounds: impl Fn(&mut [Z; N], &mut [Z; N]),
     mut get: impl FnMut(usize) -> (Z, Z),
     mut put: impl FnMut(usize, Z, Z),
 ) {
@@ -134,19 +253,7 @@ fn pairs<const N: usize>(
         let (x, y) = get(q);
         (a[q], b[q]) = (_mm512_ror_epi32::<11>(x), _mm512_ror_epi32::<11>(y));
     }
-    if N <= FEW {
-        let (mut a2, mut b2) = (a.map(|z| halves(z)), b.map(|z| halves(z)));
-        for r in 0..16 {
-            round_in_halves(c, &mut b2, &a2, |q| key(2 * r, q));
-            round_in_halves(c, &mut a2, &b2, |q| key(2 * r + 1, q));
-        }
-        (a, b) = (a2.map(|z| whole(z)), b2.map(|z| whole(z)));
-    } else {
-        for r in 0..16 {
-            round(c, &mut b, &a, |q| key(2 * r, q));
-            round(c, &mut a, &b, |q| key(2 * r + 1, q));
-        }
-    }
+    rounds(&mut a, &mut b);
     for q in 0..N {
         // The last round does not exchange the words.
         put(q, _mm512_rol_epi32::<11>(b[q]), _mm512_rol_epi32::<11>(a[q]));
@@ -216,8 +323,7 @@ unsafe fn blocks_in<const N: usize, const CUT: bool>(
         }
     };
     pairs::<N>(
-        c,
-        |r, _| _mm512_set1_epi32(s.rounds[r] as i32),
+        |a, b| under_one_key(s, c, a, b),
         |q| apart(c, load(2 * q), load(2 * q + 1)),
         |q, a, b| {
             let (x, y) = together(c, a, b);
@@ -227,7 +333,7 @@ unsafe fn blocks_in<const N: usize, const CUT: bool>(
     );
 }
 
-/// Calls with a constant number of pairs that is enough for `$n`, a number of pairs up to 8.
+/// Calls with a constant number of pairs that is enough for `$n`, a number of pairs up to twelve.
 macro_rules! by_pairs {
     ($n:expr, $pairs:ident => $call:expr) => {
         match $n {
@@ -237,7 +343,8 @@ macro_rules! by_pairs {
             3 => by_pairs!(@ 3, $pairs, $call),
             4 => by_pairs!(@ 4, $pairs, $call),
             5 | 6 => by_pairs!(@ 6, $pairs, $call),
-            _ => by_pairs!(@ 8, $pairs, $call),
+            7 | 8 => by_pairs!(@ 8, $pairs, $call),
+            _ => by_pairs!(@ 12, $pairs, $call),
         }
     };
     (@ $n:literal, $pairs:ident, $call:expr) => {{
@@ -249,8 +356,28 @@ macro_rules! by_pairs {
 /// # Safety
 /// AVX-512 F, BW, VL, VBMI; see `Kernels::blocks`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-pub(super) unsafe fn blocks(s: &Schedule, mut input: *const u8, mut output: *mut u8, mut n: usize) {
-    const WIDE: usize = 8 * PAIR;
+pub(super) unsafe fn blocks(s: &Schedule, input: *const u8, output: *mut u8, n: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        if whole_512() {
+            blocks_by::<TWELVE>(s, input, output, n)
+        } else {
+            blocks_by::<EIGHT>(s, input, output, n)
+        }
+    }
+}
+
+/// # Safety
+/// As [`blocks`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+#[inline]
+unsafe fn blocks_by<const WIDE: usize>(
+    s: &Schedule,
+    mut input: *const u8,
+    mut output: *mut u8,
+    mut n: usize,
+) {
+    let wide = WIDE * PAIR;
     if n <= vbmi256::BLOCKS {
         // SAFETY: `n` blocks fit the chosen number of pairs; the features are among this backend's.
         return unsafe { vbmi256::blocks(s, input, output, n) };
@@ -258,9 +385,14 @@ pub(super) unsafe fn blocks(s: &Schedule, mut input: *const u8, mut output: *mut
     let c = Constants::new(s.sbox, s.order);
     // SAFETY: each step takes as many blocks as are left at least, and the last one is cut to what is left.
     unsafe {
-        while n >= WIDE {
-            blocks_in::<8, false>(s, &c, input, output, WIDE);
-            (input, output, n) = (input.add(8 * WIDE), output.add(8 * WIDE), n - WIDE);
+        while n >= wide {
+            blocks_in::<WIDE, false>(s, &c, input, output, wide);
+            (input, output, n) = (input.add(8 * wide), output.add(8 * wide), n - wide);
+        }
+        if n / PAIR == EIGHT {
+            blocks_in::<EIGHT, false>(s, &c, input, output, EIGHT * PAIR);
+            (input, output, n) =
+                (input.add(8 * EIGHT * PAIR), output.add(8 * EIGHT * PAIR), n - EIGHT * PAIR);
         }
         by_pairs!(n.div_ceil(PAIR), N => blocks_in::<N, true>(s, &c, input, output, n));
     }
@@ -340,8 +472,7 @@ unsafe fn stream_in<const N: usize, const CUT: bool, const XOR: bool>(
         }
     };
     pairs::<N>(
-        c,
-        |r, _| _mm512_set1_epi32(s.rounds[r] as i32),
+        |a, b| under_one_key(s, c, a, b),
         |_| count.next(),
         |q, a, b| {
             let (x, y) = together(c, a, b);
@@ -358,11 +489,32 @@ unsafe fn stream_in<const N: usize, const CUT: bool, const XOR: bool>(
 unsafe fn stream<const XOR: bool>(
     s: &Schedule,
     counter: Counter,
+    input: *const u8,
+    output: *mut u8,
+    n: usize,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        if whole_512() {
+            stream_by::<TWELVE, XOR>(s, counter, input, output, n)
+        } else {
+            stream_by::<EIGHT, XOR>(s, counter, input, output, n)
+        }
+    }
+}
+
+/// # Safety
+/// As [`stream`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+#[inline]
+unsafe fn stream_by<const WIDE: usize, const XOR: bool>(
+    s: &Schedule,
+    counter: Counter,
     mut input: *const u8,
     mut output: *mut u8,
     mut n: usize,
 ) {
-    const WIDE: usize = 8 * 8 * PAIR;
+    let wide = 8 * WIDE * PAIR;
     if n <= 8 * vbmi256::BLOCKS {
         // SAFETY: `n` bytes fit the chosen number of pairs; the features are among this backend's.
         return unsafe { vbmi256::stream::<XOR>(s, counter, input, output, n) };
@@ -371,9 +523,15 @@ unsafe fn stream<const XOR: bool>(
     let mut count = Count::new(counter);
     // SAFETY: each step takes as many bytes as are left at least, and the last one is cut to what is left.
     unsafe {
-        while n >= WIDE {
-            stream_in::<8, false, XOR>(s, &c, &mut count, input, output, WIDE);
-            (input, output, n) = (input.wrapping_add(WIDE), output.add(WIDE), n - WIDE);
+        while n >= wide {
+            stream_in::<WIDE, false, XOR>(s, &c, &mut count, input, output, wide);
+            (input, output, n) = (input.wrapping_add(wide), output.add(wide), n - wide);
+        }
+        const BYTES_OF_EIGHT: usize = 8 * EIGHT * PAIR;
+        if n / (8 * PAIR) == EIGHT {
+            stream_in::<EIGHT, false, XOR>(s, &c, &mut count, input, output, BYTES_OF_EIGHT);
+            (input, output, n) =
+                (input.wrapping_add(BYTES_OF_EIGHT), output.add(BYTES_OF_EIGHT), n - BYTES_OF_EIGHT);
         }
         by_pairs!(n.div_ceil(8 * PAIR), N => {
             stream_in::<N, true, XOR>(s, &c, &mut count, input, output, n)
@@ -428,8 +586,7 @@ fn lanes_in<const N: usize>(keys: &[Block], c: &Constants, data: &mut LaneBlocks
     // SAFETY: as above.
     let store = |i: usize, x: Z| unsafe { _mm512_storeu_si512(registers.add(i), x) };
     pairs::<N>(
-        c,
-        key,
+        |a, b| rounds(c, a, b, key),
         |q| apart(c, load(2 * q), load(2 * q + 1)),
         |q, a, b| {
             let (x, y) = together(c, a, b);
@@ -444,5 +601,48 @@ fn lanes_in<const N: usize>(keys: &[Block], c: &Constants, data: &mut LaneBlocks
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 pub(super) unsafe fn lanes(keys: &[Block], sbox: Sbox, order: ByteOrder, data: &mut LaneBlocks, n: usize) {
     let c = Constants::new(sbox, order);
-    by_pairs!(n.div_ceil(PAIR), N => lanes_in::<N>(keys, &c, data));
+    match n.div_ceil(PAIR) {
+        0 => {}
+        1 => lanes_in::<1>(keys, &c, data),
+        2 => lanes_in::<2>(keys, &c, data),
+        3 => lanes_in::<3>(keys, &c, data),
+        4 => lanes_in::<4>(keys, &c, data),
+        5 | 6 => lanes_in::<6>(keys, &c, data),
+        _ => lanes_in::<8>(keys, &c, data),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both numbers of pairs in flight, of which a machine chooses one.
+    #[test]
+    fn eight_and_twelve_pairs_give_the_same() {
+        let cpu = lanework_cpu::Cpu::detect();
+        if crate::backend::BACKENDS.iter().all(|row| row.name() != "avx512" || row.get(&cpu).is_err()) {
+            println!("SKIPPED: no avx512 here");
+            return;
+        }
+        let s =
+            Schedule::encrypt(&[1, 0x8000_0000, 3, u32::MAX, 5, 6, 7, 0x1234_5678], Sbox::Z, ByteOrder::Big);
+        let most = 3 * TWELVE * PAIR + 1;
+        let input: Vec<u8> = (0..8 * most).map(|i| (i * i / 7) as u8).collect();
+        let counter = Counter::low(0x1234_5678_ffff_ff00);
+        for n in (0..=most).filter(|n| n % 61 == 0 || [0, 1, PAIR - 1].contains(&(n % (4 * PAIR)))) {
+            let mut out = [(); 6].map(|()| vec![0xa5; 8 * n + 8]);
+            let [a, b, c, d, e, f] = out.each_mut().map(|out| out.as_mut_ptr());
+            // SAFETY: avx512 is available; n blocks, or 8 n bytes, are readable and writable.
+            unsafe {
+                blocks_by::<EIGHT>(&s, input.as_ptr(), a, n);
+                blocks_by::<TWELVE>(&s, input.as_ptr(), b, n);
+                stream_by::<EIGHT, true>(&s, counter, input.as_ptr(), c, 8 * n);
+                stream_by::<TWELVE, true>(&s, counter, input.as_ptr(), d, 8 * n);
+                stream_by::<EIGHT, false>(&s, counter, input.as_ptr(), e, 8 * n);
+                stream_by::<TWELVE, false>(&s, counter, input.as_ptr(), f, 8 * n);
+            }
+            assert!(out[0] == out[1] && out[2] == out[3] && out[4] == out[5], "{n} blocks");
+            assert!(out.iter().all(|out| out[8 * n..] == [0xa5; 8]), "written behind {n} blocks");
+        }
+    }
 }
