@@ -4,6 +4,7 @@
 //! original prints: its project's own test, known answers, or a hash of its results on many inputs. Counts stand in one committed table.
 #![forbid(unsafe_code)]
 
+mod entered;
 mod list;
 mod race;
 mod survey;
@@ -18,8 +19,9 @@ use lanework_respill::homes::Bank;
 
 use crate::Complaint;
 use list::{Build, Here};
+use race::Races;
 use serde::{Deserialize, Serialize};
-use survey::{Counts, Survey, Surveyed, sha256, survey};
+use survey::{Counts, Survey, Surveyed, Way, sha256, survey};
 
 const TABLE: &str = "crates/respill/real-code.toml";
 const HEADER: &str = "\
@@ -40,9 +42,12 @@ pub(crate) struct Options {
     /// Only rows whose name contains this; may be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Also race each program as rewritten for each home against the original, in so many pairs of runs.
-    #[arg(long, value_name = "PAIRS")]
+    /// Also race each program as rewritten for each home against the original, in so many rounds of runs.
+    #[arg(long, value_name = "ROUNDS")]
     race: Option<usize>,
+    /// Keep what the races find as a record.
+    #[arg(long, requires = "race")]
+    save: bool,
 }
 
 /// The committed table.
@@ -64,6 +69,8 @@ struct Total {
     opaque_percent: usize,
     slots: usize,
     moved: Counts,
+    #[serde(default, skip_serializing_if = "Counts::is_empty")]
+    moved_under_objects: Counts,
 }
 
 impl Table {
@@ -86,9 +93,11 @@ impl Table {
                 total.opaque += row.opaque;
                 total.opaque_percent = (100 * total.opaque).div_ceil(total.functions.max(1));
                 total.slots += row.slots;
-                row.homes
-                    .iter()
-                    .for_each(|(home, one)| *total.moved.entry(home.clone()).or_default() += one.moved);
+                let sums =
+                    [(&row.homes, &mut total.moved), (&row.under_objects, &mut total.moved_under_objects)];
+                for (homes, moved) in sums {
+                    homes.iter().for_each(|(home, one)| *moved.entry(home.clone()).or_default() += one.moved);
+                }
             }
         }
         out
@@ -116,26 +125,25 @@ fn go(options: &Options) -> Result<bool, String> {
         return Err(format!("no row is called {}", options.only.join(" or ")));
     }
     let mut table = read(Path::new(TABLE))?;
+    let mut races = options.race.map(Races::new);
     // Rows, and of the skipped ones homes.
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for (subject, by) in rows {
         let begun = Instant::now();
         let build = here.build(&subject, &by)?;
-        let mut surveyed = survey(&build.name(), &build.text, &Bank::ALL);
+        let mut surveyed = survey(&build.name(), &build.text, &Bank::ALL, build.compiled());
         let wrong = tried(&here, &build, &mut surveyed);
-        skipped += surveyed.rewritten.iter().filter(|(home, _)| !runs_here(home)).count();
-        if let Some(pairs) = options.race.filter(|_| wrong.is_empty() && !surveyed.rewritten.is_empty()) {
-            race::race(&here, &build, &surveyed, pairs)?;
+        skipped += surveyed.rewritten.keys().filter(|way| !runs_here(way)).count();
+        if let Some(races) = races.as_mut().filter(|_| wrong.is_empty() && !surveyed.rewritten.is_empty()) {
+            races.race(&here, &build, &surveyed)?;
         }
         let (name, Surveyed { survey, .. }) = (build.name(), surveyed);
-        let moved: Vec<String> =
-            survey.homes.iter().map(|(home, one)| format!("{home} {}", one.moved)).collect();
         println!(
-            "{name}: {} functions, {} opaque, {} slots; moved: {} ({:.0} s)",
+            "{name}: {} functions, {} opaque, {} slots; {} ({:.0} s)",
             survey.functions,
             survey.opaque,
             survey.slots,
-            moved.join(", "),
+            moved(&survey),
             begun.elapsed().as_secs_f64()
         );
         wrong.iter().for_each(|why| println!("WRONG {name}: {why}"));
@@ -170,8 +178,21 @@ fn go(options: &Options) -> Result<bool, String> {
         failed += 1;
         println!("DIFFERS: the totals in {TABLE} are not the sums of its rows");
     }
+    if let Some(races) = races {
+        print!("{}", races.told(options.save)?);
+    }
     println!("{passed} passed, {failed} failed, {skipped} skipped");
     Ok(failed == 0)
+}
+
+/// How many slots moved to each home.
+fn moved(survey: &Survey) -> String {
+    let ways = [(&survey.homes, "moved"), (&survey.under_objects, "under objects")];
+    let told = ways.iter().filter(|(homes, _)| !homes.is_empty()).map(|(homes, what)| {
+        let homes: Vec<String> = homes.iter().map(|(home, one)| format!("{home} {}", one.moved)).collect();
+        format!("{what}: {}", homes.join(", "))
+    });
+    told.collect::<Vec<_>>().join("; ")
 }
 
 /// `target/real-code` of the workspace.
@@ -192,8 +213,8 @@ fn toml(survey: Option<&Survey>) -> String {
     survey.map_or("nothing".to_owned(), |survey| toml::to_string(survey).unwrap_or_default())
 }
 
-fn runs_here(home: &str) -> bool {
-    matches!(home, "mm" | "xmm")
+fn runs_here(way: &Way) -> bool {
+    matches!(way.home, Bank::Mm | Bank::Xmm)
         || std::arch::is_x86_feature_detected!("avx512bw")
             && std::arch::is_x86_feature_detected!("avx512vl")
             && std::arch::is_x86_feature_detected!("avx512dq")
@@ -210,27 +231,20 @@ fn tried(here: &Here, build: &Build, surveyed: &mut Surveyed) -> Vec<String> {
     };
     surveyed.survey.prints = Some(sha256(original.as_bytes()));
     let mut wrong = Vec::new();
-    for function in surveyed.touched.values().flatten().collect::<BTreeSet<_>>() {
-        // A program that enters it dies.
-        let label = format!("\n{function}:");
-        let trapped = build.text.replacen(&label, &format!("{label}\n\tud2\n"), 1);
-        if trapped == build.text {
-            wrong.push(format!("no label of {function}"));
-        } else if here.prints(build, &trapped).is_ok_and(|printed| printed == original) {
-            surveyed.survey.unreached.push(function.clone());
-        }
+    let touched: BTreeSet<String> = surveyed.touched.values().flatten().cloned().collect();
+    match entered::never(here, build, &touched) {
+        Ok(never) => surveyed.survey.unreached = never,
+        Err(why) => wrong.push(why),
     }
-    for (home, text) in &surveyed.rewritten {
-        if !runs_here(home) {
-            println!("SKIPPED {} {home}: this processor has no such home", build.name());
+    for (way, text) in &surveyed.rewritten {
+        if !runs_here(way) {
+            println!("SKIPPED {} {way}: this processor has no such home", build.name());
             continue;
         }
         match here.prints(build, text) {
             Ok(printed) if printed == original => (),
-            Ok(printed) => {
-                wrong.push(format!("{home} prints {} and not {}", printed.trim(), original.trim()))
-            }
-            Err(why) => wrong.push(format!("{home}: {why}")),
+            Ok(printed) => wrong.push(format!("{way} prints {} and not {}", printed.trim(), original.trim())),
+            Err(why) => wrong.push(format!("{way}: {why}")),
         }
     }
     wrong
@@ -239,6 +253,8 @@ fn tried(here: &Here, build: &Build, surveyed: &mut Surveyed) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const MM: Way = Way { home: Bank::Mm, under: None };
 
     fn here(folder: &Path) -> Option<Here> {
         match Here::find(folder) {
@@ -268,11 +284,11 @@ mod tests {
             let rows = here.rows(false, &[name.to_owned()]);
             let (subject, by) = rows.first().expect("a row");
             let build = here.build(subject, by).expect("a build");
-            let mut surveyed = survey(&build.name(), &build.text, &[Bank::Mm]);
+            let mut surveyed = survey(&build.name(), &build.text, &[Bank::Mm], build.compiled());
             assert_eq!(tried(&here, &build, &mut surveyed), Vec::<String>::new());
-            let right = surveyed.rewritten["mm"].clone();
+            let right = surveyed.rewritten[&MM].clone();
             for n in 0..sites {
-                surveyed.rewritten.insert("mm", planted(&right, n).expect("a load"));
+                surveyed.rewritten.insert(MM, planted(&right, n).expect("a load"));
                 let wrong = tried(&here, &build, &mut surveyed);
                 assert!(wrong.len() == 1 && wrong[0].starts_with("mm prints"), "{name}, load {n}: {wrong:?}");
             }
@@ -285,10 +301,30 @@ mod tests {
         let Some(here) = here(folder.path()) else { return };
         let rows = here.rows(false, &["ring/sha512-x86_64".to_owned()]);
         let build = here.build(&rows[0].0, &rows[0].1).expect("a build");
-        let mut surveyed = survey(&build.name(), &build.text, &[Bank::Mm]);
-        let text = surveyed.rewritten["mm"].clone();
+        let mut surveyed = survey(&build.name(), &build.text, &[Bank::Mm], build.compiled());
+        let text = surveyed.rewritten[&MM].clone();
         assert!(text.contains("emms"));
-        surveyed.rewritten.insert("mm", text.replace("emms", "nop"));
+        surveyed.rewritten.insert(MM, text.replace("emms", "nop"));
         assert_eq!(tried(&here, &build, &mut surveyed).len(), 1);
+    }
+
+    #[test]
+    fn a_program_tells_which_functions_it_enters() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Some(here) = here(folder.path()) else { return };
+        for name in ["ring/sha512-x86_64", "sha2", "s2n-bignum/p384_montjadd"] {
+            let rows = here.rows(false, &[name.to_owned()]);
+            let (subject, by) = rows.first().expect("a row");
+            let mut build = here.build(subject, by).expect("a build");
+            let surveyed = survey(&build.name(), &build.text, &[Bank::Mm], false);
+            let mut touched: BTreeSet<String> = surveyed.touched.values().flatten().cloned().collect();
+            // One that nothing calls.
+            build.text += "\t.text\nnobody:\tret\n";
+            touched.insert("nobody".to_owned());
+            assert!(touched.len() > 1);
+            assert_eq!(entered::never(&here, &build, &touched), Ok(vec!["nobody".to_owned()]), "{name}");
+            touched.insert("nowhere".to_owned());
+            assert_eq!(entered::never(&here, &build, &touched), Err("no label of nowhere".to_owned()));
+        }
     }
 }

@@ -38,13 +38,22 @@ fn shown(root: &Path) -> Result<Vec<Entry>, String> {
     Ok([own, given].map(history::newest_of_each).concat())
 }
 
+/// The names of the records that a study's results show: its own, and those that `also` in its `study.toml` lists.
+fn names(study: &Study) -> Vec<&str> {
+    let also = study.table.get("also").and_then(|also| also.as_array()).into_iter().flatten();
+    std::iter::once(study.name.as_str()).chain(also.filter_map(|name| name.as_str())).collect()
+}
+
 /// One study's file: renewed, or with `check` found to be as it should.
-fn renew(root: &Path, name: &str, entries: &[Entry], check: bool) -> Result<String, String> {
+fn renew(root: &Path, study: &Study, entries: &[Entry], check: bool) -> Result<String, String> {
+    let name = study.name.as_str();
     let file = root.join("studies").join(name).join("results.md");
     let shown = seen_from(root, &file);
     let wrong = |why: String| format!("{shown}: {why}");
-    let own: Vec<&Entry> =
-        entries.iter().filter(|e| e.record.study == name && e.record.page.is_some()).collect();
+    let mut own: Vec<&Entry> = Vec::new();
+    for name in names(study) {
+        own.extend(entries.iter().filter(|e| e.record.study == name && e.record.page.is_some()));
+    }
     let found = match fs::read_to_string(&file) {
         Ok(text) => Some(text),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
@@ -76,7 +85,7 @@ pub(super) fn renew_all(root: &Path, check: bool) -> Vec<Result<String, String>>
     };
     let mut all: Vec<Result<String, String>> = skipped.iter().map(|e| Err(e.to_string())).collect();
     match shown(root) {
-        Ok(entries) => all.extend(studies.iter().map(|s| renew(root, &s.name, &entries, check))),
+        Ok(entries) => all.extend(studies.iter().map(|s| renew(root, s, &entries, check))),
         Err(why) => all.push(Err(why)),
     }
     all
@@ -129,6 +138,16 @@ mod tests {
         assert!(all(false).is_ok());
         let text = fs::read_to_string(&file).expect("read");
         assert!(text.contains("# Which?") && text.contains("# Whose?"), "{text}");
+        // And one of another name, where the study asks for it.
+        record.study = "chore".into();
+        record.command = "cargo xtask chore --save".into();
+        record.page = Some("# What else?\n".into());
+        record.save(&root.join("records")).expect("saved");
+        assert!(all(true).is_ok());
+        fs::write(study.join("study.toml"), "question = \"?\"\nalso = [\"chore\"]").expect("written");
+        assert!(all(true).is_err() && all(false).is_ok());
+        let text = fs::read_to_string(&file).expect("read");
+        assert!(text.contains("# Whose?") && text.contains("# What else?"), "{text}");
         // What cannot be read holds nothing else up.
         fs::write(saved.with_file_name("bad.json"), "{").expect("written");
         fs::create_dir(root.join("studies/broken")).expect("created");

@@ -26,6 +26,9 @@ const DRIVERS: [(&str, &str); 5] = [
     ("zstd_main.c", include_str!("drivers/zstd_main.c")),
 ];
 
+/// How many inputs a driver of assembly takes where nobody says otherwise.
+pub(crate) const INPUTS: usize = 200;
+
 /// The list as it stands in its file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,6 +94,27 @@ impl Build {
     pub(crate) fn name(&self) -> String {
         row(&self.subject, &self.by)
     }
+
+    /// Whether a compiler made it.
+    pub(crate) fn compiled(&self) -> bool {
+        self.by != "assembly"
+    }
+
+    /// Whether its driver takes a number of inputs.
+    pub(crate) fn takes_inputs(&self) -> bool {
+        self.subject.body.is_some()
+    }
+
+    /// The lines that are compared of what a run prints.
+    pub(crate) fn compared(&self, printed: &str) -> String {
+        let lines = printed.lines().filter(|line| line.contains(&self.subject.prints));
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+
+    /// The arguments of each run.
+    pub(crate) fn runs(&self) -> Vec<String> {
+        if self.subject.runs.is_empty() { vec![String::new()] } else { self.subject.runs.clone() }
+    }
 }
 
 pub(crate) fn row(subject: &Subject, by: &str) -> String {
@@ -111,6 +135,11 @@ fn io<T>(what: &Path, result: std::io::Result<T>) -> Result<T, String> {
 
 /// Runs a command, and returns what it prints.
 pub(crate) fn said(command: &mut Command) -> Result<String, String> {
+    ran(command).map(|(printed, _)| printed)
+}
+
+/// The same, with what goes to the standard error.
+fn ran(command: &mut Command) -> Result<(String, String), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let out = command.env("LC_ALL", "C").stdin(Stdio::null()).output().map_err(|e| format!("{name}: {e}"))?;
     if !out.status.success() {
@@ -118,7 +147,7 @@ pub(crate) fn said(command: &mut Command) -> Result<String, String> {
         let first = why.lines().find(|line| line.contains("rror")).or(why.lines().next()).unwrap_or_default();
         return Err(format!("{name}: {}: {first}", out.status));
     }
-    Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+    Ok((String::from_utf8_lossy(&out.stdout).into_owned(), String::from_utf8_lossy(&out.stderr).into_owned()))
 }
 
 const COMPILERS: [(&str, &str); 2] = [("gcc", "gcc"), ("clang", "clang-19")];
@@ -270,7 +299,7 @@ impl Here {
     pub(crate) fn prints(&self, build: &Build, text: &str) -> Result<String, String> {
         let folder = tempfile::tempdir().map_err(|e| format!("a temporary folder: {e}"))?;
         self.program(build, text, folder.path())?;
-        run(build, folder.path())
+        run(build, folder.path()).map(|(lines, _)| lines)
     }
 
     /// Builds `program` in a folder of a text in place of the build's own.
@@ -292,7 +321,7 @@ impl Here {
                 (Some(main), _) => self.file(subject, main)?,
                 (None, Some(body)) => {
                     let text = format!(
-                        "#include \"driver.h\"\nint main(void) {{\n    for (int input = 0; input < 200; input++) {{\n{body}    }}\n    return finish();\n}}\n"
+                        "#include \"driver.h\"\nint main(int count, char **words) {{\n    int inputs = count > 1 ? atoi(words[1]) : {INPUTS};\n    for (int input = 0; input < inputs; input++) {{\n{body}    }}\n    return finish();\n}}\n"
                     );
                     io(&driver, fs::write(&driver, text))?;
                     driver
@@ -379,28 +408,25 @@ impl Here {
     }
 }
 
-/// Runs the `program` of a folder, and returns the lines that are compared.
+/// Runs the `program` of a folder with each of its arguments, and returns the lines that are compared and what went to the standard
+/// error.
 ///
 /// # Errors
-/// It does not end or fails.
-pub(crate) fn run(build: &Build, folder: &Path) -> Result<String, String> {
-    let (subject, program) = (&build.subject, folder.join("program"));
-    let none = [String::new()];
-    let runs = if subject.runs.is_empty() { &none[..] } else { &subject.runs[..] };
-    let mut out = String::new();
-    for run in runs {
+/// It does not end or fails, or prints nothing that could be compared.
+pub(crate) fn run(build: &Build, folder: &Path) -> Result<(String, String), String> {
+    let (mut lines, mut errors) = (String::new(), String::new());
+    for run in build.runs() {
         let mut timed = Command::new("timeout");
-        let printed = said(timed.arg("300").arg(&program).args(run.split_whitespace()).current_dir(folder))?;
-        let before = out.len();
-        for line in printed.lines().filter(|line| line.contains(&subject.prints)) {
-            out += line;
-            out.push('\n');
-        }
-        if out.len() == before {
+        let arguments = run.split_whitespace();
+        let out = ran(timed.arg("300").arg(folder.join("program")).args(arguments).current_dir(folder))?;
+        let compared = build.compared(&out.0);
+        if compared.is_empty() {
             return Err(format!("{} prints nothing to compare", build.name()));
         }
+        lines += &compared;
+        errors += &out.1;
     }
-    Ok(out)
+    Ok((lines, errors))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 /* What the drivers of assembly share: inputs that follow from a number, noise in the dead stack before each call, and a hash of all results. */
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static uint64_t state = 88172645463325252u, digest = 14695981039346656037u;
