@@ -329,7 +329,7 @@ impl Here {
                 _ => return Err(format!("nothing runs {}: list.toml needs a body for it", subject.name)),
             };
             let mut compiler = Command::new("gcc");
-            compiler.args(["-O1", "-w", "-no-pie", "-Wl,--no-warnings"]).arg("-I").arg(&self.out);
+            compiler.args(["-O1", "-w", "-no-pie"]).arg("-I").arg(&self.out);
             compiler.args(self.includes(subject)).args(subject.flags.split_whitespace());
             said(compiler.arg(&main).arg(&object).arg("-lm").arg("-o").arg(&program))?;
         }

@@ -7,6 +7,7 @@
 #include "common/entropy_common.c"
 #include "common/error_private.c"
 #include "common/fse_decompress.c"
+#include "common/xxhash.c"
 #include "common/zstd_common.c"
 #include "compress/fse_compress.c"
 #include "compress/hist.c"
