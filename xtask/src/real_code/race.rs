@@ -161,7 +161,7 @@ fn page(rows: &[ResultRow], moved: &BTreeMap<(String, String), usize>, rounds: u
     let with = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
     let mut out = format!(
         "# Where does a home beat the stack in whole programs that nobody here wrote?\n\n\
-         Each of {} programs ran with its slots on the stack and with all that are proved to be able to move in each home, {rounds} rounds of \
+         Each of {} programs ran with its values on the stack, and with all that may move in each home: {rounds} rounds of \
          four runs in turns, beside the program against itself. A ratio above ×1 is a faster program. Of {} rewrites, {} are slower by more than the noise \
          floor, {} the same, {} faster, of {} it cannot be told, and {} are void, since the program differs from itself.\n\n",
         programs.len(),

@@ -15,8 +15,9 @@
 //! 1.30; `vpmulhuw` for the shift, which runs on the other two pipes, 1.37 to 1.43 with eight to twelve.
 //!
 //! **Layout.** On Zen 4 eight pairs are in flight: 16 registers of state, four constants and the key, so that each round has
-//! 11 left. Zen 5's operations take 2 cycles, and there it is twelve pairs, two at a time, in all 32 registers. Blocks are taken apart within 128 bits; which block lies in which lane does not matter to the rounds and is
-//! undone by the interleaving (see [`BLOCK_OF_LANE`]).
+//! 11 left. Zen 5's operations take 2 cycles, and there it is twelve pairs, two at a time, in all 32 registers. Blocks
+//! are taken apart within 128 bits; which block lies in which lane does not matter to the rounds and is undone by the
+//! interleaving (see [`BLOCK_OF_LANE`]).
 //!
 //! Leak class: constant time in everything but lengths, S-box set and byte order. Nothing secret is stored but the
 //! output.
