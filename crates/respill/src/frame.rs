@@ -21,7 +21,7 @@ use crate::program::Program;
 
 use branch::refined;
 use step::Walker;
-pub use value::{Address, CALLEE_SAVED, GENERAL, State, Value, Where};
+pub use value::{Address, CALLEE_SAVED, GENERAL, Range, State, Value, Where};
 
 /// A memory operand of an instruction.
 #[derive(Clone, Copy, Debug)]
@@ -309,11 +309,11 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
                     reaches_beyond(instruction, memory) && size(memory) != 0
                 };
                 let outside = match state.foreign(memory) {
-                    Value::Number(..) => None,
+                    Value::Number(_) => None,
                     _ if segment || back => Some(Outside::Anywhere),
                     value => match value.origin() {
                         Some((Register::RIP, _)) => None,
-                        Some((register, by)) => Some(Outside::Above(register, by)),
+                        Some((register, by)) => Some(Outside::Above(register, by.low)),
                         None => Some(Outside::Anywhere),
                     },
                 };

@@ -38,9 +38,9 @@ impl Through {
 
     /// Adds an access at least `by` bytes above a value.
     fn above(&mut self, value: Value, by: i64) {
-        match (value, value.origin()) {
+        match (value, value.near()) {
             // The caller's own frame escapes with it, and numbers are the addresses of nothing.
-            (Value::Stack(_) | Value::Derived | Value::Number(..), _) | (_, Some((Register::RIP, _))) => (),
+            (Value::Stack(_) | Value::Derived | Value::Number(_) | Value::Above(Register::RIP, _), _) => (),
             (_, Some((register, from))) => self.lower(register, from.saturating_add(by)),
             _ => self.anywhere = true,
         }
@@ -177,8 +177,8 @@ fn least(units: &[Unit], by_entry: &HashMap<usize, usize>) -> Vec<BTreeMap<Regis
             let Some(state) = unit.frame.before.get(&op) else { continue };
             for register in GENERAL {
                 let value = state.of(register);
-                let handed = match (value, value.origin(), state.of(Register::RSP)) {
-                    (Value::Number(..), ..) | (_, Some((Register::RIP, _)), _) => continue,
+                let handed = match (value, value.near(), state.of(Register::RSP)) {
+                    (Value::Number(_) | Value::Above(Register::RIP, _), ..) => continue,
                     (.., Value::Derived) => ANY,
                     (.., Value::Stack(rsp)) if !unit.frame.is_fixed(rsp.base) => ANY,
                     (_, Some((from, by)), _) => match out[n].get(&from) {

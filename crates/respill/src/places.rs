@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use iced_x86::{FlowControl, Mnemonic, OpKind, Register};
+use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 use crate::assembler::Place;
-use crate::flow::Function;
+use crate::flow::{Callee, Function};
+use crate::frame::{CALLEE_SAVED, GENERAL, reads, writes};
 use crate::program::{Op, Program, Target};
 use crate::tables::{self, Table};
 use crate::text::Kind;
@@ -25,42 +26,128 @@ pub(crate) fn taken(program: &Program) -> Taken {
     taken_but(program, &BTreeSet::new())
 }
 
-/// The statements of tables whose entries only lead to jumps: each function that names one loads no other word of four bytes by such an
-/// index.
+/// The statements of tables whose entries only lead to jumps: each function that names one reads nothing else through its address, and
+/// no data hold that address.
 pub(crate) fn closed(
     program: &Program,
     tables: &HashMap<String, Table>,
     functions: &[Function],
 ) -> BTreeSet<usize> {
-    let mut names: HashMap<&str, Vec<usize>> = HashMap::new();
+    let distances = |name: &str| tables.get(name).filter(|table| table.distances);
+    let mut users: HashMap<&str, Vec<usize>> = HashMap::new();
     for op in 0..program.ops.len() {
-        if let Some((name, _)) = tables::named(program, op, tables) {
-            names.entry(name).or_default().push(op);
+        if let Some((name, _)) = tables::named(program, op, tables).filter(|(_, table)| table.distances) {
+            users.entry(name).or_default().push(op);
         }
     }
-    let loads = |op: &usize| {
-        let i = &program.ops[*op].instruction;
-        let indexed = i.memory_index() != Register::None && i.memory_size().size() == 4;
-        indexed || i.mnemonic() == Mnemonic::Movsxd && i.op1_kind() == OpKind::Memory
-    };
-    let closes = |function: &Function| {
-        !function.entries.is_empty()
-            && function.body.iter().filter(|op| loads(op)).all(|op| function.entries.contains(op))
-    };
-    let mut out = BTreeSet::new();
-    for (name, table) in tables.iter().filter(|(_, table)| table.distances) {
-        let users = names.get(name.as_str()).map_or(&[][..], Vec::as_slice);
-        let owners =
-            |op: &usize| functions.iter().filter(|f| f.body.binary_search(op).is_ok()).collect::<Vec<_>>();
-        let all = |op: &usize| {
-            let owners = owners(op);
-            !owners.is_empty() && owners.into_iter().all(closes)
-        };
-        if users.iter().all(all) {
-            out.extend(&table.statements);
+    let mut open: BTreeSet<&str> = BTreeSet::new();
+    for (i, statement) in program.text.statements().iter().enumerate() {
+        if statement.kind == Kind::Directive {
+            let elsewhere = |name: &&str| distances(name).is_some_and(|table| !table.statements.contains(&i));
+            open.extend(words(program.text.of(i)).filter(elsewhere));
         }
     }
-    out
+    let naming: BTreeSet<usize> = users.values().flatten().copied().collect();
+    let mut inside: BTreeSet<usize> = BTreeSet::new();
+    let mut leaking: BTreeSet<usize> = BTreeSet::new();
+    for function in functions {
+        let named: BTreeSet<usize> = function.body.iter().copied().filter(|op| naming.contains(op)).collect();
+        if !named.is_empty() && !only_jumps(program, functions, function, &named) {
+            leaking.extend(&named);
+        }
+        inside.extend(named);
+    }
+    let all = |name: &str| {
+        users.get(name).is_none_or(|ops| ops.iter().all(|op| inside.contains(op) && !leaking.contains(op)))
+    };
+    let closed =
+        tables.iter().filter(|(name, table)| table.distances && !open.contains(name.as_str()) && all(name));
+    closed.flat_map(|(_, table)| &table.statements).copied().collect()
+}
+
+/// Whether a function reads for its jumps alone what lies where it names tables of distances. Followed is each register that may hold
+/// something made from such a name; once that is put elsewhere, all that is loaded may be it.
+fn only_jumps(
+    program: &Program,
+    functions: &[Function],
+    function: &Function,
+    named: &BTreeSet<usize>,
+) -> bool {
+    let mut info = InstructionInfoFactory::new();
+    let mut put = false;
+    let mut before: HashMap<usize, u16> = HashMap::from([(function.entry, 0)]);
+    let mut todo = vec![function.entry];
+    while let Some(op) = todo.pop() {
+        let instruction = &program.ops[op].instruction;
+        let facts = info.info(instruction);
+        let mut held = before[&op];
+        let holds = |register: Register| bit(register) & held != 0;
+        let loads: Vec<_> = facts.used_memory().iter().filter(|memory| reads(memory.access())).collect();
+        let through = loads.iter().any(|memory| holds(memory.base()) || holds(memory.index()));
+        if (through || !loads.is_empty() && named.contains(&op)) && !function.entries.contains(&op) {
+            return false;
+        }
+        let (used, stores) = (facts.used_registers(), facts.used_memory().iter().any(|m| writes(m.access())));
+        let made = named.contains(&op)
+            || used.iter().any(|used| {
+                reads(used.access()) && (holds(used.register()) || put && !used.register().is_gpr())
+            })
+            || put && !loads.is_empty();
+        let returned = function.calls.get(&op).map_or(0, |call| lost(program, functions, &call.callee));
+        let elsewhere = stores || used.iter().any(|used| writes(used.access()) && !used.register().is_gpr());
+        if made && instruction.op0_kind() == OpKind::Register && instruction.op0_register() == Register::RSP {
+            return false;
+        }
+        // Now all that was loaded before may be it.
+        if made && elsewhere && !put {
+            put = true;
+            todo.extend(before.keys().copied());
+        }
+        for used in used.iter().filter(|used| writes(used.access())) {
+            let bit = bit(used.register());
+            match used.access() {
+                _ if made => held |= bit,
+                OpAccess::Write if used.register().size() >= 4 => held &= !bit,
+                _ => (),
+            }
+        }
+        held &= !returned;
+        for &next in &function.next[&op] {
+            let new = before.get(&next).is_none_or(|known| held & !known != 0);
+            *before.entry(next).or_default() |= held;
+            if new {
+                todo.push(next);
+            }
+        }
+    }
+    true
+}
+
+/// A general register's bit. The stack pointer has none.
+fn bit(register: Register) -> u16 {
+    let full = register.full_register();
+    let place = GENERAL.iter().position(|&other| other == full && full != Register::RSP);
+    place.map_or(0, |place| 1 << place)
+}
+
+/// The registers in which a call leaves nothing of its caller's: those that the ABI does not keep. A function of this file that calls
+/// nothing may leave them as they are, and compilers know it.
+fn lost(program: &Program, functions: &[Function], callee: &Callee) -> u16 {
+    let volatile = GENERAL.into_iter().filter(|register| !CALLEE_SAVED.contains(register));
+    let all = volatile.map(bit).fold(0, core::ops::BitOr::bitor);
+    let Callee::Local(entry) = callee else { return all };
+    let Ok(found) = functions.binary_search_by_key(entry, |function| function.entry) else { return 0 };
+    if functions[found].callees().next().is_some() {
+        return all;
+    }
+    let mut info = InstructionInfoFactory::new();
+    let mut out = 0;
+    for &op in &functions[found].body {
+        let used = info.info(&program.ops[op].instruction).used_registers();
+        out |=
+            used.iter().filter(|used| writes(used.access())).fold(0, |all, used| all | bit(used.register()));
+    }
+    out & all
 }
 
 pub(crate) fn taken_but(program: &Program, closed: &BTreeSet<usize>) -> Taken {
@@ -170,4 +257,54 @@ fn words(said: &str) -> impl Iterator<Item = &str> {
         let bare = word.trim_start_matches('$');
         core::iter::once(word).chain((bare.len() < word.len()).then_some(bare))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow;
+
+    /// A jump by a table whose base stays in `rbx`, before other code.
+    fn closes(code: &str) -> bool {
+        let text = format!(
+            ".globl f, h\nf:\tleaq .Lt(%rip), %rbx\n movslq (%rbx,%rax,4), %rax\n addq %rbx, %rax\n jmp *%rax\n.La:\t{code}\n ret\n\
+             h:\tret\n.section .rodata\n.Lt: .long .La-.Lt\n"
+        );
+        let program = Program::new("f.s", &text).expect("a program");
+        let functions = flow::functions(&program, &flow::landing(&program), &BTreeSet::new());
+        !closed(&program, &tables::tables(&program), &functions).is_empty()
+    }
+
+    #[test]
+    fn a_table_is_closed_where_its_address_reads_nothing_else() {
+        for (code, want) in [
+            ("nop", true),
+            // Words of four bytes from elsewhere, by an index or extended.
+            ("movslq 8(%rdi), %rcx", true),
+            ("movl (%rdi,%rcx,4), %ecx", true),
+            ("movq %rdi, -8(%rsp)\n movq -8(%rsp), %rdx\n movl (%rdx), %ecx", true),
+            ("movl $0, %ebx\n movl (%rbx), %ecx", true),
+            // What a call of other code returns is not the table.
+            ("call elsewhere\n movl (%rax), %ecx", true),
+            // The table read again, by the register, a copy, a sum, a cell, a vector register, an exchange, its name.
+            ("movl (%rbx,%rcx,4), %ecx", false),
+            ("movb (%rbx), %cl", false),
+            ("movq %rbx, %rdx\n movq (%rdx), %rcx", false),
+            ("leaq 4(%rbx,%rcx), %rdx\n movslq (%rdx), %rcx", false),
+            ("movq %rbx, -8(%rsp)\n movq -8(%rsp), %rdx\n movl (%rdx), %ecx", false),
+            ("movq -8(%rsp), %rdx\n movl (%rdx), %ecx\n movq %rbx, -8(%rsp)\n jmp .La", false),
+            ("movq %rbx, %xmm0\n movq %xmm0, %rdx\n movl (%rdx), %ecx", false),
+            ("xchgq %rbx, %rdx\n movl (%rdx), %ecx", false),
+            ("movb $0, %bl\n movl (%rbx), %ecx", false),
+            ("movl .Lt(%rip), %ecx", false),
+            ("movq %rbx, %rsp\n popq %rcx", false),
+            // Calls keep it: by the ABI, or because the callee leaves the register alone.
+            ("call elsewhere\n movl (%rbx), %ecx", false),
+            ("movq %rbx, %r8\n call h\n movl (%r8), %ecx", false),
+            // Its address in data, where any function finds it.
+            ("ret\n.data\n .quad .Lt\n.text\n nop", false),
+        ] {
+            assert_eq!(closes(code), want, "{code}");
+        }
+    }
 }

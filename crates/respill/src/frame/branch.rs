@@ -45,7 +45,7 @@ pub(super) fn refined(
     let Some(Compared { register, size, with, order }) = after.compared else { return Some(out) };
     let value = after.of(register);
     // A comparison of 32 bits says nothing about the others.
-    let word = matches!(value, Value::Number(low, high) if low >= 0 && high <= i64::from(u32::MAX));
+    let word = value.bounds().is_some_and(|(low, high)| low >= 0 && high <= i64::from(u32::MAX));
     if value.of_stack() || matches!(value, Value::Entry(_)) || size == 4 && !word {
         return Some(out);
     }
@@ -74,7 +74,12 @@ pub(super) fn refined(
     let compared = out.compared;
     out.set(
         register,
-        if (low, high) == (i64::MIN, i64::MAX) { Value::Other } else { Value::Number(low, high) },
+        match value {
+            _ if (low, high) == (i64::MIN, i64::MAX) => Value::Other,
+            // It may still grow by steps.
+            Value::Number(range) if high == range.most() => Value::Number(range.above(low)),
+            _ => Value::between(low, high),
+        },
     );
     out.compared = compared;
     Some(out)

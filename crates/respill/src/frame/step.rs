@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use iced_x86::{
-    CodeSize, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
-    UsedMemory, UsedRegister,
+    CodeSize, ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register, UsedMemory, UsedRegister,
 };
 
 use super::branch::same;
-use super::value::{Compared, GENERAL, State, Value, WORD, Where};
+use super::value::{Compared, GENERAL, Range, State, Value, WORD, Where};
 use super::{CALLEE_SAVED, Outlines, reads, size, writes};
 use crate::flow::{Callee, Exit, Function};
 use crate::program::Program;
@@ -62,7 +62,7 @@ impl Walker<'_> {
         let special = if linked && !pushes && !(loads && instruction.op0_register().size() >= 4) {
             None
         } else if linked && !pushes || table {
-            Some((instruction.op0_register(), Value::Above(Register::RIP, 0)))
+            Some((instruction.op0_register(), Value::Above(Register::RIP, Range::one(0))))
         } else {
             self.special(i, &instruction, state)
         };
@@ -217,7 +217,7 @@ impl Walker<'_> {
                 }
                 (Some(to), None) if whole(to) => immediate(instruction).map(|by| {
                     let value = if to.is_gpr32() { by & i64::from(u32::MAX) } else { by };
-                    (to, Value::Number(value, value))
+                    (to, Value::between(value, value))
                 }),
                 (None, Some(from)) if wide(from) && instruction.op0_kind() == OpKind::Memory => {
                     self.address_of(instruction, state);
@@ -249,7 +249,7 @@ impl Walker<'_> {
                         Where::Known(a) => {
                             state.overwrite(a, size);
                             if size == 8 {
-                                state.stored.insert(a, Value::Number(by, by));
+                                state.stored.insert(a, Value::between(by, by));
                             }
                         }
                         Where::Elsewhere => (),
@@ -273,12 +273,15 @@ impl Walker<'_> {
                     }
                 };
                 let signed = instruction.mnemonic() != Mnemonic::Movzx;
+                // The second byte of a register.
+                use Register::{AH, BH, CH, DH};
+                let high = register(1).is_some_and(|from| matches!(from, AH | BH | CH | DH));
                 let most = 1i64 << (8 * size - usize::from(signed));
                 let value = match value {
                     value if value.of_stack() => Value::Derived,
-                    Value::Number(low, high) if low >= 0 && high < most => value,
-                    _ if signed => Value::Number(-most, most - 1),
-                    _ => Value::Number(0, most - 1),
+                    Value::Number(range) if !high && range.low >= 0 && range.most() < most => value,
+                    _ if signed => Value::between(-most, most - 1),
+                    _ => Value::between(0, most - 1),
                 };
                 Some((to, sized(to, value)))
             }
@@ -311,7 +314,7 @@ impl Walker<'_> {
                     && instruction.op1_register() == to
                     && instruction.mnemonic() == Mnemonic::Sub
                 {
-                    return Some((to, Value::Number(0, 0)));
+                    return Some((to, Value::between(0, 0)));
                 }
                 let by = match register(1) {
                     Some(from) => match state.of(from).bounds() {
@@ -340,7 +343,7 @@ impl Walker<'_> {
                     }
                     value if !value.of_stack() && by >= 0 => {
                         self.demand(value);
-                        Some((to, Value::Number(0, by)))
+                        Some((to, Value::between(0, by)))
                     }
                     _ => None,
                 }
@@ -351,20 +354,18 @@ impl Walker<'_> {
                 self.demand(state.of(to));
                 let value = match (state.of(to), instruction.mnemonic()) {
                     (value, _) if value.of_stack() => Value::Derived,
-                    (Value::Number(low, high), Mnemonic::Shl) if low >= 0 && high < i64::MAX >> by => {
-                        Value::Number(low << by, high << by)
+                    (value, Mnemonic::Shl) => value.times(1 << by),
+                    (Value::Number(range), _) if range.low >= 0 => {
+                        Value::between(range.low >> by, range.most() >> by)
                     }
-                    (Value::Number(low, high), Mnemonic::Shr) if low >= 0 => {
-                        Value::Number(low >> by, high >> by)
-                    }
-                    (_, Mnemonic::Shr) if by > 0 => Value::Number(0, (u64::MAX >> by) as i64),
+                    _ if by > 0 => Value::between(0, (u64::MAX >> by) as i64),
                     _ => Value::Other,
                 };
                 Some((to, value))
             }
             Mnemonic::Xor => {
                 let to = register(0).filter(|&r| whole(r))?;
-                (register(1) == Some(to)).then_some((to, Value::Number(0, 0)))
+                (register(1) == Some(to)).then_some((to, Value::between(0, 0)))
             }
             Mnemonic::Push | Mnemonic::Pushfq => {
                 let value = match register(0) {
@@ -429,8 +430,8 @@ impl Walker<'_> {
         self.demand(from);
         match (instruction.mnemonic(), from) {
             (Mnemonic::Add, _) => to.sum(from),
-            (_, Value::Number(low, high)) => match (high.checked_neg(), low.checked_neg()) {
-                (Some(low), Some(high)) => to.sum(Value::Number(low, high)),
+            (_, Value::Number(range)) => match (range.most().checked_neg(), range.low.checked_neg()) {
+                (Some(low), Some(high)) => to.sum(Value::between(low, high)),
                 _ => Value::Other,
             },
             _ => Value::Other,
@@ -549,9 +550,12 @@ impl Walker<'_> {
                 let register = used.register();
                 // What is changed in place, in part or perhaps not at all, stays made from what it was.
                 let kept = used.access() != OpAccess::Write || register.size() < 4;
+                // What is perhaps not written keeps its upper half, but for conditional moves.
+                let perhaps = matches!(used.access(), OpAccess::CondWrite | OpAccess::ReadCondWrite)
+                    && instruction.condition_code() == ConditionCode::None;
                 let value = if derived || kept && state.of(register).of_stack() {
                     Value::Derived
-                } else if register.is_gpr32() {
+                } else if register.is_gpr32() && !perhaps {
                     WORD
                 } else {
                     Value::Other

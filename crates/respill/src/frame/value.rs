@@ -44,31 +44,107 @@ impl Address {
     }
 }
 
+/// Numbers of 64 bits with a sign. Without a step they lie between `low` and `high`; with one, none is above `high + step * t`, where `t`
+/// counts the execution's additions so far. No execution has 2^54 of these, so none passes the sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The least.
+    pub low: i64,
+    /// The most, but for the steps.
+    pub high: i64,
+    step: i64,
+}
+
+impl Range {
+    /// The largest step, and the most from which steps may begin: 2^61 + 256 * 2^54 is below 2^63.
+    const STEP: i64 = 256;
+    const BEGIN: i64 = 1 << 61;
+
+    /// What a register of 32 bits holds.
+    const WORD: Range = Range::between(0, u32::MAX as i64);
+
+    /// Numbers from one to another, both included.
+    pub(super) const fn between(low: i64, high: i64) -> Range {
+        Range { low, high, step: 0 }
+    }
+
+    /// One number.
+    pub(super) const fn one(number: i64) -> Range {
+        Range::between(number, number)
+    }
+
+    /// The most, whatever the steps.
+    pub(super) const fn most(self) -> i64 {
+        if self.step == 0 { self.high } else { i64::MAX }
+    }
+
+    /// Those from a number on.
+    pub(super) const fn above(self, low: i64) -> Range {
+        Range { low, ..self }
+    }
+
+    fn checked(self) -> Option<Range> {
+        (self.step == 0 || self.step <= Range::STEP && self.high <= Range::BEGIN).then_some(self)
+    }
+
+    /// What holds on both of two paths. `limits` are the bounds at which a changing number stops for a while. Where none lies above, its
+    /// growth is taken for a step, and further additions of no more than that are such steps.
+    fn join(self, other: Range, limits: Option<&[i64]>) -> Option<Range> {
+        let (mut low, mut high) = (self.low.min(other.low), self.high.max(other.high));
+        let mut step = self.step.max(other.step);
+        if let Some(limits) = limits {
+            if low < self.low {
+                low = limits.iter().rfind(|&&limit| limit <= low).copied()?;
+            }
+            // The last limits are none, and then what has a step already gets no other one.
+            if limits.is_empty() && self.step > 0 && (high > self.high || step > self.step) {
+                return None;
+            }
+            if high > self.high {
+                match limits.iter().find(|&&limit| limit >= high && step == 0) {
+                    Some(&limit) => high = limit,
+                    None => step = step.max(high.checked_sub(self.high)?),
+                }
+            }
+        }
+        Range { low, high, step }.checked()
+    }
+
+    /// Both added. What is added in one step of the other's is one of its steps.
+    fn sum(self, other: Range) -> Option<Range> {
+        let low = self.low.checked_add(other.low)?;
+        let (most, least) = if self.step >= other.step { (self, other) } else { (other, self) };
+        let stepped = least.step == 0 && (0..=most.step).contains(&least.high);
+        let high = if stepped { most.high } else { most.high.checked_add(least.high)? };
+        Range { low, high, step: self.step.checked_add(other.step)? }.checked()
+    }
+
+    /// Multiplied by a number above zero.
+    fn times(self, by: i64) -> Option<Range> {
+        let step = self.step.checked_mul(by)?;
+        Range { low: self.low.checked_mul(by)?, high: self.high.checked_mul(by)?, step }.checked()
+    }
+}
+
 /// An abstract value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
     /// Anything that was not made from an address of the frame.
     Other,
-    /// The same, and as a signed number of 64 bits it lies between these two, both included.
-    Number(i64, i64),
+    /// The same, and one of these numbers.
+    Number(Range),
     /// The register's value at the entry.
     Entry(Register),
-    /// At least so many bytes above the register's value at the entry; of `RIP`, above some place of the program itself.
-    Above(Register, i64),
+    /// One of these numbers above the register's value at the entry; of `RIP`, above some place of the program itself.
+    Above(Register, Range),
     /// An address of the frame.
     Stack(Address),
     /// Made from an address of the frame.
     Derived,
 }
 
-/// The upper bound of a number that only grows, by at most [`STEP`] with each instruction.
-const GROWS: i64 = i64::MAX;
-
-/// No execution has so many instructions that a number passes 2^62 in such steps.
-const STEP: u64 = 256;
-
 /// What a register of 32 bits holds.
-pub(super) const WORD: Value = Value::Number(0, u32::MAX as i64);
+pub(super) const WORD: Value = Value::Number(Range::WORD);
 
 impl Value {
     /// Whether it was made from an address of the frame.
@@ -94,109 +170,95 @@ impl Value {
         !matches!(self, Value::Number(..) | Value::Above(..))
     }
 
+    /// Numbers from one to another, both included.
+    pub(super) const fn between(low: i64, high: i64) -> Value {
+        Value::Number(Range::between(low, high))
+    }
+
     /// The bounds of a number.
     pub(super) const fn bounds(self) -> Option<(i64, i64)> {
         match self {
-            Value::Number(low, high) => Some((low, high)),
+            Value::Number(range) => Some((range.low, range.most())),
             _ => None,
         }
     }
 
-    /// What holds on both of two paths. `limits` are the bounds at which a growing number stops for a while; without them it
-    /// grows as it does.
+    /// What holds on both of two paths: see [`Range::join`] for the limits.
     pub(super) fn join(self, other: Value, limits: Option<&[i64]>) -> Value {
         match (self, other) {
             _ if self == other => self,
-            (Value::Number(low, high), Value::Number(least, most)) => {
-                let (mut down, mut up) = (low.min(least), high.max(most));
-                if let Some(limits) = limits {
-                    if down < low {
-                        let Some(&limit) = limits.iter().rfind(|&&limit| limit <= down) else {
-                            return Value::Other;
-                        };
-                        down = limit;
-                    }
-                    if up > high {
-                        up = limits.iter().find(|&&limit| limit >= up).copied().unwrap_or(GROWS);
-                    }
-                }
-                Value::Number(down, up)
+            (Value::Number(one), Value::Number(two)) => {
+                one.join(two, limits).map_or(Value::Other, Value::Number)
             }
             _ if self.of_stack() || other.of_stack() => Value::Derived,
+            // A pointer that moves down without end is not followed.
             _ => match (self.origin(), other.origin()) {
-                // A pointer that moves down without end is not followed.
-                (Some((one, by)), Some((two, least))) if one == two && (limits.is_none() || by <= least) => {
-                    Value::Above(one, by.min(least))
+                (Some((one, from)), Some((two, to)))
+                    if one == two && (limits.is_none() || from.low <= to.low) =>
+                {
+                    from.join(to, limits).map_or(Value::Other, |by| Value::Above(one, by))
                 }
                 _ => Value::Other,
             },
         }
     }
 
-    /// The register at the entry that it was made from by additions, and the least that was added.
-    pub(crate) const fn origin(self) -> Option<(Register, i64)> {
+    /// The register at the entry that it was made from by additions, and what was added.
+    pub(crate) const fn origin(self) -> Option<(Register, Range)> {
         match self {
-            Value::Entry(register) => Some((register, 0)),
+            Value::Entry(register) => Some((register, Range::one(0))),
             Value::Above(register, by) => Some((register, by)),
             _ => None,
         }
     }
 
+    /// The same, and the least that was added, where no chain of calls that hand it on leads once around all addresses.
+    pub(crate) fn near(self) -> Option<(Register, i64)> {
+        self.origin().filter(|(_, by)| by.high <= 1 << 40).map(|(register, by)| (register, by.low))
+    }
+
     /// The sum of two numbers, or of a number and something that came from outside.
     pub(super) fn sum(self, other: Value) -> Value {
         match (self, other) {
-            (Value::Number(low, high), value) | (value, Value::Number(low, high)) => match value {
-                _ if low == high => value.plus(low),
-                Value::Number(least, most) => match (low.checked_add(least), high.checked_add(most)) {
-                    (Some(low), Some(high)) => Value::Number(low, high),
-                    _ => Value::Other,
-                },
-                Value::Entry(_) | Value::Above(..) => value.plus(low),
-                _ => Value::Other,
-            },
+            (Value::Number(by), value) | (value, Value::Number(by)) => value.added(by),
             _ => Value::Other,
         }
     }
 
-    /// A number that was multiplied.
+    /// A number that was multiplied by one above zero.
     pub(super) fn times(self, by: i64) -> Value {
         match self {
             value if by == 1 => value,
-            Value::Number(low, high) => match (low.checked_mul(by), high.checked_mul(by)) {
-                (Some(low), Some(high)) => Value::Number(low, high),
-                // It keeps its lower bound: what grows in steps does so in longer ones.
-                (Some(low), None) if high == GROWS => Value::Number(low, GROWS),
-                _ => Value::Other,
-            },
+            Value::Number(range) => range.times(by).map_or(Value::Other, Value::Number),
             _ => Value::Other,
         }
     }
 
     /// The sum with a constant.
     pub(super) fn plus(self, by: i64) -> Value {
+        self.added(Range::one(by))
+    }
+
+    /// The sum with a number.
+    fn added(self, by: Range) -> Value {
+        let one = by == Range::one(by.low);
         match self {
-            Value::Stack(a) => Value::Stack(a.plus(by)),
-            Value::Number(low, GROWS) if by.unsigned_abs() <= STEP => {
-                low.checked_add(by).map_or(Value::Other, |low| Value::Number(low, GROWS))
-            }
-            Value::Number(low, high) => match (low.checked_add(by), high.checked_add(by)) {
-                (Some(low), Some(high)) => Value::Number(low, high),
-                _ => Value::Other,
-            },
-            Value::Derived => Value::Derived,
-            Value::Entry(_) if by == 0 => self,
+            value if by == Range::one(0) => value,
+            Value::Stack(a) if one => Value::Stack(a.plus(by.low)),
+            value if value.of_stack() => Value::Derived,
+            Value::Number(range) => range.sum(by).map_or(Value::Other, Value::Number),
             Value::Entry(register) => Value::Above(register, by),
             Value::Above(register, from) => {
-                from.checked_add(by).map_or(Value::Other, |by| Value::Above(register, by))
+                from.sum(by).map_or(Value::Other, |by| Value::Above(register, by))
             }
-            Value::Other => Value::Other,
+            _ => Value::Other,
         }
     }
 
     /// The lower 32 bits, extended by zeros.
     pub(super) fn word(self) -> Value {
         match self {
-            Value::Number(low, high) if low >= 0 && high <= u32::MAX as i64 => self,
+            Value::Number(range) if range.low >= 0 && range.most() <= Range::WORD.high => self,
             value if value.of_stack() => Value::Derived,
             _ => WORD,
         }
@@ -269,7 +331,7 @@ impl State {
         let registers = GENERAL.map(|register| match register {
             Register::RSP => Value::Stack(Address { base: 0, offset: 0 }),
             kept if CALLEE_SAVED.contains(&kept) => Value::Entry(kept),
-            given => Value::Above(given, 0),
+            given => Value::Above(given, Range::one(0)),
         });
         State { registers, stored: BTreeMap::new(), compared: None, same: None }
     }
@@ -350,19 +412,21 @@ impl State {
     /// The sum that `lea` computes, outside the frame.
     pub(super) fn sum(&self, instruction: &Instruction) -> Value {
         if instruction.is_ip_rel_memory_operand() {
-            return Value::Above(Register::RIP, 0);
+            return Value::Above(Register::RIP, Range::one(0));
         }
+        let narrow = [instruction.memory_base(), instruction.memory_index()].iter().any(|r| r.is_gpr32());
         let scale = i64::from(instruction.memory_index_scale());
         let index = self.part(instruction.memory_index()).times(scale);
         let sum = self.part(instruction.memory_base()).sum(index);
-        sum.plus(instruction.memory_displacement64() as i64)
+        let sum = sum.plus(instruction.memory_displacement64() as i64);
+        if narrow { sum.word() } else { sum }
     }
 
     /// The value of a part of an address. None counts as zero; half a register does not hold an address.
     fn part(&self, register: Register) -> Value {
         match register {
-            Register::None => Value::Number(0, 0),
-            Register::RIP | Register::EIP => Value::Above(Register::RIP, 0),
+            Register::None => Value::between(0, 0),
+            Register::RIP | Register::EIP => Value::Above(Register::RIP, Range::one(0)),
             register => match self.of(register) {
                 value if value.of_stack() && register.size() < 8 => Value::Derived,
                 value if register.size() < 8 => value.word(),
