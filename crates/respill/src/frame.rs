@@ -309,13 +309,13 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
                     reaches_beyond(instruction, memory) && size(memory) != 0
                 };
                 let outside = match state.foreign(memory) {
-                    Value::Number(_) => None,
+                    Value::Number(range) if range.is_near() => None,
                     _ if segment || back => Some(Outside::Anywhere),
-                    value => match value.origin() {
-                        Some((Register::RIP, _)) => None,
-                        Some((register, by)) => Some(Outside::Above(register, by.low)),
-                        None => Some(Outside::Anywhere),
-                    },
+                    value if value.is_elsewhere() => None,
+                    value => Some(match value.near() {
+                        Some((register, by)) => Outside::Above(register, by),
+                        None => Outside::Anywhere,
+                    }),
                 };
                 out.outside.extend(outside.map(|outside| (i, outside)));
                 continue;

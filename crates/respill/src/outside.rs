@@ -40,7 +40,8 @@ impl Through {
     fn above(&mut self, value: Value, by: i64) {
         match (value, value.near()) {
             // The caller's own frame escapes with it, and numbers are the addresses of nothing.
-            (Value::Stack(_) | Value::Derived | Value::Number(_) | Value::Above(Register::RIP, _), _) => (),
+            (Value::Stack(_) | Value::Derived, _) => (),
+            _ if value.is_elsewhere() => (),
             (_, Some((register, from))) => self.lower(register, from.saturating_add(by)),
             _ => self.anywhere = true,
         }
@@ -178,7 +179,7 @@ fn least(units: &[Unit], by_entry: &HashMap<usize, usize>) -> Vec<BTreeMap<Regis
             for register in GENERAL {
                 let value = state.of(register);
                 let handed = match (value, value.near(), state.of(Register::RSP)) {
-                    (Value::Number(_) | Value::Above(Register::RIP, _), ..) => continue,
+                    _ if value.is_elsewhere() => continue,
                     (.., Value::Derived) => ANY,
                     (.., Value::Stack(rsp)) if !unit.frame.is_fixed(rsp.base) => ANY,
                     (_, Some((from, by)), _) => match out[n].get(&from) {

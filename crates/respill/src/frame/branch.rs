@@ -1,9 +1,9 @@
 //! What a branch says of the registers that were compared.
 #![forbid(unsafe_code)]
 
-use iced_x86::{ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind, Register};
 
-use super::value::{Compared, State, Value};
+use super::value::{Compared, Range, State, Value};
 use crate::program::Program;
 
 /// The register with which an instruction compares the stack pointer.
@@ -26,12 +26,10 @@ pub(super) fn refined(
     after: &State,
 ) -> Option<State> {
     let mut out = after.clone();
-    let code = program.ops[op].instruction.condition_code();
-    if program.ops[op].instruction.flow_control() != FlowControl::ConditionalBranch
-        || code == ConditionCode::None
-        || all.len() != 2
-        || all[0] == all[1]
-    {
+    let instruction = &program.ops[op].instruction;
+    let code = instruction.condition_code();
+    // `loope` also goes on where the flags say equal.
+    if !instruction.is_jcc_short_or_near() || all.len() != 2 || all[0] == all[1] {
         return Some(out);
     }
     let taken = next != op + 1;
@@ -70,6 +68,10 @@ pub(super) fn refined(
     };
     if low > high {
         return None;
+    }
+    // A pointer stays one.
+    if matches!(value, Value::Above(..)) && !Range::between(low, high).is_near() {
+        return Some(out);
     }
     let compared = out.compared;
     out.set(

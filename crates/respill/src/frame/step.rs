@@ -70,6 +70,10 @@ impl Walker<'_> {
             Some((register, value)) => state.set(register, value),
             None => self.general(i, &instruction, state),
         }
+        // It makes an address of the stack pointer, which it does not name.
+        if instruction.mnemonic() == Mnemonic::Enter {
+            state.set(Register::RBP, Value::Derived);
+        }
         if flags {
             state.compared = compared;
             state.same = same;

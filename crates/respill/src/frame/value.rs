@@ -83,6 +83,12 @@ impl Range {
         Range { low, ..self }
     }
 
+    /// Whether none is an address of a stack, nor leads from another place of the program to one.
+    pub(crate) const fn is_near(self) -> bool {
+        const FAR: i64 = 1 << 40;
+        self.low >= -FAR && self.high <= FAR
+    }
+
     fn checked(self) -> Option<Range> {
         (self.step == 0 || self.step <= Range::STEP && self.high <= Range::BEGIN).then_some(self)
     }
@@ -204,7 +210,7 @@ impl Value {
     }
 
     /// The register at the entry that it was made from by additions, and what was added.
-    pub(crate) const fn origin(self) -> Option<(Register, Range)> {
+    const fn origin(self) -> Option<(Register, Range)> {
         match self {
             Value::Entry(register) => Some((register, Range::one(0))),
             Value::Above(register, by) => Some((register, by)),
@@ -212,9 +218,15 @@ impl Value {
         }
     }
 
-    /// The same, and the least that was added, where no chain of calls that hand it on leads once around all addresses.
+    /// Whether it is the address of nothing, or of a place of the program itself.
+    pub(crate) const fn is_elsewhere(self) -> bool {
+        matches!(self, Value::Number(by) | Value::Above(Register::RIP, by) if by.is_near())
+    }
+
+    /// The same register, and the least that was added, where that is no address by itself. Of the program's own places, none.
     pub(crate) fn near(self) -> Option<(Register, i64)> {
-        self.origin().filter(|(_, by)| by.high <= 1 << 40).map(|(register, by)| (register, by.low))
+        let (register, by) = self.origin()?;
+        (register != Register::RIP && by.is_near()).then_some((register, by.low))
     }
 
     /// The sum of two numbers, or of a number and something that came from outside.
