@@ -94,16 +94,15 @@ impl Range {
     }
 
     /// What holds on both of two paths. `limits` are the bounds at which a changing number stops for a while. Where none lies above, its
-    /// growth is taken for a step, and further additions of no more than that are such steps.
-    fn join(self, other: Range, limits: Option<&[i64]>) -> Option<Range> {
+    /// growth is taken for a step, and further additions of no more than that are such steps. At `last`, no step becomes another one.
+    fn join(self, other: Range, limits: Option<&[i64]>, last: bool) -> Option<Range> {
         let (mut low, mut high) = (self.low.min(other.low), self.high.max(other.high));
         let mut step = self.step.max(other.step);
         if let Some(limits) = limits {
             if low < self.low {
                 low = limits.iter().rfind(|&&limit| limit <= low).copied()?;
             }
-            // The last limits are none, and then what has a step already gets no other one.
-            if limits.is_empty() && self.step > 0 && (high > self.high || step > self.step) {
+            if last && self.step > 0 && (high > self.high || step > self.step) {
                 return None;
             }
             if high > self.high {
@@ -191,10 +190,11 @@ impl Value {
 
     /// What holds on both of two paths: see [`Range::join`] for the limits.
     pub(super) fn join(self, other: Value, limits: Option<&[i64]>) -> Value {
+        let last = limits.is_some_and(<[i64]>::is_empty);
         match (self, other) {
             _ if self == other => self,
             (Value::Number(one), Value::Number(two)) => {
-                one.join(two, limits).map_or(Value::Other, Value::Number)
+                one.join(two, limits, last).map_or(Value::Other, Value::Number)
             }
             _ if self.of_stack() || other.of_stack() => Value::Derived,
             // A pointer that moves down without end is not followed.
@@ -202,7 +202,8 @@ impl Value {
                 (Some((one, from)), Some((two, to)))
                     if one == two && (limits.is_none() || from.low <= to.low) =>
                 {
-                    from.join(to, limits).map_or(Value::Other, |by| Value::Above(one, by))
+                    from.join(to, limits.map(|_| &[][..]), last)
+                        .map_or(Value::Other, |by| Value::Above(one, by))
                 }
                 _ => Value::Other,
             },
