@@ -320,7 +320,10 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
         for (offset, relocation) in section.relocations() {
             let RelocationTarget::Symbol(target) = relocation.target() else { continue };
             let symbol = file.symbol_by_index(target)?;
-            let place = symbol.section_index().map(|section| {
+            // What other files may define instead, or what only finds the function that runs, is not the code that is called.
+            let elsewhere = symbol.is_weak()
+                || matches!(symbol.flags(), object::SymbolFlags::Elf { st_info, .. } if st_info & 15 == 10);
+            let place = symbol.section_index().filter(|_| !elsewhere).map(|section| {
                 let base = if symbol.kind() == SymbolKind::Section { 0 } else { symbol.address() };
                 Place { section: section.0, offset: base }
             });

@@ -10,6 +10,7 @@ use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
 use petgraph::algo::dominators;
 use petgraph::graph::{DiGraph, NodeIndex};
 
+use crate::assembler::Place;
 use crate::frame::CALLEE_SAVED;
 use crate::places::{by_name, closed, taken_but};
 use crate::program::{Program, Target, is_near_branch};
@@ -415,8 +416,14 @@ fn with_pads(
         let op = &program.ops[i];
         let adjacent =
             program.ops.get(i + 1).filter(|next| next.place.section == op.place.section).map(|_| i + 1);
+        // The text's order is not the section's where sections change in between.
+        let parted = || {
+            let end = Place { offset: op.place.offset + op.instruction.len() as u64, ..op.place };
+            program.at.get(&end).is_some_and(|&behind| behind != i + 1)
+        };
         let mut next: Vec<usize> = Vec::new();
         let fall = |out: &mut Function, next: &mut Vec<usize>| match adjacent {
+            _ if parted() => out.astray.push(i),
             Some(after) => next.push(after),
             None => {
                 out.exits.insert(i, Exit::Stop);
@@ -426,6 +433,10 @@ fn with_pads(
             // It may go on; its function is opaque.
             _ if op.instruction.is_invalid() => fall(&mut out, &mut next),
             FlowControl::Return => {
+                // One that takes arguments from the stack leaves another stack pointer to its caller.
+                if op.instruction.op_count() != 0 || op.instruction.mnemonic() != Mnemonic::Ret {
+                    out.astray.push(i);
+                }
                 out.exits.insert(i, Exit::Return);
             }
             FlowControl::UnconditionalBranch => {
@@ -483,7 +494,7 @@ fn with_pads(
                 }
             }
             FlowControl::Call | FlowControl::IndirectCall => {
-                if is_near_branch(&op.instruction) && op.target.is_none() {
+                if is_near_branch(&op.instruction) && op.target.is_none() || parted() {
                     out.astray.push(i);
                 }
                 out.calls.insert(i, Call { callee: callee(&op.target), back: adjacent, link: false });
@@ -492,6 +503,11 @@ fn with_pads(
                 let adjacent = adjacent.filter(|_| returns);
                 next.extend(adjacent);
                 next.extend(pads.iter().filter(|pad| Some(**pad) != adjacent));
+            }
+            // A call of the kernel comes back.
+            FlowControl::Interrupt if op.instruction.mnemonic() == Mnemonic::Int => {
+                out.astray.push(i);
+                fall(&mut out, &mut next);
             }
             FlowControl::Interrupt | FlowControl::Exception => {
                 out.exits.insert(i, Exit::Stop);

@@ -208,7 +208,8 @@ impl Program {
             }
         }
         let unknown = (0..ops.len()).filter(|&op| assembled.unknown.contains(&ops[op].statement)).collect();
-        let downwards = ops.iter().any(|op| op.instruction.mnemonic() == Mnemonic::Std);
+        use Mnemonic::{Popf, Popfq, Std};
+        let downwards = ops.iter().any(|op| matches!(op.instruction.mnemonic(), Std | Popf | Popfq));
         let (file, data) = (file.to_owned(), assembled.data);
         Ok(Program { file, text, ops, names, at, lead, unknown, dark, data, downwards })
     }
