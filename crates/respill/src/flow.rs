@@ -419,7 +419,7 @@ fn with_pads(
         // The text's order is not the section's where sections change in between.
         let parted = || {
             let end = Place { offset: op.place.offset + op.instruction.len() as u64, ..op.place };
-            program.at.get(&end).is_some_and(|&behind| behind != i + 1)
+            !op.instruction.is_invalid() && program.at.get(&end).is_some_and(|&behind| behind != i + 1)
         };
         let mut next: Vec<usize> = Vec::new();
         let fall = |out: &mut Function, next: &mut Vec<usize>| match adjacent {
