@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
 use petgraph::algo::dominators;
 use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::{DfsPostOrder, Walker};
 
 use crate::assembler::Place;
 use crate::frame::CALLEE_SAVED;
@@ -619,20 +620,27 @@ fn depth(function: &Function) -> HashMap<usize, u32> {
             graph.add_edge(nodes[from], nodes[to], ());
         });
     }
-    let dominators = dominators::simple_fast(&graph, nodes[&function.entry]);
+    let entry = nodes[&function.entry];
+    let dominators = dominators::simple_fast(&graph, entry);
+    // A way back to the head of a loop goes to one that is left no earlier. Most ways do not, and need no walk up the tree.
+    let mut left = vec![0; graph.node_count()];
+    for (at, node) in DfsPostOrder::new(&graph, entry).iter(&graph).enumerate() {
+        left[node.index()] = at;
+    }
     let before = function.before();
     // Loops with the same head are one.
     let mut loops: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    for (&from, all) in &function.next {
-        for &head in all {
-            let back =
-                dominators.dominators(nodes[&from]).is_some_and(|mut all| all.any(|d| d == nodes[&head]));
+    for (from, all) in &function.next {
+        for head in all {
+            let [a, b] = [nodes[from], nodes[head]];
+            let back = left[a.index()] <= left[b.index()]
+                && dominators.dominators(a).is_some_and(|mut all| all.any(|d| d == b));
             if !back {
                 continue;
             }
-            let body = loops.entry(head).or_default();
-            body.insert(head);
-            let mut todo = vec![from];
+            let body = loops.entry(*head).or_default();
+            body.insert(*head);
+            let mut todo = vec![*from];
             while let Some(i) = todo.pop() {
                 if body.insert(i) {
                     todo.extend(before.get(&i).into_iter().flatten());
