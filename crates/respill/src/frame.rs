@@ -20,7 +20,9 @@ use crate::flow::{Callee, Exit, Function};
 use crate::program::Program;
 
 use branch::refined;
+pub(crate) use step::GIVEN;
 use step::Walker;
+pub(crate) use value::meets;
 pub use value::{Address, CALLEE_SAVED, GENERAL, Range, State, Value, Where};
 
 /// A memory operand of an instruction.
@@ -76,6 +78,58 @@ pub struct Frame {
     pub returns: Option<usize>,
     /// Callee-saved registers of which it uses the entry's value otherwise than to keep it.
     pub demands: BTreeSet<Register>,
+    /// Whether it gives away an address of its frame or its caller's, but for those in registers at a return.
+    pub gives: bool,
+    /// The registers that may hold such an address at a return.
+    pub leaves: BTreeSet<Register>,
+    /// What it, or a callee of the file, writes outside its frame.
+    pub writes: Writes,
+    /// Whether it relies on the value of a cell, other than to restore what it keeps for its caller.
+    pub relies: bool,
+}
+
+/// What a function writes through pointers that it was handed: for the cells of which its callers know the values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writes {
+    /// Bytes from a register's value at the entry.
+    pub through: BTreeMap<Register, (i64, i64)>,
+    /// Whether it writes anywhere else outside.
+    pub anywhere: bool,
+}
+
+impl Writes {
+    fn add(&mut self, place: Outside, end: i64) {
+        match place {
+            Outside::Above(register, from) => {
+                let (least, most) = self.through.entry(register).or_insert((from, end));
+                (*least, *most) = ((*least).min(from), (*most).max(end));
+            }
+            Outside::Anywhere => self.anywhere = true,
+        }
+    }
+
+    /// Adds what a callee writes, by the values of the registers that it gets. What counts from a frame is told elsewhere.
+    pub(crate) fn call(&mut self, callee: &Writes, state: &State) {
+        self.anywhere |= callee.anywhere;
+        for (&register, &(from, to)) in &callee.through {
+            let value = state.of(register);
+            let most = if let Value::Above(_, range) = value { range.most() } else { 0 };
+            match value.near() {
+                _ if value.of_stack() || value.is_elsewhere() => (),
+                Some((own, by)) => {
+                    self.add(Outside::Above(own, by.saturating_add(from)), most.saturating_add(to));
+                }
+                None => self.anywhere = true,
+            }
+        }
+    }
+
+    fn weaken(&mut self, other: &Writes) {
+        self.anywhere |= other.anywhere;
+        for (&register, &(from, to)) in &other.through {
+            self.add(Outside::Above(register, from), to);
+        }
+    }
 }
 
 impl Frame {
@@ -93,6 +147,10 @@ pub struct Outline {
     pub keeps: Vec<Register>,
     /// Those whose entry value it uses otherwise than to keep it.
     pub demands: BTreeSet<Register>,
+    /// The registers that may hold an address of a frame at a return, made by it.
+    pub leaves: BTreeSet<Register>,
+    /// What it writes through pointers.
+    pub writes: Writes,
     /// Bytes that it touches, from the first of these to before the second.
     pub reach: BTreeSet<(i64, i64)>,
     /// Whether it may touch any byte of the caller's frame.
@@ -106,6 +164,8 @@ impl Outline {
     pub(crate) fn weaken(&mut self, other: &Outline) {
         self.keeps.retain(|register| other.keeps.contains(register));
         self.demands.extend(&other.demands);
+        self.leaves.extend(&other.leaves);
+        self.writes.weaken(&other.writes);
         self.reach.extend(&other.reach);
         self.wild |= other.wild;
         self.lost |= other.lost;
@@ -200,9 +260,9 @@ const PATIENCE: usize = 3;
 const LIMIT: usize = 40;
 
 /// Follows a function's registers to a fixed point, and lists its accesses. Callees that are not in `outlines` are
-/// unknown.
+/// unknown. If not `strict`, an address stays in its object.
 #[must_use]
-pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Frame {
+pub fn frame(program: &Program, function: &Function, outlines: &Outlines, strict: bool) -> Frame {
     let mut strays: BTreeSet<usize> = BTreeSet::new();
     let (mut walker, before) = loop {
         let mut walker = Walker {
@@ -213,6 +273,8 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
             hidden: BTreeSet::new(),
             aligned: BTreeMap::new(),
             demands: BTreeSet::new(),
+            gives: false,
+            strict,
         };
         let known = strays.len();
         let before = followed(&mut walker, &mut strays, known < RESTARTS);
@@ -232,8 +294,13 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
         aligned: std::mem::take(&mut walker.aligned),
         returns: None,
         demands: std::mem::take(&mut walker.demands),
+        gives: walker.gives || !walker.hidden.is_empty(),
+        leaves: BTreeSet::new(),
+        writes: Writes::default(),
+        relies: before.values().any(State::relies),
         before,
     };
+    left(function, outlines, &mut out);
     let hidden: BTreeSet<usize> =
         out.hidden.iter().copied().filter(|op| !function.calls.contains_key(op)).collect();
     // Its return address is where its caller put it, and a value like others.
@@ -245,13 +312,7 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
         if let Value::Stack(Address { base: 0, offset }) = state.of(Register::RSP) {
             out.lowest = out.lowest.min(offset);
         }
-        // The linker decides how far it is from the register.
-        let far = instruction.memory_displ_size() >= 4 && instruction.memory_displacement64() == 0;
-        if far
-            && !program.ops[i].references.is_empty()
-            && !instruction.is_ip_rel_memory_operand()
-            && state.operand(instruction) != Where::Elsewhere
-        {
+        if by_linker(program, i) && state.operand(instruction) != Where::Elsewhere {
             out.lost.push(i);
         }
         // Where a function ends for good, the stack does not matter.
@@ -300,23 +361,10 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
                 place => place,
             };
             if place == Where::Elsewhere {
-                let segment = matches!(memory.segment(), Register::FS | Register::GS);
-                // A bit's number reaches in both directions, and so do strings if their direction was changed.
-                let string = instruction.is_string_instruction();
-                let back = if string {
-                    program.downwards
-                } else {
-                    reaches_beyond(instruction, memory) && size(memory) != 0
-                };
-                let outside = match state.foreign(memory) {
-                    Value::Number(range) if range.is_near() => None,
-                    _ if segment || back => Some(Outside::Anywhere),
-                    value if value.is_elsewhere() => None,
-                    value => Some(match value.near() {
-                        Some((register, by)) => Outside::Above(register, by),
-                        None => Outside::Anywhere,
-                    }),
-                };
+                let outside = outside(program, i, memory, state);
+                if let Some(outside) = outside.filter(|_| writes(memory.access())) {
+                    out.writes.add(outside, end_above(instruction, memory, state));
+                }
                 out.outside.extend(outside.map(|outside| (i, outside)));
                 continue;
             }
@@ -338,6 +386,68 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines) -> Fra
         }
     }
     out
+}
+
+/// Whether the linker decides how far a memory operand is from its registers.
+fn by_linker(program: &Program, op: usize) -> bool {
+    let instruction = &program.ops[op].instruction;
+    instruction.memory_displ_size() >= 4
+        && instruction.memory_displacement64() == 0
+        && !instruction.is_ip_rel_memory_operand()
+        && !program.ops[op].references.is_empty()
+}
+
+/// Where an operand outside the frame lies, unless in the program's own data or nowhere.
+fn outside(program: &Program, op: usize, memory: &UsedMemory, state: &State) -> Option<Outside> {
+    let instruction = &program.ops[op].instruction;
+    let segment = matches!(memory.segment(), Register::FS | Register::GS);
+    // A bit's number reaches in both directions, and so do strings if their direction was changed.
+    let back = if instruction.is_string_instruction() {
+        program.downwards
+    } else {
+        reaches_beyond(instruction, memory) && size(memory) != 0
+    };
+    match state.foreign(memory) {
+        Value::Number(range) if range.is_near() && !back => None,
+        _ if segment || back || by_linker(program, op) => Some(Outside::Anywhere),
+        value if value.is_elsewhere() => None,
+        value => Some(match value.near() {
+            Some((register, by)) => Outside::Above(register, by),
+            None => Outside::Anywhere,
+        }),
+    }
+}
+
+/// Before how many bytes above a register's value at the entry an operand outside the frame ends.
+fn end_above(instruction: &Instruction, memory: &UsedMemory, state: &State) -> i64 {
+    match state.foreign(memory) {
+        _ if reaches_beyond(instruction, memory) => i64::MAX,
+        Value::Above(_, range) => range.most().saturating_add(size(memory) as i64),
+        _ => size(memory) as i64,
+    }
+}
+
+/// The addresses of frames that a function leaves to its caller: in registers, or in cells from its return address on.
+fn left(function: &Function, outlines: &Outlines, out: &mut Frame) {
+    let callers = Address { base: 0, offset: 0 };
+    for (op, exit) in &function.exits {
+        let Some(state) = out.before.get(op).filter(|_| *exit != Exit::Stop) else { continue };
+        let holds = |register: &Register| *register != Register::RSP && state.of(*register).of_stack();
+        out.leaves.extend(GENERAL.into_iter().filter(holds));
+        let cells = state.among(&out.aligned, callers, 1 << 40);
+        out.gives |= cells.iter().any(|value| value.of_stack());
+        // What it leaves elsewhere of a register that it keeps.
+        let own = |register: &Register| state.of(*register) == Value::Entry(*register);
+        let moved = GENERAL.into_iter().filter(|register| !own(register)).map(|r| state.of(r));
+        for value in cells.iter().copied().chain(moved) {
+            if let Value::Entry(register) = value {
+                out.demands.insert(register);
+            }
+        }
+        if let Exit::Tail(Callee::Local(entry)) = exit {
+            out.leaves.extend(outlines.get(entry).into_iter().flat_map(|outline| &outline.leaves));
+        }
+    }
 }
 
 /// The most often that a function is followed again because its stack pointer strays somewhere else.

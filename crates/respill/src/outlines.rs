@@ -13,7 +13,7 @@ use petgraph::graph::DiGraph;
 
 use crate::assumption::Assumption;
 use crate::flow::{Callee, Exit, Function};
-use crate::frame::{self, Address, Frame, GENERAL, Outline, Outlines, Value, Where};
+use crate::frame::{self, Address, Frame, GENERAL, Outline, Outlines, Value, Where, Writes};
 use crate::program::Program;
 use crate::slots::{self, Slot};
 
@@ -44,6 +44,7 @@ pub(crate) fn framed(
             }
         }
     }
+    let strict = !assumed.contains(&Assumption::Objects);
     let mut outlines = Outlines::new();
     let mut frames: Vec<Option<(Frame, Vec<Slot>)>> = functions.iter().map(|_| None).collect();
     let mut cycles = vec![0; functions.len()];
@@ -60,17 +61,23 @@ pub(crate) fn framed(
         let mut grown: HashMap<usize, usize> = HashMap::new();
         while let Some(node) = todo.pop_front() {
             let n = graph[node];
-            let mut frame = frame::frame(program, &functions[n], &outlines);
+            let mut frame = frame::frame(program, &functions[n], &outlines, strict);
             // With the stack as at the entry, such a jump may also be one to another function.
             let leaves: Vec<usize> =
                 functions[n].gotos.iter().copied().filter(|op| may_leave(&frame, *op)).collect();
             if leaves.iter().any(|op| !functions[n].exits.contains_key(op)) {
                 functions[n].exits.extend(leaves.into_iter().map(|op| (op, Exit::Tail(Callee::Unknown))));
-                frame = frame::frame(program, &functions[n], &outlines);
+                frame = frame::frame(program, &functions[n], &outlines, strict);
             }
             let function = &functions[n];
-            let slots = slots::slots(program, function, &frame, &outlines, assumed);
+            let mut slots = slots::slots(program, function, &frame, &outlines, assumed);
+            // As an address that escapes.
+            if let Some(op) = slots::reads_left(function, &frame, &slots) {
+                slots.iter_mut().for_each(|slot| slots::suspect(slot, op));
+                frame.gives = true;
+            }
             let mut now = outline(program, function, &frame, &slots, &outlines);
+            frame.writes = now.writes.clone();
             if let Some(known) = outlines.get(&function.entry) {
                 now.weaken(known);
                 if now != *known {
@@ -79,6 +86,7 @@ pub(crate) fn framed(
                     if *grown > PATIENCE {
                         (now.wild, now.lost) = (true, true);
                         now.reach.clear();
+                        now.writes = Writes { anywhere: true, ..Writes::default() };
                     }
                 }
                 if now != *known {
@@ -118,12 +126,15 @@ fn outline(
     let mut out = Outline {
         keeps: frame::keeps(program, function, frame, outlines),
         demands: frame.demands.clone(),
+        leaves: frame.leaves.clone(),
+        writes: frame.writes.clone(),
         reach: BTreeSet::new(),
-        wild: lost,
+        wild: lost || frame.gives,
         lost,
     };
     // An object among its arguments on the stack ends nobody knows where.
     let handed = frame.taken.iter().any(|a| a.base == 0 && a.offset >= 8);
+    out.lost |= handed && (frame.gives || !frame.leaves.is_empty());
     for access in &frame.accesses {
         let (a, end) = match access.place {
             Where::Known(a) => (a, a.offset + access.size as i64),
@@ -171,6 +182,27 @@ fn outline(
                 out.lost |= callee.lost || !callee.reach.is_empty();
             }
             _ => (out.wild, out.lost) = (true, true),
+        }
+    }
+    for (op, callee) in function.callees() {
+        let Some(state) = frame.before.get(&op) else { continue };
+        match callee {
+            Callee::Local(entry) if let Some(callee) = outlines.get(entry) => {
+                out.writes.call(&callee.writes, state);
+            }
+            _ => out.writes.anywhere = true,
+        }
+    }
+    // Code outside reads its arguments on the stack.
+    for (op, call) in &function.calls {
+        let Some(state) = frame.before.get(op) else { continue };
+        if !matches!(call.callee, Callee::Local(_)) {
+            let given = slots.iter().filter(|slot| slot.suspects.contains(op));
+            for value in given.flat_map(|slot| state.among(&frame.aligned, slot.address, slot.size as i64)) {
+                if let Value::Entry(register) = value {
+                    out.demands.insert(register);
+                }
+            }
         }
     }
     // A jump to another function: it runs in this one's place.

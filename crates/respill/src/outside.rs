@@ -10,13 +10,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use iced_x86::Register;
 
 use crate::analysis::Unit;
 use crate::flow::{Callee, Exit};
-use crate::frame::{Address, GENERAL, Outside, Value};
+use crate::frame::{Address, GENERAL, GIVEN, Outside, Value};
 
 /// Any byte.
 const ANY: i64 = i64::MIN;
@@ -28,12 +28,22 @@ struct Through {
     registers: BTreeMap<Register, i64>,
     /// Any address that was made from what came from outside.
     anywhere: bool,
+    /// The same as for the registers, of values that code outside the file is handed: each at a known distance.
+    given: BTreeMap<Register, i64>,
 }
 
 impl Through {
     fn lower(&mut self, register: Register, by: i64) {
         let least = self.registers.entry(register).or_insert(by);
         *least = (*least).min(by);
+    }
+
+    /// Adds a value that code outside is handed, if its distance is known.
+    fn give(&mut self, value: Value, by: i64) {
+        if let Some((register, from)) = value.near() {
+            let least = self.given.entry(register).or_insert(i64::MAX);
+            *least = (*least).min(from.saturating_add(by));
+        }
     }
 
     /// Adds an access at least `by` bytes above a value.
@@ -50,8 +60,24 @@ impl Through {
 
 /// For each unit: the instructions that may touch bytes below its floor, with the lowest.
 pub(crate) fn below(units: &[Unit], by_entry: &HashMap<usize, usize>) -> Vec<BTreeMap<usize, i64>> {
-    let through = through(units, by_entry);
-    let least = least(units, by_entry);
+    // A function that writes through a pointer below its floor may change a cell of its own. If it relies on one, then nobody knows
+    // what it touches, or hands over.
+    let mut unsure: BTreeSet<usize> = BTreeSet::new();
+    let (through, least) = loop {
+        let (through, least) = (through(units, by_entry, &unsure), least(units, by_entry, &unsure));
+        let low = |n: &usize| {
+            let frame = &units[*n].frame;
+            let below = |(register, (from, _)): (&Register, &(i64, i64))| {
+                least[*n].get(register).is_some_and(|low| *low < 0 && low.saturating_add(*from) < 0)
+            };
+            frame.relies && frame.writes.through.iter().any(below)
+        };
+        let more: BTreeSet<usize> = (0..units.len()).filter(low).collect();
+        if more.is_subset(&unsure) {
+            break (through, least);
+        }
+        unsure.extend(more);
+    };
     units
         .iter()
         .enumerate()
@@ -61,7 +87,10 @@ pub(crate) fn below(units: &[Unit], by_entry: &HashMap<usize, usize>) -> Vec<BTr
                 let from = |(register, by): (&Register, &i64)| {
                     least[n].get(register).map(|low| low.saturating_add(*by))
                 };
-                let lowest = touched.registers.iter().filter_map(from).min().filter(|_| !touched.anywhere);
+                // Of what was loaded code outside gets no pointer into a frame.
+                let given = touched.given.iter().filter_map(from).filter(|lowest| *lowest > ANY / 2);
+                let lowest = touched.registers.iter().filter_map(from).chain(given).min();
+                let lowest = lowest.filter(|_| !touched.anywhere);
                 let lowest = if touched.anywhere { Some(ANY) } else { lowest };
                 if let Some(lowest) = lowest.filter(|lowest| *lowest < 0) {
                     let known = out.entry(op).or_insert(lowest);
@@ -71,8 +100,16 @@ pub(crate) fn below(units: &[Unit], by_entry: &HashMap<usize, usize>) -> Vec<BTr
             for &(op, outside) in &unit.frame.outside {
                 add(op, &of(outside));
             }
+            if unsure.contains(&n) {
+                let own = unit.frame.outside.iter().map(|&(op, _)| op);
+                let all = own.chain(unit.function.callees().map(|(op, _)| op));
+                all.for_each(|op| add(op, &Through { anywhere: true, ..Through::default() }));
+            }
             for (&op, callee) in local(unit, by_entry) {
                 add(op, &called(unit, op, &through[callee]));
+            }
+            for (op, _) in unit.function.callees().filter(|(_, callee)| !matches!(callee, Callee::Local(_))) {
+                add(op, &given(unit, op));
             }
             out
         })
@@ -104,17 +141,27 @@ fn local<'a>(
     })
 }
 
+/// What code outside is handed.
+fn given(unit: &Unit, op: usize) -> Through {
+    let mut out = Through::default();
+    if let Some(state) = unit.frame.before.get(&op) {
+        GIVEN.into_iter().for_each(|register| out.give(state.of(register), 0));
+    }
+    out
+}
+
 /// What a callee touches, by the registers of its caller.
 fn called(unit: &Unit, op: usize, callee: &Through) -> Through {
     let mut out = Through { anywhere: callee.anywhere, ..Through::default() };
     if let Some(state) = unit.frame.before.get(&op) {
         callee.registers.iter().for_each(|(&register, &by)| out.above(state.of(register), by));
+        callee.given.iter().for_each(|(&register, &by)| out.give(state.of(register), by));
     }
     out
 }
 
 /// What each unit touches through the registers that it gets, its callees in the file included.
-fn through(units: &[Unit], by_entry: &HashMap<usize, usize>) -> Vec<Through> {
+fn through(units: &[Unit], by_entry: &HashMap<usize, usize>, unsure: &BTreeSet<usize>) -> Vec<Through> {
     let mut out: Vec<Through> = vec![Through::default(); units.len()];
     let mut rounds: BTreeMap<usize, usize> = BTreeMap::new();
     let mut todo: Vec<usize> = (0..units.len()).collect();
@@ -123,12 +170,18 @@ fn through(units: &[Unit], by_entry: &HashMap<usize, usize>) -> Vec<Through> {
         local(unit, by_entry).for_each(|(_, callee)| callers[callee].push(n));
     }
     while let Some(n) = todo.pop() {
-        let mut now = Through::default();
+        let mut now = Through { anywhere: unsure.contains(&n), ..Through::default() };
         let own = units[n].frame.outside.iter().map(|&(_, outside)| of(outside));
         let calls = local(&units[n], by_entry).map(|(&op, callee)| called(&units[n], op, &out[callee]));
-        for one in own.chain(calls) {
+        let outward = units[n].function.callees().filter(|(_, callee)| !matches!(callee, Callee::Local(_)));
+        let outward = outward.map(|(op, _)| given(&units[n], op));
+        for one in own.chain(calls).chain(outward) {
             now.anywhere |= one.anywhere;
             one.registers.iter().for_each(|(&register, &by)| now.lower(register, by));
+            one.given.into_iter().for_each(|(register, by)| {
+                let least = now.given.entry(register).or_insert(by);
+                *least = (*least).min(by);
+            });
         }
         if now != out[n] {
             // Recursion that goes lower each time.
@@ -146,7 +199,11 @@ fn through(units: &[Unit], by_entry: &HashMap<usize, usize>) -> Vec<Through> {
 }
 
 /// How far below its floor each register of a unit may point when it is entered. What no caller hands over has no entry.
-fn least(units: &[Unit], by_entry: &HashMap<usize, usize>) -> Vec<BTreeMap<Register, i64>> {
+fn least(
+    units: &[Unit],
+    by_entry: &HashMap<usize, usize>,
+    unsure: &BTreeSet<usize>,
+) -> Vec<BTreeMap<Register, i64>> {
     let mut out: Vec<BTreeMap<Register, i64>> = vec![BTreeMap::new(); units.len()];
     for (n, unit) in units.iter().enumerate() {
         // Code outside the file hands over nothing that lies below its own stack pointer.
@@ -179,6 +236,7 @@ fn least(units: &[Unit], by_entry: &HashMap<usize, usize>) -> Vec<BTreeMap<Regis
             for register in GENERAL {
                 let value = state.of(register);
                 let handed = match (value, value.near(), state.of(Register::RSP)) {
+                    _ if unsure.contains(&n) => ANY,
                     _ if value.is_elsewhere() => continue,
                     (.., Value::Derived) => ANY,
                     (.., Value::Stack(rsp)) if !unit.frame.is_fixed(rsp.base) => ANY,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::assumption::Assumption;
 use crate::flow::{self, Callee, Exit, Function};
-use crate::frame::{Access, Address, Frame, Outlines, Value, Where};
+use crate::frame::{self, Access, Address, Frame, Outlines, Value, Where};
 use crate::program::Program;
 
 /// The purpose of a cell, by its accesses.
@@ -310,24 +310,8 @@ impl Objects {
     }
 }
 
-/// Whether bytes of the frame from `start` to before `end` may be among those from `from` to before `to`. An aligned base lies at an
-/// unknown distance below the place where it was made.
 fn meets(frame: &Frame, start: Address, end: i64, from: Address, to: i64) -> bool {
-    if start.base == from.base {
-        return start.offset < to && from.offset < end;
-    }
-    // The bytes from one base lie below those from base 0 that begin above the highest place of the former.
-    let highest = |base: usize, end: i64| match frame.aligned.get(&base) {
-        Some(made) if made.base == 0 => Some(made.offset + end),
-        _ => None,
-    };
-    if from.base == 0 {
-        return highest(start.base, end).is_none_or(|end| end > from.offset);
-    }
-    if start.base == 0 {
-        return highest(from.base, to).is_none_or(|to| to > start.offset);
-    }
-    true
+    frame::meets(&frame.aligned, start, end, from, to)
 }
 
 /// Marks the slots that are read on some path from the entry before they are written.
@@ -422,6 +406,23 @@ fn called(
 pub(crate) fn below(frame: &Frame, slot: &Slot, top: Address) -> bool {
     let end = slot.address.offset + slot.size as i64;
     meets(frame, slot.address, end, top.plus(-(1 << 40)), top.offset)
+}
+
+/// A call of a function of the file after which something is read that the callee left below the stack pointer: perhaps an address.
+pub(crate) fn reads_left(function: &Function, frame: &Frame, slots: &[Slot]) -> Option<usize> {
+    let is_below = |op: usize, slot: &Slot| match frame.before.get(&op).map(|state| state.of(Register::RSP)) {
+        Some(Value::Stack(top)) => below(frame, slot, top),
+        Some(_) => true,
+        None => false,
+    };
+    let calls = function.calls.iter().filter(|(_, call)| matches!(call.callee, Callee::Local(_)));
+    let mut calls = calls.map(|(&op, _)| op).filter(|&op| slots.iter().any(|slot| is_below(op, slot)));
+    let first = calls.next()?;
+    let live = live(function, slots);
+    core::iter::once(first).chain(calls).find(|op| {
+        let wanted = live.after.get(op).into_iter().flatten();
+        wanted.into_iter().any(|&n| is_below(*op, &slots[n]))
+    })
 }
 
 pub(crate) fn suspect(slot: &mut Slot, op: usize) {

@@ -4,18 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use iced_x86::{
-    CodeSize, ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
-    Register, UsedMemory, UsedRegister,
+    Code, CodeSize, ConditionCode, FlowControl, Instruction, InstructionInfoFactory, InstructionInfoOptions,
+    Mnemonic, OpAccess, OpKind, Register, UsedMemory, UsedRegister,
 };
 
 use super::branch::same;
 use super::value::{Compared, GENERAL, Range, State, Value, WORD, Where};
-use super::{CALLEE_SAVED, Outlines, reads, size, writes};
+use super::{Address, CALLEE_SAVED, Outlines, Outside, Writes, reads, size, writes};
 use crate::flow::{Callee, Exit, Function};
 use crate::program::Program;
 
 /// Registers through which code outside the file may get a value: arguments, their number, the static chain.
-const GIVEN: [Register; 8] = [
+pub(crate) const GIVEN: [Register; 8] = [
     Register::RDI,
     Register::RSI,
     Register::RDX,
@@ -32,8 +32,12 @@ pub(super) struct Walker<'a> {
     pub(super) outlines: &'a Outlines,
     pub(super) info: InstructionInfoFactory,
     pub(super) hidden: BTreeSet<usize>,
-    pub(super) aligned: BTreeMap<usize, super::Address>,
+    pub(super) aligned: BTreeMap<usize, Address>,
     pub(super) demands: BTreeSet<Register>,
+    /// Whether a jump to another function hands over an address of a frame.
+    pub(super) gives: bool,
+    /// Whether an address may leave its object.
+    pub(super) strict: bool,
 }
 
 impl Walker<'_> {
@@ -50,6 +54,7 @@ impl Walker<'_> {
             self.tail(i, callee, state);
         }
         let instruction = self.program.ops[i].instruction;
+        self.stores_outside(i, state);
         let flags = instruction.rflags_modified() != 0;
         // A constant that only the linker knows.
         let linked = immediate(&instruction) == Some(0) && !self.program.ops[i].references.is_empty();
@@ -80,6 +85,45 @@ impl Walker<'_> {
         }
     }
 
+    /// A pointer that came from outside may lead to cells of the frame: through one that counts down from a caller's, or from
+    /// what was given away.
+    fn stores_outside(&mut self, i: usize, state: &mut State) {
+        if !self.strict || state.stored.is_empty() {
+            return;
+        }
+        let instruction = &self.program.ops[i].instruction;
+        let info = self.info.info_options(instruction, InstructionInfoOptions::NO_REGISTER_USAGE);
+        for memory in info.used_memory().iter().filter(|memory| writes(memory.access())) {
+            if state.place(memory) == Where::Elsewhere
+                && let Some(outside) = super::outside(self.program, i, memory, state)
+            {
+                state.overwrite_outside(outside);
+            }
+        }
+    }
+
+    /// What a callee writes through the registers that it gets.
+    fn written(&self, callee: &Writes, state: &mut State) {
+        let through: Vec<(Value, i64, i64)> =
+            callee.through.iter().map(|(&register, &(from, to))| (state.of(register), from, to)).collect();
+        for (value, from, to) in through {
+            match value {
+                Value::Stack(a) if self.strict || to < i64::MAX => {
+                    state.overwrite_within(a.plus(from), to.saturating_sub(from));
+                }
+                _ if !self.strict || value.is_elsewhere() => (),
+                Value::Derived => state.overwrite_somewhere(),
+                value => state.overwrite_outside(match value.near() {
+                    Some((register, by)) => Outside::Above(register, by.saturating_add(from)),
+                    None => Outside::Anywhere,
+                }),
+            }
+        }
+        if callee.anywhere && self.strict {
+            state.overwrite_somewhere();
+        }
+    }
+
     /// The registers that a callee may use: by the ABI, or by its outline.
     fn gets(&self, callee: &Callee, register: Register) -> bool {
         match callee {
@@ -98,7 +142,18 @@ impl Walker<'_> {
         let given: Vec<Register> = GENERAL.into_iter().filter(|&r| self.gets(callee, r)).collect();
         for register in given {
             self.demand(state.of(register));
+            self.gives |= state.of(register).of_stack();
             if state.of(register).reaches_frame() {
+                self.hidden.insert(i);
+            }
+        }
+        // It may read what lies below the stack pointer.
+        let Callee::Local(entry) = callee else { return };
+        let Some(outline) = self.outlines.get(entry) else { return };
+        for &(from, to) in &outline.reach {
+            let at = Address { base: 0, offset: from };
+            self.demand_among(state, at, to - from);
+            if state.holds(at, to - from, Value::reaches_frame) {
                 self.hidden.insert(i);
             }
         }
@@ -129,18 +184,26 @@ impl Walker<'_> {
             self.hidden.insert(i);
         }
         wanted.into_iter().for_each(|value| self.demand(value));
+        if let (Some(Some(outline)), Some(top)) = (outline, top) {
+            for &(from, to) in &outline.reach {
+                self.demand_among(state, top.plus(from), to - from);
+            }
+        }
+        if let Some(Some(outline)) = outline {
+            self.written(&outline.writes, state);
+        }
         let keeps: &[Register] = match outline {
             None => &CALLEE_SAVED,
             Some(outline) => outline.map_or(&[], |outline| outline.keeps.as_slice()),
         };
         for register in GENERAL {
             if register != Register::RSP && !keeps.contains(&register) {
-                // What the callee does not change may still be there.
-                let value = if outline.is_some() && state.of(register).of_stack() || given {
-                    Value::Derived
-                } else {
-                    Value::Other
-                };
+                // What the callee does not change may still be there, or it leaves an address itself.
+                let leaves = outline.is_some_and(|outline| {
+                    state.of(register).of_stack()
+                        || outline.is_none_or(|outline| outline.leaves.contains(&register))
+                });
+                let value = if leaves || given { Value::Derived } else { Value::Other };
                 state.set(register, value);
             }
         }
@@ -238,9 +301,7 @@ impl Walker<'_> {
                                 self.hidden.insert(i);
                             }
                             self.demand(value);
-                            if place != Where::Elsewhere {
-                                state.overwrite_somewhere();
-                            }
+                            state.overwrite_at(place, 8);
                         }
                     }
                     nothing
@@ -256,8 +317,7 @@ impl Walker<'_> {
                                 state.stored.insert(a, Value::between(by, by));
                             }
                         }
-                        Where::Elsewhere => (),
-                        _ => state.overwrite_somewhere(),
+                        place => state.overwrite_at(place, size),
                     }
                     nothing
                 }
@@ -343,7 +403,7 @@ impl Walker<'_> {
                         if to == Register::RSP && (-4096..0).contains(&by) && (-by).count_ones() == 1 =>
                     {
                         let known = *self.aligned.entry(i + 1).or_insert(a);
-                        (known == a).then_some((to, Value::Stack(super::Address { base: i + 1, offset: 0 })))
+                        (known == a).then_some((to, Value::Stack(Address { base: i + 1, offset: 0 })))
                     }
                     value if !value.of_stack() && by >= 0 => {
                         self.demand(value);
@@ -413,9 +473,13 @@ impl Walker<'_> {
                 let value = self.at(state, place, by as usize);
                 let rsp = state.of(Register::RSP).plus(by);
                 state.set(Register::RSP, rsp);
-                Some((register(0).unwrap_or(Register::None), if by == 8 { value } else { value.word() }))
+                // Two bytes leave the rest of the register.
+                let register = register(0).unwrap_or(Register::None);
+                let kept = value.of_stack() || state.of(register).of_stack();
+                let part = if kept { Value::Derived } else { Value::Other };
+                Some((register, if by == 8 { value } else { part }))
             }
-            Mnemonic::Leave => {
+            Mnemonic::Leave if instruction.code() == Code::Leaveq => {
                 let (saved, rsp) = match state.of(Register::RBP) {
                     Value::Stack(a) => (self.at(state, Where::Known(a), 8), Value::Stack(a.plus(8))),
                     _ => (self.at(state, Where::Pointer, 8), Value::Derived),
@@ -449,6 +513,12 @@ impl Walker<'_> {
         }
     }
 
+    /// The same of all that bytes of the frame hold.
+    fn demand_among(&mut self, state: &State, at: Address, size: i64) {
+        let values = state.among(&self.aligned, at, size);
+        values.into_iter().for_each(|value| self.demand(value));
+    }
+
     /// The registers of an instruction's memory operand are used.
     fn address_of(&mut self, instruction: &Instruction, state: &State) {
         for register in [instruction.memory_base(), instruction.memory_index()] {
@@ -457,11 +527,18 @@ impl Walker<'_> {
     }
 
     /// The value that a memory operand of so many bytes gives.
-    fn loaded(&self, instruction: &Instruction, state: &State, size: usize) -> Value {
+    fn loaded(&mut self, instruction: &Instruction, state: &State, size: usize) -> Value {
         self.at(state, state.operand(instruction), size)
     }
 
-    fn at(&self, state: &State, place: Where, size: usize) -> Value {
+    fn at(&mut self, state: &State, place: Where, size: usize) -> Value {
+        // A part of what a cell keeps is used as something else. What reads any cell is a suspect of all in the caller.
+        match place {
+            Where::Known(a) if size == 8 && state.stored.contains_key(&a) => (),
+            Where::Known(a) => self.demand_among(state, a, size as i64),
+            Where::Within(a, span) => self.demand_among(state, a, span.saturating_add(size as i64)),
+            _ => (),
+        }
         match place {
             Where::Known(a) => match state.stored.get(&a) {
                 Some(&value) if size == 8 => value,
@@ -519,6 +596,7 @@ impl Walker<'_> {
                 place => self.at(state, place, size(m)),
             })
             .collect();
+        loads.iter().for_each(|&value| self.demand(value));
         let derived =
             data.iter().any(|&r| state.of(r).of_stack()) || loads.iter().any(|value| value.of_stack());
         for used in used.iter().filter(|used| reads(used.access())) {
@@ -542,9 +620,8 @@ impl Walker<'_> {
         }
         for (place, size, beyond) in stores {
             match place {
-                Where::Known(a) if !beyond => state.overwrite(a, size),
-                Where::Elsewhere => (),
-                _ => state.overwrite_somewhere(),
+                Where::Known(_) | Where::Within(..) if beyond => state.overwrite_somewhere(),
+                place => state.overwrite_at(place, size),
             }
         }
         let values: Vec<(Register, Value)> = used

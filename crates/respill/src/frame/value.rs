@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iced_x86::{Instruction, Register, UsedMemory};
+use iced_x86::{Instruction, Mnemonic, Register, UsedMemory};
+
+use super::Outside;
 
 /// An address in a frame: bytes from a base. Base 0 is the stack pointer at the entry; any other is the one that the instruction of
 /// that number (less one) made by aligning it.
@@ -168,8 +170,8 @@ impl Value {
     }
 
     /// What is known of a cell that something may have overwritten, if anything: see [`State::overwrite_somewhere`].
-    fn perhaps_overwritten(&mut self) -> bool {
-        if self.reaches_frame() {
+    fn perhaps_overwritten(&mut self, spared: fn(Address) -> bool) -> bool {
+        if self.of_stack() && !matches!(self, Value::Stack(a) if a.base == 0 && spared(*a)) {
             *self = Value::Derived;
         }
         !matches!(self, Value::Number(..) | Value::Above(..))
@@ -293,6 +295,32 @@ pub enum Where {
     Elsewhere,
 }
 
+/// Whether bytes of the frame from `start` to before `end` may be among those from `from` to before `to`. An aligned base lies at an
+/// unknown distance below the place where it was made.
+pub(crate) fn meets(
+    aligned: &BTreeMap<usize, Address>,
+    start: Address,
+    end: i64,
+    from: Address,
+    to: i64,
+) -> bool {
+    if start.base == from.base {
+        return start.offset < to && from.offset < end;
+    }
+    // The bytes from one base lie below those from base 0 that begin above the highest place of the former.
+    let highest = |base: usize, end: i64| match aligned.get(&base) {
+        Some(made) if made.base == 0 => Some(made.offset + end),
+        _ => None,
+    };
+    if from.base == 0 {
+        return highest(start.base, end).is_none_or(|end| end > from.offset);
+    }
+    if start.base == 0 {
+        return highest(from.base, to).is_none_or(|to| to > start.offset);
+    }
+    true
+}
+
 /// The general registers.
 pub const GENERAL: [Register; 16] = [
     Register::RAX,
@@ -405,9 +433,10 @@ impl State {
 
     /// The place of an instruction's memory operand, accessed or only computed.
     pub(super) fn operand(&self, instruction: &Instruction) -> Where {
-        if matches!(instruction.segment_prefix(), Register::FS | Register::GS)
-            || instruction.is_ip_rel_memory_operand()
-        {
+        // `lea` takes no notice of a segment.
+        let segment = matches!(instruction.segment_prefix(), Register::FS | Register::GS)
+            && instruction.mnemonic() != Mnemonic::Lea;
+        if segment || instruction.is_ip_rel_memory_operand() {
             return Where::Elsewhere;
         }
         let displacement = instruction.memory_displacement64() as i64;
@@ -442,6 +471,8 @@ impl State {
             Register::RIP | Register::EIP => Value::Above(Register::RIP, Range::one(0)),
             register => match self.of(register) {
                 value if value.of_stack() && register.size() < 8 => Value::Derived,
+                // `xlat` counts by a byte.
+                _ if register.size() < 4 => Value::between(0, i64::from(u8::MAX)),
                 value if register.size() < 8 => value.word(),
                 value => value,
             },
@@ -480,13 +511,27 @@ impl State {
         })
     }
 
+    /// The values of which bytes of the frame may hold the whole or a part.
+    pub(crate) fn among(&self, aligned: &BTreeMap<usize, Address>, at: Address, size: i64) -> Vec<Value> {
+        let end = at.offset.saturating_add(size);
+        let meets = |kept: Address| meets(aligned, kept, kept.offset + 8, at, end);
+        self.stored.iter().filter(|(kept, _)| meets(**kept)).map(|(_, value)| *value).collect()
+    }
+
+    /// Whether a cell is known to hold something that a write to somewhere would end.
+    pub(super) fn relies(&self) -> bool {
+        let ends =
+            |value: &Value| matches!(value, Value::Number(_) | Value::Above(..)) || value.reaches_frame();
+        self.stored.values().any(ends)
+    }
+
     /// Forgets the values in bytes that are written now. What is left of an address stays made from one.
     pub(super) fn overwrite(&mut self, at: Address, size: i64) {
         let end = at.offset.saturating_add(size);
         self.stored.retain(|kept, value| {
             if kept.base != at.base {
                 // The other base lies at an unknown distance.
-                return value.perhaps_overwritten();
+                return value.perhaps_overwritten(|a| a.offset == 0);
             }
             if kept.offset + 8 <= at.offset || kept.offset >= end {
                 return true;
@@ -497,6 +542,34 @@ impl State {
                 *value = Value::Derived;
             }
             left
+        });
+    }
+
+    /// A write of so many bytes to a place of the frame.
+    pub(super) fn overwrite_at(&mut self, place: Where, size: i64) {
+        match place {
+            Where::Known(a) => self.overwrite(a, size),
+            Where::Within(a, span) => self.overwrite_within(a, span.saturating_add(size)),
+            Where::Indexed(_) | Where::Pointer => self.overwrite_somewhere(),
+            Where::Elsewhere => (),
+        }
+    }
+
+    /// A write through a pointer that came from outside. What callers hand over lies above the entry's stack pointer.
+    pub(super) fn overwrite_outside(&mut self, place: Outside) {
+        match place {
+            Outside::Above(_, from) if from >= 0 => (),
+            Outside::Above(_, from) => self.overwrite_within(Address { base: 0, offset: from }, i64::MAX),
+            Outside::Anywhere => self.overwrite_somewhere(),
+        }
+    }
+
+    /// A write to some of these bytes. It spares the registers and the stack pointer of the entry.
+    pub(super) fn overwrite_within(&mut self, at: Address, size: i64) {
+        let end = at.offset.saturating_add(size);
+        self.stored.retain(|kept, value| {
+            let apart = kept.base == at.base && (kept.offset + 8 <= at.offset || kept.offset >= end);
+            apart || value.perhaps_overwritten(|a| a.offset == 0)
         });
     }
 
@@ -524,8 +597,9 @@ impl State {
         lost
     }
 
-    /// A write to somewhere in the frame. By the ABI it spares the registers and the stack pointer that are kept there for the caller.
+    /// A write to somewhere in the frame. By the ABI it spares the registers and the stack pointer that are kept there for the caller,
+    /// also where the latter counts from the arguments.
     pub(super) fn overwrite_somewhere(&mut self) {
-        self.stored.retain(|_, value| value.perhaps_overwritten());
+        self.stored.retain(|_, value| value.perhaps_overwritten(|a| a.offset >= 0));
     }
 }

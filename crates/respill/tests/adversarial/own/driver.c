@@ -6,7 +6,7 @@ static u64 next(void) { state ^= state << 13; state ^= state >> 7; state ^= stat
 static void add(u64 x) { sum = (sum ^ x) * 1099511628211UL; }
 u64 global[64];
 /* Constants that only the linker knows. */
-__asm__(".globl bound\n.set bound,4\n.globl place\n.set place,8");
+__asm__(".globl bound\n.set bound,4\n.globl place\n.set place,8\n.globl minus\n.set minus,-40");
 u64 (*pointer)(u64, u64);
 /* Changes every register that it may. */
 __attribute__((noinline)) u64 ext(u64 a) {
@@ -24,6 +24,14 @@ __attribute__((noinline)) long double extld(u64 a) { return (long double)(a & 0x
 __attribute__((noinline)) double extd(double a) { return a * 2 + 1; }
 __attribute__((noinline)) u64 apply(u64 (*p)(u64, u64), u64 a, u64 b) { return p(a, b) + ext(a); }
 __attribute__((noinline)) void poke(u64 *p) { *p += 3; }
+__attribute__((noinline)) u64 peek(u64 *p) { return *p; }
+__attribute__((noinline)) u64 peek5(u64 *p) { return p[5]; }
+__attribute__((noinline)) u64 peek7(u64 a, u64 b, u64 c, u64 d, u64 e, u64 g, u64 *p) { return *p; }
+/* By the lower 16 bits of an address above its own frame. */
+__attribute__((noinline)) u64 peek16(u64 low) {
+    u64 here = (u64)__builtin_frame_address(0);
+    return *(u64 *)(here + (unsigned short)(low - here));
+}
 extern u64 f(u64, u64);
 __attribute__((weak)) long double fld(u64, u64);
 __attribute__((weak)) double fd(u64, u64);
