@@ -7,7 +7,7 @@ use iced_x86::{EncodingKind, InstructionInfoFactory, Mnemonic, Register};
 
 use crate::assumption::Assumption;
 use crate::flow::{self, Callee, Exit, Function};
-use crate::frame::{Frame, Value};
+use crate::frame::{self, Frame, Value};
 use crate::homes::{Bank, Home};
 use crate::outlines::{self, Framed};
 use crate::outside;
@@ -137,8 +137,8 @@ impl Uses {
 
 /// Instructions that read or write the whole x87 state without naming a register of it.
 const fn saves_x87(mnemonic: Mnemonic) -> bool {
-    use Mnemonic::{Fldenv, Fninit, Fnsave, Fnstenv, Frstor};
-    matches!(mnemonic, Fninit | Fnsave | Frstor | Fldenv | Fnstenv) || saves_all(mnemonic)
+    use Mnemonic::{Fldenv, Fninit, Fnsave, Fnstenv, Fnstsw, Frstor};
+    matches!(mnemonic, Fninit | Fnsave | Frstor | Fldenv | Fnstenv | Fnstsw) || saves_all(mnemonic)
 }
 
 /// Instructions that read or write registers of every kind without naming any.
@@ -216,6 +216,7 @@ impl Analysis {
                 unit(&program, function, frame, slots, cycle, &by_entry, &landing, &unknown)
             })
             .collect();
+        into_others(&program, &mut units);
         astray(&mut units, &by_entry);
         enter(&program, &mut units, &owners);
         left(&mut units, &by_entry);
@@ -362,6 +363,49 @@ fn handed(units: &mut [Unit], by_entry: &HashMap<usize, usize>, assumed: &BTreeS
                 slot.suspects.sort_unstable();
             }
         }
+    }
+}
+
+/// Marks functions of which one may jump through a pointer to a place in the other, since the stack pointers are the same. With that of
+/// the entry, the other must read what lies below.
+fn into_others(program: &Program, units: &mut [Unit]) {
+    let rsp = |unit: &Unit, op: &usize| match unit.frame.before.get(op)?.of(Register::RSP) {
+        Value::Stack(a) if a.base == 0 => Some(Some(a.offset)),
+        _ => Some(None),
+    };
+    let reads = |unit: &Unit, door: &usize| {
+        let wanted = unit.live.after.get(door);
+        unit.slots.iter().enumerate().any(|(s, slot)| {
+            !slot.overwrites.contains(door)
+                && (slot.uses().any(|op| op == *door) || wanted.is_some_and(|all| all.contains(&s)))
+        })
+    };
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    for (n, unit) in units.iter().enumerate() {
+        let jumps = unit.function.exits.iter().filter(|(op, exit)| {
+            program.ops[**op].instruction.flow_control() == iced_x86::FlowControl::IndirectBranch
+                && **exit == Exit::Tail(Callee::Unknown)
+        });
+        for op in unit.function.gotos.iter().chain(jumps.map(|(op, _)| op)) {
+            let Some(here) = rsp(unit, op) else { continue };
+            let others = units.iter().enumerate().filter(|(m, other)| {
+                *m != n
+                    && other.function.doors.iter().any(|door| {
+                        let there = rsp(other, door).flatten();
+                        unit.function.body.binary_search(door).is_err()
+                            && (here.is_none() || there.is_none() || here == there)
+                            && (here != Some(0) || reads(other, door))
+                    })
+            });
+            let before = found.len();
+            found.extend(others.map(|(m, _)| (m, *op)));
+            if found.len() > before {
+                found.push((n, *op));
+            }
+        }
+    }
+    for (n, op) in found {
+        units[n].opaque.get_or_insert(Opaque::Jump(op));
     }
 }
 
@@ -539,8 +583,14 @@ fn enter(program: &Program, units: &mut [Unit], owners: &HashMap<usize, usize>) 
     let indirect = units.iter().any(|unit| unit.indirect);
     for (n, unit) in units.iter_mut().enumerate() {
         let entry = unit.function.entry;
-        unit.entered =
-            unit.function.global || taken.contains(&entry) || jumped.contains(&entry) || !called.contains(&n);
+        let door = |op: &usize| {
+            unit.frame.before.get(op).is_none_or(|state| frame::is_door(&unit.function, *op, state))
+        };
+        unit.entered = unit.function.global
+            || taken.contains(&entry)
+            || jumped.contains(&entry)
+            || !called.contains(&n)
+            || unit.function.doors.iter().any(door);
         // The caller may read its own frame after the return. Some compilers put a callee's values there.
         let exits: Vec<usize> = unit.function.exits.keys().copied().collect();
         for slot in unit.slots.iter_mut().filter(|slot| slot.address.base == 0 && slot.address.offset >= 0) {

@@ -10,7 +10,9 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget, SymbolKind};
+use object::{
+    Object as _, ObjectSection as _, ObjectSymbol as _, RelocationKind, RelocationTarget, SymbolKind,
+};
 
 use crate::encoded;
 use crate::text::{Edits, Kind, Text};
@@ -84,6 +86,8 @@ pub struct Symbol {
     pub global: bool,
     /// Whether it was declared to be a function.
     pub function: bool,
+    /// Whether another file may define it instead.
+    pub weak: bool,
 }
 
 /// A reference for the linker to fill in.
@@ -95,6 +99,8 @@ pub struct Reference {
     pub place: Option<Place>,
     /// The addend of its address.
     pub addend: i64,
+    /// Whether the address itself is filled in, and no distance.
+    pub absolute: bool,
 }
 
 /// An assembled text.
@@ -108,10 +114,12 @@ pub struct Assembled {
     pub code: HashMap<usize, Vec<u8>>,
     /// The symbols, without those that were added here.
     pub symbols: Vec<Symbol>,
-    /// References, by the place of the field.
+    /// References of code and of data that are loaded, by the place of the field.
     pub references: HashMap<Place, Reference>,
     /// The names and bytes of sections that are loaded and hold no code, without those of unwinders.
     pub data: Vec<(String, Vec<u8>)>,
+    /// Sections that a program may write.
+    pub written: BTreeSet<usize>,
 }
 
 /// The beginning of the labels that are put before instructions.
@@ -289,6 +297,7 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
         symbols: Vec::new(),
         references: HashMap::new(),
         data: Vec::new(),
+        written: BTreeSet::new(),
     };
     for symbol in file.symbols() {
         let (Some(section), Ok(name)) = (symbol.section_index(), symbol.name()) else { continue };
@@ -298,13 +307,14 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
         } else if !name.is_empty() && symbol.kind() != SymbolKind::Section {
             // Names without a declared type are not told apart from data, save by where they are.
             let function = symbol.kind() == SymbolKind::Text;
-            out.symbols.push(Symbol { name: name.to_owned(), place, global: symbol.is_global(), function });
+            let (global, weak) = (symbol.is_global(), symbol.is_weak());
+            out.symbols.push(Symbol { name: name.to_owned(), place, global, function, weak });
         }
     }
     for section in file.sections() {
         if section.kind() != object::SectionKind::Text {
             use object::SectionKind::{Data, ReadOnlyData, ReadOnlyDataWithRel, ReadOnlyString, Tls};
-            let name = section.name().unwrap_or_default();
+            let name = section.name()?;
             let unwinder = [".eh_frame", ".gcc_except_table", ".sframe", ".note"]
                 .iter()
                 .any(|start| name.starts_with(start));
@@ -313,10 +323,18 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
             {
                 out.data.push((name.to_owned(), section.uncompressed_data()?.into_owned()));
             }
-            continue;
+            let flag = |flag: u32| matches!(section.flags(), object::SectionFlags::Elf { sh_flags } if sh_flags & u64::from(flag) != 0);
+            let loaded = flag(object::elf::SHF_ALLOC);
+            if flag(object::elf::SHF_WRITE) && !name.starts_with(".data.rel.ro") {
+                out.written.insert(section.index().0);
+            }
+            if !loaded || [".eh_frame", ".gcc_except_table"].iter().any(|start| name.starts_with(start)) {
+                continue;
+            }
+        } else {
+            out.code.insert(section.index().0, section.uncompressed_data()?.into_owned());
         }
         let number = section.index().0;
-        out.code.insert(number, section.uncompressed_data()?.into_owned());
         for (offset, relocation) in section.relocations() {
             let RelocationTarget::Symbol(target) = relocation.target() else { continue };
             let symbol = file.symbol_by_index(target)?;
@@ -328,7 +346,8 @@ fn read(bytes: &[u8]) -> Result<Assembled, object::Error> {
                 Place { section: section.0, offset: base }
             });
             let name = symbol.name().ok().filter(|name| !name.is_empty()).map(str::to_owned);
-            let reference = Reference { name, place, addend: relocation.addend() };
+            let absolute = relocation.kind() == RelocationKind::Absolute;
+            let reference = Reference { name, place, addend: relocation.addend(), absolute };
             out.references.insert(Place { section: number, offset }, reference);
         }
     }

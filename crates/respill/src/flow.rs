@@ -1,20 +1,20 @@
 //! Functions, their edges, calls and loops.
 //!
 //! Calls come in two kinds: by `call`, and by an address put into a register (or the stack) and a jump, as Jasmin did before it
-//! had a stack for return addresses: `lea back(%rip), %rcx; jmp callee; back:`. The callee then returns by an indirect jump.
+//! had a stack for return addresses: `lea back(%rip), %rcx; jmp callee; back:`. The callee then returns by a jump through `rcx`.
 #![forbid(unsafe_code)]
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
+use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use petgraph::algo::dominators;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{DfsPostOrder, Walker};
 
 use crate::assembler::Place;
-use crate::frame::CALLEE_SAVED;
-use crate::places::{by_name, closed, taken_but};
-use crate::program::{Program, Target, is_near_branch};
+use crate::frame::{CALLEE_SAVED, writes};
+use crate::places::{by_name, closed, taken, taken_but};
+use crate::program::{Op, Program, Target, is_near_branch};
 use crate::tables::{self, By, Table};
 use crate::text::Kind;
 
@@ -76,8 +76,12 @@ pub struct Function {
     pub pads: BTreeSet<usize>,
     /// Indirect jumps that go to some place inside whose address is taken.
     pub gotos: Vec<usize>,
+    /// Calls through a register that holds the address of a function by name, and that callees are to keep.
+    pub(crate) loaded: BTreeMap<usize, Register>,
     /// Loads of entries of tables of distances, each for a jump.
     pub(crate) entries: BTreeSet<usize>,
+    /// Places inside whose address is taken: code outside may enter there, too, if the stack pointer is that of the entry.
+    pub(crate) doors: BTreeSet<usize>,
     /// The number of loops around each instruction.
     pub depth: HashMap<usize, u32>,
 }
@@ -125,7 +129,7 @@ pub(crate) fn functions(
     let mut entries: BTreeSet<usize> = BTreeSet::new();
     for (&op, names) in &program.names {
         // The cold half of a function is a part of it, with its own symbol.
-        if names.iter().any(|name| (name.global || name.function) && !name.name.contains(".cold")) {
+        if names.iter().any(|name| name.global || name.function && !name.name.contains(".cold")) {
             entries.insert(op);
         }
     }
@@ -134,13 +138,13 @@ pub(crate) fn functions(
             entries.insert(*to);
         }
     }
-    let linked: BTreeSet<usize> = links.values().map(|&(to, _)| to).collect();
-    entries.extend(&linked);
+    let linked: BTreeMap<usize, Register> = links.values().map(|link| (link.to, link.register)).collect();
+    entries.extend(linked.keys());
     entries.retain(|entry| !parts.contains(entry));
-    let known = Known { entries: &entries, links: &links, tables: &tables, landing };
+    let known = Known { entries: &entries, links: &links, tables: &tables, landing, names: by_name(program) };
     let mut out: Vec<Function> = entries
         .iter()
-        .map(|&entry| function(program, entry, &known, linked.contains(&entry), None))
+        .map(|&entry| function(program, entry, &known, linked.get(&entry).copied(), None))
         .collect();
     let taken = taken_but(program, &closed(program, &tables, &out));
     let inside: BTreeSet<usize> = taken.ops.difference(&entries).copied().collect();
@@ -150,11 +154,28 @@ pub(crate) fn functions(
         owners.insert(op, entry);
     });
     // A jump through a pointer may go to what is not decoded, if the address of such a place is taken.
-    for function_ in out.iter_mut().filter(|f| !f.astray.is_empty() && !taken.dark) {
-        let entry = function_.entry;
-        let mine = |op: &usize| owners.get(op).is_none_or(|owner| *owner == entry);
+    let complete = |found: Function| {
+        if found.astray.is_empty() || taken.dark {
+            return found;
+        }
+        let mine = |op: &usize| owners.get(op).is_none_or(|owner| *owner == found.entry);
         let places = inside.iter().copied().filter(mine).collect();
-        *function_ = function(program, entry, &known, linked.contains(&entry), Some(&places));
+        function(program, found.entry, &known, linked.get(&found.entry).copied(), Some(&places))
+    };
+    out = out.into_iter().map(complete).collect();
+    // A place that no function reaches is called by its address.
+    let mut reached: HashSet<usize> = out.iter().flat_map(|f| &f.body).copied().collect();
+    for &entry in inside.iter().filter(|entry| !parts.contains(entry)) {
+        if !reached.contains(&entry) {
+            let found = complete(function(program, entry, &known, None, None));
+            reached.extend(&found.body);
+            out.push(found);
+        }
+    }
+    out.sort_by_key(|f| f.entry);
+    for function in &mut out {
+        let Function { entry, body, doors, .. } = function;
+        doors.extend(body.iter().filter(|op| *op != entry && inside.contains(op)));
     }
     out
 }
@@ -320,32 +341,72 @@ fn call_sites(
 /// Facts about the whole program.
 struct Known<'a> {
     entries: &'a BTreeSet<usize>,
-    links: &'a HashMap<usize, (usize, usize)>,
+    links: &'a BTreeMap<usize, Link>,
     tables: &'a HashMap<String, Table>,
     landing: &'a BTreeMap<usize, Option<BTreeSet<usize>>>,
+    names: HashMap<&'a str, usize>,
 }
 
-/// Jumps that are calls: of each, the callee's entry and the return address.
-fn links(program: &Program) -> HashMap<usize, (usize, usize)> {
-    let mut out = HashMap::new();
+/// A jump that is a call.
+#[derive(Clone, Copy)]
+struct Link {
+    /// The callee's entry.
+    to: usize,
+    /// The way back.
+    back: usize,
+    /// The register that holds it, by which the callee returns.
+    register: Register,
+}
+
+/// Jumps that are calls. All jumps to their callees are such, with the way back in the same register.
+fn links(program: &Program) -> BTreeMap<usize, Link> {
+    let mut out = BTreeMap::new();
+    let mut info = InstructionInfoFactory::new();
+    let branch = |op: &Op| match op.target {
+        Some(Target::Op(to)) if is_near_branch(&op.instruction) => Some(to),
+        _ => None,
+    };
+    let targets: BTreeSet<usize> = program.ops.iter().filter_map(branch).collect();
     for (i, op) in program.ops.iter().enumerate() {
-        let (Mnemonic::Jmp, Some(Target::Op(to))) = (op.instruction.mnemonic(), &op.target) else { continue };
-        // The address is stored shortly before, in the same straight piece of code.
+        let (Mnemonic::Jmp, Some(to)) = (op.instruction.mnemonic(), branch(op)) else { continue };
+        // The address is put into a register shortly before, in the same straight piece of code.
+        let mut written: BTreeSet<Register> = BTreeSet::new();
         for j in (i.saturating_sub(8)..i).rev() {
-            let before = &program.ops[j];
-            if before.instruction.flow_control() != FlowControl::Next {
+            let Op { place, instruction, target, .. } = &program.ops[j];
+            let end = Place { offset: place.offset + instruction.len() as u64, ..*place };
+            let arrives = targets.contains(&(j + 1)) || program.names.contains_key(&(j + 1));
+            if instruction.flow_control() != FlowControl::Next
+                || arrives
+                || program.at.get(&end) != Some(&(j + 1))
+            {
                 break;
             }
+            let register = instruction.op0_register();
             // The way back begins behind the jump. Any other address is a value.
-            if let (Mnemonic::Lea, Some(Target::Op(back))) = (before.instruction.mnemonic(), &before.target)
+            if let (Mnemonic::Lea, Some(Target::Op(back))) = (instruction.mnemonic(), target)
                 && *back == i + 1
+                && !written.contains(&register)
                 && !program.names.get(back).is_some_and(|names| names.iter().any(|n| n.function || n.global))
             {
-                out.insert(i, (*to, *back));
+                out.insert(i, Link { to, back: *back, register });
                 break;
             }
+            let used = info.info(instruction).used_registers().iter().filter(|used| writes(used.access()));
+            written.extend(used.map(|used| used.register().full_register()));
         }
     }
+    if out.is_empty() {
+        return out;
+    }
+    let taken = taken(program).ops;
+    let registers: BTreeMap<usize, Register> = out.values().map(|link| (link.to, link.register)).collect();
+    let other = |i: usize, to: usize| out.get(&i).is_none_or(|link| link.register != registers[&to]);
+    let all = program.ops.iter().enumerate().filter_map(|(i, op)| Some((i, branch(op)?)));
+    let mut mixed: BTreeSet<usize> =
+        all.filter(|&(i, to)| registers.contains_key(&to) && other(i, to)).map(|(_, to)| to).collect();
+    let global = |op: &usize| program.names.get(op).is_some_and(|names| names.iter().any(|n| n.global));
+    mixed.extend(registers.into_keys().filter(|to| taken.contains(to) || global(to)));
+    out.retain(|_, link| !mixed.contains(&link.to));
     out
 }
 
@@ -354,7 +415,7 @@ fn function(
     program: &Program,
     entry: usize,
     known: &Known<'_>,
-    linked: bool,
+    linked: Option<Register>,
     places: Option<&BTreeSet<usize>>,
 ) -> Function {
     // Handlers may hold further calls and, in a cold half, a table of their own.
@@ -374,11 +435,12 @@ fn with_pads(
     program: &Program,
     entry: usize,
     known: &Known<'_>,
-    linked: bool,
+    linked: Option<Register>,
     places: Option<&BTreeSet<usize>>,
     pads: &BTreeSet<usize>,
 ) -> Function {
-    let Known { entries, links, tables, .. } = *known;
+    let Known { entries, links, tables, ref names, .. } = *known;
+    let defined = names;
     let names = program.names.get(&entry);
     let mut out = Function {
         entry,
@@ -393,14 +455,19 @@ fn with_pads(
         exits: BTreeMap::new(),
         astray: Vec::new(),
         gotos: Vec::new(),
+        loaded: BTreeMap::new(),
         entries: BTreeSet::new(),
+        doors: BTreeSet::new(),
         pads: pads.clone(),
         depth: HashMap::new(),
     };
     let callee = |target: &Option<Target>| match target {
         Some(Target::Op(to)) => Callee::Local(*to),
-        Some(Target::External(name)) => Callee::External(name.clone()),
-        None => Callee::Unknown,
+        // A weak or indirect symbol of this file may lead anywhere, also to its code here.
+        Some(Target::External(name)) if !defined.contains_key(name.as_str()) => {
+            Callee::External(name.clone())
+        }
+        _ => Callee::Unknown,
     };
     let mut seen = BTreeSet::from([entry]);
     let mut todo = vec![entry];
@@ -441,7 +508,7 @@ fn with_pads(
                 out.exits.insert(i, Exit::Return);
             }
             FlowControl::UnconditionalBranch => {
-                if let Some(&(to, back)) = links.get(&i) {
+                if let Some(&Link { to, back, .. }) = links.get(&i) {
                     out.calls.insert(i, Call { callee: Callee::Local(to), back: Some(back), link: true });
                     next.push(back);
                 } else {
@@ -466,7 +533,9 @@ fn with_pads(
                 }
             }
             FlowControl::IndirectBranch => {
-                if linked {
+                let way =
+                    (op.instruction.op0_kind() == OpKind::Register).then(|| op.instruction.op0_register());
+                if way.is_some() && way == linked {
                     out.exits.insert(i, Exit::Link);
                 } else {
                     match tables::by(program, i, tables) {
@@ -498,9 +567,12 @@ fn with_pads(
                 if is_near_branch(&op.instruction) && op.target.is_none() || parted() {
                     out.astray.push(i);
                 }
-                out.calls.insert(i, Call { callee: callee(&op.target), back: adjacent, link: false });
+                // A pointer that another name has is no function of that name.
+                let by_name = is_near_branch(&op.instruction) || program.said(i).contains("@GOTPCREL");
+                let callee = if by_name { callee(&op.target) } else { Callee::Unknown };
                 // A call at the end of its section does not return. What it throws may be caught here.
-                let returns = !matches!(&op.target, Some(Target::External(name)) if never_returns(name));
+                let returns = !matches!(&callee, Callee::External(name) if never_returns(name));
+                out.calls.insert(i, Call { callee, back: adjacent, link: false });
                 let adjacent = adjacent.filter(|_| returns);
                 next.extend(adjacent);
                 next.extend(pads.iter().filter(|pad| Some(**pad) != adjacent));
@@ -543,6 +615,7 @@ fn with_pads(
             && let Some(call) = out.calls.get_mut(&op)
         {
             call.callee = found;
+            out.loaded.insert(op, program.ops[op].instruction.op0_register());
         }
     }
     out.depth = depth(&out);

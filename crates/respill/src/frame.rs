@@ -265,19 +265,9 @@ const LIMIT: usize = 40;
 pub fn frame(program: &Program, function: &Function, outlines: &Outlines, strict: bool) -> Frame {
     let mut strays: BTreeSet<usize> = BTreeSet::new();
     let (mut walker, before) = loop {
-        let mut walker = Walker {
-            program,
-            function,
-            outlines,
-            info: InstructionInfoFactory::new(),
-            hidden: BTreeSet::new(),
-            aligned: BTreeMap::new(),
-            demands: BTreeSet::new(),
-            gives: false,
-            strict,
-        };
+        let mut walker = Walker::new(program, function, outlines, strict);
         let known = strays.len();
-        let before = followed(&mut walker, &mut strays, known < RESTARTS);
+        let before = followed(&mut walker, &BTreeSet::from([function.entry]), &mut strays, known < RESTARTS);
         if strays.len() == known || known >= RESTARTS {
             break (walker, before);
         }
@@ -316,9 +306,13 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines, strict
             out.lost.push(i);
         }
         // Where a function ends for good, the stack does not matter.
-        if function.exits.get(&i).is_some_and(|exit| *exit != Exit::Stop)
-            && state.of(Register::RSP) != Value::Stack(Address { base: 0, offset: 0 })
-        {
+        let way = instruction.op0_register();
+        if function.exits.get(&i).is_some_and(|exit| match exit {
+            Exit::Stop => false,
+            // The register with the way back must be what it was.
+            Exit::Link if state.of(way) != State::entry().of(way) => true,
+            _ => state.of(Register::RSP) != Value::Stack(Address { base: 0, offset: 0 }),
+        }) {
             out.unbalanced.push(i);
         }
         // A cell holds what a register held, or the stack pointer where it is an operand.
@@ -455,14 +449,27 @@ const RESTARTS: usize = 16;
 
 /// Follows a function to a fixed point. Where paths come together with different stack pointers, its distance is unknown: such a place
 /// is added to `strays`, and ends the walk if it is to begin anew.
-fn followed(walker: &mut Walker<'_>, strays: &mut BTreeSet<usize>, anew: bool) -> HashMap<usize, State> {
+fn followed(
+    walker: &mut Walker<'_>,
+    begin: &BTreeSet<usize>,
+    strays: &mut BTreeSet<usize>,
+    anew: bool,
+) -> HashMap<usize, State> {
     let (program, function) = (walker.program, walker.function);
     let limits = limits(program, function);
-    let mut before: HashMap<usize, State> = HashMap::from([(function.entry, State::entry())]);
-    let mut todo = VecDeque::from([function.entry]);
-    let mut waiting: BTreeSet<usize> = BTreeSet::from([function.entry]);
+    let mut before: HashMap<usize, State> = begin.iter().map(|&op| (op, State::entry())).collect();
+    let mut todo: VecDeque<usize> = begin.iter().copied().collect();
+    let mut waiting: BTreeSet<usize> = begin.clone();
     let mut joins: HashMap<usize, usize> = HashMap::new();
-    while let Some(i) = todo.pop_front() {
+    loop {
+        let Some(i) = todo.pop_front() else {
+            // What no value of the function's own leads to is entered from outside alone.
+            let dead = function.doors.iter().find(|door| !before.contains_key(door));
+            let Some(&door) = dead else { break };
+            before.insert(door, State::entry());
+            todo.push_back(door);
+            continue;
+        };
         waiting.remove(&i);
         let mut after = before[&i].clone();
         walker.step(i, &mut after);
@@ -481,6 +488,9 @@ fn followed(walker: &mut Walker<'_>, strays: &mut BTreeSet<usize>, anew: bool) -
             if strayed(&state) || strays.contains(&next) {
                 strays.insert(next);
                 state.set(Register::RSP, here);
+            }
+            if is_door(function, next, &state) {
+                state.join(&State::entry(), None);
             }
             let changed = match before.get_mut(&next) {
                 Some(known) => {
@@ -511,6 +521,31 @@ fn followed(walker: &mut Walker<'_>, strays: &mut BTreeSet<usize>, anew: bool) -
         }
     }
     before
+}
+
+/// Whether code outside may enter a function at a place inside.
+pub(crate) fn is_door(function: &Function, op: usize, state: &State) -> bool {
+    function.doors.contains(&op) && state.of(Register::RSP) == Value::Stack(Address { base: 0, offset: 0 })
+}
+
+/// A place in the middle of a function's frame at which code outside may enter, too, since there is a way back from there with the stack
+/// pointer that it had.
+pub(crate) fn second_entry(
+    program: &Program,
+    function: &Function,
+    frame: &Frame,
+    outlines: &Outlines,
+) -> Option<usize> {
+    let inside = |op: &usize| frame.before.get(op).is_some_and(|state| !is_door(function, *op, state));
+    let begin: BTreeSet<usize> = function.doors.iter().copied().filter(inside).collect();
+    let &first = begin.first()?;
+    let walker = &mut Walker::new(program, function, outlines, true);
+    let before = followed(walker, &begin, &mut BTreeSet::new(), false);
+    let entry = Value::Stack(Address { base: 0, offset: 0 });
+    let back = |(op, exit): (&usize, &Exit)| {
+        *exit != Exit::Stop && before.get(op).is_some_and(|state| state.of(Register::RSP) == entry)
+    };
+    function.exits.iter().any(back).then_some(first)
 }
 
 /// A base and all that were made from it by alignment.

@@ -12,8 +12,8 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graph::DiGraph;
 
 use crate::assumption::Assumption;
-use crate::flow::{Callee, Exit, Function};
-use crate::frame::{self, Address, Frame, GENERAL, Outline, Outlines, Value, Where, Writes};
+use crate::flow::{Call, Callee, Exit, Function};
+use crate::frame::{self, Address, CALLEE_SAVED, Frame, GENERAL, Outline, Outlines, Value, Where, Writes};
 use crate::program::Program;
 use crate::slots::{self, Slot};
 
@@ -62,12 +62,33 @@ pub(crate) fn framed(
         while let Some(node) = todo.pop_front() {
             let n = graph[node];
             let mut frame = frame::frame(program, &functions[n], &outlines, strict);
+            // A function that is called meanwhile may change the register with another's address.
+            let keeps = |call: &Call, register: &Register| match &call.callee {
+                Callee::Local(entry) => outlines.get(entry).is_some_and(|o| o.keeps.contains(register)),
+                _ => true,
+            };
+            let changed = |register: &Register| {
+                CALLEE_SAVED.contains(register) && functions[n].calls.values().any(|c| !keeps(c, register))
+            };
+            let before = functions[n].loaded.clone();
+            let unknown: Vec<usize> = before.iter().filter(|(_, r)| changed(r)).map(|(&op, _)| op).collect();
+            for op in &unknown {
+                functions[n].loaded.remove(op);
+                functions[n].calls.entry(*op).and_modify(|call| call.callee = Callee::Unknown);
+            }
+            if !unknown.is_empty() {
+                frame = frame::frame(program, &functions[n], &outlines, strict);
+            }
             // With the stack as at the entry, such a jump may also be one to another function.
             let leaves: Vec<usize> =
                 functions[n].gotos.iter().copied().filter(|op| may_leave(&frame, *op)).collect();
             if leaves.iter().any(|op| !functions[n].exits.contains_key(op)) {
                 functions[n].exits.extend(leaves.into_iter().map(|op| (op, Exit::Tail(Callee::Unknown))));
                 frame = frame::frame(program, &functions[n], &outlines, strict);
+            }
+            if functions[n].astray.is_empty() {
+                let door = frame::second_entry(program, &functions[n], &frame, &outlines);
+                functions[n].astray.extend(door);
             }
             let function = &functions[n];
             let mut slots = slots::slots(program, function, &frame, &outlines, assumed);

@@ -1,14 +1,15 @@
 //! Places in code whose address the text takes.
 #![forbid(unsafe_code)]
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
-use crate::assembler::Place;
-use crate::flow::{Callee, Function};
+use crate::assembler::{Place, Reference};
+use crate::flow::{Callee, Exit, Function};
 use crate::frame::{CALLEE_SAVED, GENERAL, reads, writes};
 use crate::program::{Op, Program, Target};
+use crate::registers;
 use crate::tables::{self, Table};
 use crate::text::Kind;
 
@@ -50,9 +51,20 @@ pub(crate) fn closed(
     let naming: BTreeSet<usize> = users.values().flatten().copied().collect();
     let mut inside: BTreeSet<usize> = BTreeSet::new();
     let mut leaking: BTreeSet<usize> = BTreeSet::new();
+    let mut wanted = HashMap::new();
     for function in functions {
         let named: BTreeSet<usize> = function.body.iter().copied().filter(|op| naming.contains(op)).collect();
-        if !named.is_empty() && !only_jumps(program, functions, function, &named) {
+        // A function that has not all of its places may hand it to one that has.
+        let owned = |op: &usize| {
+            let table = tables::named(program, *op, tables);
+            table.is_none_or(|(_, table)| {
+                table.targets.iter().all(|to| function.body.binary_search(to).is_ok())
+            })
+        };
+        let closes = |wanted: &mut _| {
+            named.iter().all(owned) && only_jumps(program, functions, function, &named, wanted)
+        };
+        if !named.is_empty() && !closes(&mut wanted) {
             leaking.extend(&named);
         }
         inside.extend(named);
@@ -72,6 +84,7 @@ fn only_jumps(
     functions: &[Function],
     function: &Function,
     named: &BTreeSet<usize>,
+    wanted: &mut HashMap<(usize, usize), u16>,
 ) -> bool {
     let mut info = InstructionInfoFactory::new();
     let mut put = false;
@@ -85,6 +98,18 @@ fn only_jumps(
         let loads: Vec<_> = facts.used_memory().iter().filter(|memory| reads(memory.access())).collect();
         let through = loads.iter().any(|memory| holds(memory.base()) || holds(memory.index()));
         if (through || !loads.is_empty() && named.contains(&op)) && !function.entries.contains(&op) {
+            return false;
+        }
+        // A callee may read the table for another jump of this function.
+        let callee = match (function.calls.get(&op), function.exits.get(&op)) {
+            (Some(call), _) => Some(&call.callee),
+            (_, Some(Exit::Tail(callee))) => Some(callee),
+            _ => None,
+        };
+        if let Some(Callee::Local(entry)) = callee
+            && !function.astray.is_empty()
+            && (put || held & wants(program, functions, *entry, DEPTH, wanted) != 0)
+        {
             return false;
         }
         let (used, stores) = (facts.used_registers(), facts.used_memory().iter().any(|m| writes(m.access())));
@@ -121,6 +146,47 @@ fn only_jumps(
         }
     }
     true
+}
+
+/// How many calls deep [`wants`] looks.
+const DEPTH: usize = 3;
+
+/// The registers of which a function may use what they hold at its entry.
+fn wants(
+    program: &Program,
+    functions: &[Function],
+    entry: usize,
+    depth: usize,
+    known: &mut HashMap<(usize, usize), u16>,
+) -> u16 {
+    if let Some(&wanted) = known.get(&(entry, depth)) {
+        return wanted;
+    }
+    let found = functions.binary_search_by_key(&entry, |function| function.entry);
+    let Some(function) = found.ok().map(|n| &functions[n]).filter(|f| depth > 0 && f.astray.is_empty())
+    else {
+        return !0;
+    };
+    let mut info = InstructionInfoFactory::new();
+    let before = function.before();
+    let (mut live, mut todo) = (HashMap::new(), function.body.clone());
+    let mut callees: HashMap<usize, u16> = HashMap::new();
+    for (op, callee) in function.callees() {
+        if let Callee::Local(entry) = callee {
+            callees.insert(op, wants(program, functions, *entry, depth - 1, known));
+        }
+    }
+    while let Some(op) = todo.pop() {
+        let after = function.next[&op].iter().fold(0, |all, next| all | live.get(next).copied().unwrap_or(0));
+        let usage = registers::usage(&program.ops[op].instruction, &mut info);
+        let now = after & !usage.kill | usage.read | callees.get(&op).copied().unwrap_or(0);
+        if live.insert(op, now).unwrap_or(0) != now {
+            todo.extend(before.get(&op).into_iter().flatten());
+        }
+    }
+    let wanted = live.get(&entry).copied().unwrap_or(0);
+    known.insert((entry, depth), wanted);
+    wanted
 }
 
 /// A general register's bit. The stack pointer has none.
@@ -165,6 +231,9 @@ pub(crate) fn taken_but(program: &Program, closed: &BTreeSet<usize>) -> Taken {
                 Target::External(_) => None,
             }));
             out.extend(named(program.said(i)));
+            let absolute = op.references.iter().filter(|reference| reference.absolute);
+            let places = absolute.filter_map(|reference| into_code(program, reference));
+            out.extend(places.filter_map(|there| program.at.get(&there)));
             // An address, and not what lies there.
             let relative = op.instruction.is_ip_rel_memory_operand();
             if op.instruction.mnemonic() == Mnemonic::Lea || !relative {
@@ -209,7 +278,42 @@ pub(crate) fn taken_but(program: &Program, closed: &BTreeSet<usize>) -> Taken {
             _ => (),
         }
     }
+    // The text does not tell every place that data hold: names may be set, and numbers have names.
+    let distances = distances(program);
+    for (field, reference) in &program.pointers {
+        let Some(there) = into_code(program, reference) else { continue };
+        if reference.absolute {
+            out.extend(program.at.get(&there));
+            dark |= !program.at.contains_key(&there);
+        } else if !distances.contains(&distance(field, there)) {
+            out.extend(0..program.ops.len());
+            dark = true;
+        }
+    }
     Taken { ops: out, dark }
+}
+
+/// The place that a reference outside instructions names, if it is in code.
+pub(crate) fn into_code(program: &Program, reference: &Reference) -> Option<Place> {
+    let place = reference.place.filter(|place| program.lead.contains_key(&place.section))?;
+    Some(Place { offset: place.offset.wrapping_add_signed(reference.addend), ..place })
+}
+
+/// The distance of a place from the beginning of its table, with both sections: what it is from the field, since that counts, too.
+pub(crate) fn distance(field: &Place, there: Place) -> (usize, usize, u64) {
+    (there.section, field.section, there.offset.wrapping_sub(field.offset))
+}
+
+/// The distances between two labels that data hold, as `.long LABEL-TABLE`.
+pub(crate) fn distances(program: &Program) -> HashSet<(usize, usize, u64)> {
+    let directives = program.text.statements().iter().enumerate();
+    let directives = directives.filter(|(_, statement)| statement.kind == Kind::Directive);
+    let values = directives.flat_map(|(i, _)| {
+        let (_, rest) = program.text.of(i).split_once(char::is_whitespace).unwrap_or_default();
+        rest.split(',').filter_map(|value| value.split_once('-'))
+    });
+    let place = |name: &str| program.places.get(name.trim()).copied();
+    values.filter_map(|(one, two)| Some(distance(&place(two)?, place(one)?))).collect()
 }
 
 /// Whether an operand is the address of a place in code at which no instruction is known.

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
 
@@ -132,6 +132,12 @@ pub struct Program {
     pub(crate) dark: BTreeSet<String>,
     /// The names and bytes of sections that are loaded and hold no code.
     pub(crate) data: Vec<(String, Vec<u8>)>,
+    /// References that no instruction makes: of data, and of what lies between instructions.
+    pub(crate) pointers: BTreeMap<Place, Reference>,
+    /// The places of all names that no other file may define instead.
+    pub(crate) places: HashMap<String, Place>,
+    /// Sections that a program may write.
+    pub(crate) written: BTreeSet<usize>,
     /// Whether string instructions may run downwards.
     pub(crate) downwards: bool,
 }
@@ -193,6 +199,16 @@ impl Program {
             let of = |offset| assembled.references.get(&Place { section: op.place.section, offset });
             op.references = fields.filter_map(of).cloned().collect();
         }
+        let fields = |op: &Op| {
+            let Place { section, offset } = op.place;
+            (offset..offset + op.instruction.len() as u64).map(move |offset| Place { section, offset })
+        };
+        let inside: HashSet<Place> = ops.iter().flat_map(fields).collect();
+        let outside = assembled.references.iter().filter(|(place, _)| !inside.contains(place));
+        let pointers = outside.map(|(&place, reference)| (place, reference.clone())).collect();
+        let own = assembled.symbols.iter().filter(|symbol| !symbol.weak);
+        let places = own.map(|symbol| (symbol.name.clone(), symbol.place)).collect();
+        let written = assembled.written.clone();
         let mut names: BTreeMap<usize, Vec<Name>> = BTreeMap::new();
         let mut dark = BTreeSet::new();
         for symbol in &assembled.symbols {
@@ -211,7 +227,21 @@ impl Program {
         use Mnemonic::{Popf, Popfq, Std};
         let downwards = ops.iter().any(|op| matches!(op.instruction.mnemonic(), Std | Popf | Popfq));
         let (file, data) = (file.to_owned(), assembled.data);
-        Ok(Program { file, text, ops, names, at, lead, unknown, dark, data, downwards })
+        Ok(Program {
+            file,
+            text,
+            ops,
+            names,
+            at,
+            lead,
+            unknown,
+            dark,
+            data,
+            pointers,
+            places,
+            written,
+            downwards,
+        })
     }
 
     /// Reads a rewrite of this text, in which every instruction that is new must be known to the assembler.
@@ -300,7 +330,7 @@ pub(crate) fn aim(instruction: &Instruction, at: Place, assembled: &Assembled) -
     let end = at.offset + instruction.len() as u64;
     let field = (at.offset..end)
         .find_map(|offset| assembled.references.get(&Place { section, offset }).map(|r| (offset, r)));
-    let Some((offset, Reference { name, place, addend })) = field else {
+    let Some((offset, Reference { name, place, addend, .. })) = field else {
         let offset =
             if branch { instruction.near_branch_target() } else { instruction.ip_rel_memory_address() };
         return Some(Aim::Place(Place { section, offset }));

@@ -7,9 +7,12 @@
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
 
 use iced_x86::{FlowControl, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
+use crate::assembler::Place;
+use crate::places::{by_name, into_code};
 use crate::program::Program;
 use crate::text::Kind;
 
@@ -38,11 +41,12 @@ const BACK: usize = 24;
 
 /// The tables of a program, by their labels.
 pub(crate) fn tables(program: &Program) -> HashMap<String, Table> {
-    let labels: HashMap<&str, usize> = program
-        .names
-        .iter()
-        .flat_map(|(&op, names)| names.iter().map(move |name| (name.name.as_str(), op)))
-        .collect();
+    // What `.set` names may be set again.
+    let label = |&i: &usize| program.text.statements()[i].kind == Kind::Label;
+    let said = (0..program.text.statements().len()).filter(label);
+    let said: BTreeSet<&str> = said.map(|i| program.text.of(i).trim_end_matches(':')).collect();
+    let labels: HashMap<&str, usize> =
+        by_name(program).into_iter().filter(|(name, _)| said.contains(name)).collect();
     let mut out = HashMap::new();
     let mut open: Vec<&str> = Vec::new();
     let mut labelled = false;
@@ -84,7 +88,28 @@ pub(crate) fn tables(program: &Program) -> HashMap<String, Table> {
             });
         }
     }
+    let labels: BTreeSet<Place> = program.places.values().copied().collect();
+    out.retain(|name, table| is_whole(program, &labels, name, table));
     out
+}
+
+/// Whether nothing writes a table, and all that it holds up to the next label are its entries.
+fn is_whole(program: &Program, labels: &BTreeSet<Place>, name: &str, table: &Table) -> bool {
+    let Some(&begin) = program.places.get(name).filter(|place| !program.written.contains(&place.section))
+    else {
+        return false;
+    };
+    let last = Place { offset: u64::MAX, ..begin };
+    let end = labels.range((Bound::Excluded(begin), Bound::Included(last))).next();
+    program.pointers.range(begin..end.copied().unwrap_or(last)).all(|(field, reference)| {
+        let to = into_code(program, reference).and_then(|mut place| {
+            if table.distances {
+                place.offset = place.offset.wrapping_sub(field.offset - begin.offset);
+            }
+            program.at.get(&place)
+        });
+        reference.absolute != table.distances && to.is_some_and(|to| table.targets.contains(to))
+    })
 }
 
 /// The tables that an instruction names in its text.
@@ -176,7 +201,8 @@ mod tests {
             found.get(name).map(|t| (t.distances, t.targets.iter().copied().collect::<Vec<_>>()))
         };
         assert_eq!(of(".Lt"), Some((true, vec![1, 2])));
-        assert_eq!(of(".Lu"), Some((true, vec![2])));
+        // Something else stands between its entries.
+        assert_eq!(of(".Lu"), None);
         assert_eq!(of(".Lv"), Some((false, vec![2])));
         assert_eq!((of(".Lw"), of(".Lx"), of(".Ly")), (None, None, None));
     }

@@ -100,3 +100,41 @@ fn mmx_is_freed_on_the_way_to_code_outside() {
         assert!(refused.contains("no emms since"), "{refused}");
     }
 }
+
+/// `f` keeps two values over a change of section in the text.
+const PARTED: &str = "
+        .globl f
+f:      movq %rdi, -8(%rsp)
+        movq %rsi, -16(%rsp)
+        leaq 1(%rsi), %rax
+        .section .text.other, \"ax\", @progbits
+        .text
+        addq -8(%rsp), %rax
+        addq -16(%rsp), %rax
+        ret
+";
+
+#[test]
+fn a_move_that_does_not_run_or_clears_more_is_refused() {
+    let original = analysed(PARTED);
+    let rewritten = |bank: Bank| {
+        let plan = plan::plan(&original, &wish(bank));
+        assert_eq!(plan.homes.len(), 2, "{:?}", plan.stays);
+        let text = rewrite::rewrite(&original, &plan, Rewriting::default()).expect("rewritten").text;
+        accepted(&original, &text).unwrap_or_else(|why| panic!("{why}\n{text}"));
+        text
+    };
+    let (lanes, vectors) = (rewritten(Bank::ZmmLane), rewritten(Bank::Xmm));
+    for (text, from, to) in [
+        // A shorter register's move clears the lanes above; a masked shift keeps what was in the lowest lane.
+        (&lanes, "%zmm16{%k1}", "%ymm16{%k1}"),
+        (&lanes, "%zmm16{%k2}", "%xmm16{%k2}"),
+        (&lanes, "%zmm16, %zmm31", "%zmm16, %zmm31{%k1}"),
+        // In another section it does not run.
+        (&vectors, ".text\n        movq\t%xmm14, %rcx", "movq\t%xmm14, %rcx\n\t.text"),
+    ] {
+        assert!(text.contains(from), "{from}: {text}");
+        let mutant = text.replacen(from, to, 1);
+        assert!(accepted(&original, &mutant).is_err(), "{mutant}");
+    }
+}

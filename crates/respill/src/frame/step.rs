@@ -40,7 +40,26 @@ pub(super) struct Walker<'a> {
     pub(super) strict: bool,
 }
 
-impl Walker<'_> {
+impl<'a> Walker<'a> {
+    pub(super) fn new(
+        program: &'a Program,
+        function: &'a Function,
+        outlines: &'a Outlines,
+        strict: bool,
+    ) -> Walker<'a> {
+        Walker {
+            program,
+            function,
+            outlines,
+            info: InstructionInfoFactory::new(),
+            hidden: BTreeSet::new(),
+            aligned: BTreeMap::new(),
+            demands: BTreeSet::new(),
+            gives: false,
+            strict,
+        }
+    }
+
     pub(super) fn step(&mut self, i: usize, state: &mut State) {
         if let Some(call) = self.function.calls.get(&i) {
             let callee = call.callee.clone();

@@ -125,6 +125,7 @@ impl Look<'_> {
             && at > 0
             && self.edited(at - 1).mnemonic() == Mnemonic::Valignq
             && self.edited(at - 1).op0_register() == Register::ZMM31
+            && self.edited(at - 1).op_mask() == Register::None
             && self.edited(at - 1).op1_register() == self.edited(at - 1).op2_register()
         {
             let shift = self.edited(at - 1);

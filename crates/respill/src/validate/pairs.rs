@@ -4,12 +4,14 @@
 //! be aligned. Nothing is taken from the other version's author: an edit by hand is aligned like one by the rewriter.
 #![forbid(unsafe_code)]
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::reason::{Place, Reason};
 use crate::assembler::Reference;
+use crate::places::{by_name, distance, distances, into_code};
 use crate::program::{Gap, Op, Program, Target};
 use crate::text::{Kind, Text};
 
@@ -63,6 +65,10 @@ pub fn transfer(i: &Instruction) -> Option<(Register, Register, usize, bool)> {
         return None;
     }
     let (to, from) = (i.op0_register(), i.op1_register());
+    // A shorter one clears the lanes above, and one that does not merge clears the others.
+    if i.op_mask() != Register::None && !(to.is_zmm() && i.merging_masking()) {
+        return None;
+    }
     match (to.is_gpr(), from.is_gpr()) {
         (true, false) if is_home(from) => Some((to.full_register(), from, size, false)),
         (false, true) if is_home(to) => Some((from.full_register(), to, size, true)),
@@ -197,6 +203,14 @@ pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> 
     for (a, b) in one.ops.iter().zip(&two.ops) {
         piece(original, other, a.clone(), b.clone(), &mut out)?;
     }
+    // An addition runs before what stands behind it in the text, also where the text changes its section.
+    for r in (0..other.ops.len()).filter(|&r| out.back[r].is_none()) {
+        let Op { place, instruction, .. } = &other.ops[r];
+        let offset = place.offset + instruction.len() as u64;
+        if other.at.get(&crate::assembler::Place { offset, ..*place }) != Some(&(r + 1)) {
+            return Err(Box::new(Reason::Unexplained(Place::of(other, r))));
+        }
+    }
     // A jump's target must be the counterpart of its original target.
     for (o, &r) in out.of.iter().enumerate() {
         let same = match (&original.ops[o].target, &other.ops[r].target) {
@@ -219,6 +233,22 @@ pub fn pairs(original: &Program, other: &Program) -> Result<Pairs, Box<Reason>> 
         }
     }
     if original.data != other.data || original.lead != other.lead {
+        return Err(Box::new(Reason::Data));
+    }
+    // Names and pointers into code: what counts from a label may be another instruction now.
+    let there: HashMap<&str, usize> = by_name(other);
+    for (&op, names) in &original.names {
+        for name in names {
+            if !there.get(name.name.as_str()).is_some_and(|&r| out.begins(op, r)) {
+                return Err(Box::new(Reason::Target(Place::of(other, out.of[op]))));
+            }
+        }
+    }
+    let both = [original, other];
+    let distances = both.map(distances);
+    if original.pointers.len() != other.pointers.len()
+        || !original.pointers.iter().zip(&other.pointers).all(|(a, b)| points(both, a, b, &distances, &out))
+    {
         return Err(Box::new(Reason::Data));
     }
     Ok(out)
@@ -275,6 +305,31 @@ fn referred(original: &Program, other: &Program, o: usize, pairs: &Pairs) -> boo
         && one.references.iter().zip(&two.references).all(|(a, b)| same(a, b))
         && named(one) == named(two)
         && (named(one) || one.instruction.ip_rel_memory_address() == two.instruction.ip_rel_memory_address())
+}
+
+/// Whether two references outside instructions are of the same field and to the same, or to code that corresponds.
+fn points(
+    [original, other]: [&Program; 2],
+    (at, a): (&crate::assembler::Place, &Reference),
+    (there, b): (&crate::assembler::Place, &Reference),
+    distances: &[HashSet<(usize, usize, u64)>; 2],
+    pairs: &Pairs,
+) -> bool {
+    let moves = original.lead.contains_key(&at.section);
+    if at.section != there.section || !moves && at.offset != there.offset {
+        return false;
+    }
+    if a.name != b.name || a.absolute != b.absolute {
+        return false;
+    }
+    let (Some(x), Some(y)) = (into_code(original, a), into_code(other, b)) else {
+        return a.place == b.place && a.addend == b.addend;
+    };
+    if !a.absolute {
+        // Between labels, which correspond.
+        return distances[0].contains(&distance(at, x)) && distances[1].contains(&distance(there, y));
+    }
+    matches!((original.at.get(&x), other.at.get(&y)), (Some(&x), Some(&y)) if pairs.begins(x, y))
 }
 
 fn piece(

@@ -20,7 +20,7 @@ use super::pairs::{Pairs, is_home};
 use super::reason::{Place, Reason, SlotName};
 use crate::analysis::{Analysis, saves_all};
 use crate::flow::{self, Callee};
-use crate::frame::{Value, writes};
+use crate::frame::{self, Value, writes};
 use crate::homes::Home;
 use crate::program::{Program, Target};
 
@@ -228,7 +228,11 @@ impl Relation<'_> {
                     same && ours(i.op0_register()) && i.op_mask() == Register::None
                 }
                 // The way out of a lane; the move behind it is checked where it belongs.
-                Valignq => i.op0_register() == Register::ZMM31 && ours(Register::ZMM31),
+                Valignq => {
+                    i.op0_register() == Register::ZMM31
+                        && ours(Register::ZMM31)
+                        && i.op_mask() == Register::None
+                }
                 Emms => owners
                     .get(&r)
                     .is_some_and(|all| all.iter().all(|&n| self.ours[n].iter().any(|home| home.is_mm()))),
@@ -340,6 +344,15 @@ impl Relation<'_> {
                         state.slots.values_mut().for_each(|lost| *lost = lost.or(Some(Lost::Outside(op))));
                         state.masks.clear();
                         state.float = state.float.or(Some(op));
+                    }
+                    // Code outside that enters here has made no mask.
+                    if analysis.units[n]
+                        .frame
+                        .before
+                        .get(&next)
+                        .is_none_or(|s| frame::is_door(function, next, s))
+                    {
+                        state.masks.clear();
                     }
                     let mut held = held.clone();
                     self.run(n, from, next, &mut state, &mut held, tell);
@@ -645,7 +658,7 @@ fn touches(i: &iced_x86::Instruction, register: Register, home: Home) -> bool {
         let mask = Register::K0 + u32::from(lane);
         // A masked broadcast writes one lane and keeps the others.
         let other_lane = i.mnemonic() == Mnemonic::Vpbroadcastq
-            && i.op0_kind() == OpKind::Register
+            && i.op0_register().is_zmm()
             && i.op_mask() != Register::None
             && i.merging_masking();
         return register == own && !(other_lane && i.op_mask() != mask);

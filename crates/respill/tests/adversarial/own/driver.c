@@ -8,6 +8,10 @@ u64 global[64];
 /* Constants that only the linker knows. */
 __asm__(".globl bound\n.set bound,4\n.globl place\n.set place,8\n.globl minus\n.set minus,-40");
 u64 (*pointer)(u64, u64);
+/* Where it is there, x87's registers are empty and its top is not 0. */
+extern char turned __attribute__((weak));
+u64 outer(u64 a, u64 b) { long double x = (long double)(long)a * 3; return (u64)(long)(x / 1024) + b; }
+u64 (*outer_table[2])(u64, u64) = {outer, outer};
 /* Changes every register that it may. */
 __attribute__((noinline)) u64 ext(u64 a) {
     __asm__ volatile("pcmpeqd %%xmm0,%%xmm0\n\tpcmpeqd %%xmm2,%%xmm2\n\tpcmpeqd %%xmm7,%%xmm7\n\tpcmpeqd %%xmm14,%%xmm14\n\t"
@@ -41,6 +45,7 @@ int main(void) {
         memset((char *)noise, i * 37 + 1, sizeof noise);
         u64 a = next(), b = next();
         pointer = f;
+        if (&turned) __asm__ volatile("fincstp");
         add(f(a, b));
         if (fld) { long double x = fld(a, b); add((u64)(long)x); }
         if (fd) { double x = fd(a, b); u64 w; memcpy(&w, &x, 8); add(w); }
