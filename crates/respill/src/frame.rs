@@ -9,7 +9,7 @@ mod branch;
 mod step;
 mod value;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, InstructionInfoOptions, MemorySize, Mnemonic, OpAccess,
@@ -458,22 +458,27 @@ fn followed(
     let (program, function) = (walker.program, walker.function);
     let limits = limits(program, function);
     let mut before: HashMap<usize, State> = begin.iter().map(|&op| (op, State::entry())).collect();
-    let mut todo: VecDeque<usize> = begin.iter().copied().collect();
-    let mut waiting: BTreeSet<usize> = begin.clone();
+    // In the order of the text, in which a loop is settled before what follows it.
+    let mut todo: BTreeSet<usize> = begin.clone();
     let mut joins: HashMap<usize, usize> = HashMap::new();
+    let mut gotos: BTreeSet<usize> = BTreeSet::new();
     loop {
-        let Some(i) = todo.pop_front() else {
+        // Jumps through pointers come last: they go to no place that other ways reach with another stack pointer.
+        let Some(i) = todo.pop_first().or_else(|| gotos.pop_first()) else {
             // What no value of the function's own leads to is entered from outside alone.
             let dead = function.doors.iter().find(|door| !before.contains_key(door));
             let Some(&door) = dead else { break };
             before.insert(door, State::entry());
-            todo.push_back(door);
+            todo.insert(door);
             continue;
         };
-        waiting.remove(&i);
         let mut after = before[&i].clone();
         walker.step(i, &mut after);
+        let goto = function.gotos.contains(&i);
         for &next in &function.next[&i] {
+            if goto && before.get(&next).is_some_and(|there| apart(&after, there)) {
+                continue;
+            }
             let Some(mut state) = refined(program, i, next, &function.next[&i], &after) else { continue };
             // The unwinder restores the registers that callees keep.
             if function.pads.contains(&next) && function.calls.contains_key(&i) {
@@ -515,12 +520,31 @@ fn followed(
                     true
                 }
             };
-            if changed && waiting.insert(next) {
-                todo.push_back(next);
+            if changed {
+                let goto = function.gotos.contains(&next);
+                (if goto { &mut gotos } else { &mut todo }).insert(next);
             }
         }
     }
     before
+}
+
+/// Whether two stack pointers are never the same.
+fn apart(one: &State, other: &State) -> bool {
+    match [one, other].map(|state| state.of(Register::RSP)) {
+        [Value::Stack(a), Value::Stack(b)] => a.base == b.base && a.offset != b.offset,
+        _ => false,
+    }
+}
+
+impl Frame {
+    /// Whether a jump through a pointer may go to a place inside, by the stack pointers at both.
+    pub(crate) fn may_go(&self, jump: usize, place: usize) -> bool {
+        match (self.before.get(&jump), self.before.get(&place)) {
+            (Some(here), Some(there)) => !apart(here, there),
+            _ => true,
+        }
+    }
 }
 
 /// Whether code outside may enter a function at a place inside.

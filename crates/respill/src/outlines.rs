@@ -79,7 +79,14 @@ pub(crate) fn framed(
             if !unknown.is_empty() {
                 frame = frame::frame(program, &functions[n], &outlines, strict);
             }
-            // With the stack as at the entry, such a jump may also be one to another function.
+            // A jump through a pointer goes to places with its stack pointer. With that of the entry it may also be one to another function.
+            for op in functions[n].gotos.clone() {
+                let places = functions[n].next.entry(op).or_default();
+                places.retain(|place| frame.may_go(op, *place));
+                if places.is_empty() && !may_leave(&frame, op) {
+                    functions[n].astray.push(op);
+                }
+            }
             let leaves: Vec<usize> =
                 functions[n].gotos.iter().copied().filter(|op| may_leave(&frame, *op)).collect();
             if leaves.iter().any(|op| !functions[n].exits.contains_key(op)) {

@@ -38,6 +38,15 @@ impl Through {
         *least = (*least).min(by);
     }
 
+    fn add(&mut self, other: &Through) {
+        self.anywhere |= other.anywhere;
+        other.registers.iter().for_each(|(&register, &by)| self.lower(register, by));
+        for (&register, &by) in &other.given {
+            let least = self.given.entry(register).or_insert(by);
+            *least = (*least).min(by);
+        }
+    }
+
     /// Adds a value that code outside is handed, if its distance is known.
     fn give(&mut self, value: Value, by: i64) {
         if let Some((register, from)) = value.near() {
@@ -169,20 +178,18 @@ fn through(units: &[Unit], by_entry: &HashMap<usize, usize>, unsure: &BTreeSet<u
     for (n, unit) in units.iter().enumerate() {
         local(unit, by_entry).for_each(|(_, callee)| callers[callee].push(n));
     }
+    // What each touches and hands over itself.
+    let mut own: Vec<Through> = Vec::new();
+    for (n, unit) in units.iter().enumerate() {
+        let mut all = Through { anywhere: unsure.contains(&n), ..Through::default() };
+        unit.frame.outside.iter().for_each(|&(_, outside)| all.add(&of(outside)));
+        let outward = unit.function.callees().filter(|(_, callee)| !matches!(callee, Callee::Local(_)));
+        outward.for_each(|(op, _)| all.add(&given(unit, op)));
+        own.push(all);
+    }
     while let Some(n) = todo.pop() {
-        let mut now = Through { anywhere: unsure.contains(&n), ..Through::default() };
-        let own = units[n].frame.outside.iter().map(|&(_, outside)| of(outside));
-        let calls = local(&units[n], by_entry).map(|(&op, callee)| called(&units[n], op, &out[callee]));
-        let outward = units[n].function.callees().filter(|(_, callee)| !matches!(callee, Callee::Local(_)));
-        let outward = outward.map(|(op, _)| given(&units[n], op));
-        for one in own.chain(calls).chain(outward) {
-            now.anywhere |= one.anywhere;
-            one.registers.iter().for_each(|(&register, &by)| now.lower(register, by));
-            one.given.into_iter().for_each(|(register, by)| {
-                let least = now.given.entry(register).or_insert(by);
-                *least = (*least).min(by);
-            });
-        }
+        let mut now = own[n].clone();
+        local(&units[n], by_entry).for_each(|(&op, callee)| now.add(&called(&units[n], op, &out[callee])));
         if now != out[n] {
             // Recursion that goes lower each time.
             let rounds = rounds.entry(n).or_default();
@@ -212,6 +219,8 @@ fn least(
         }
     }
     let entered: Vec<usize> = (0..units.len()).filter(|&n| units[n].entered).collect();
+    // What calls through pointers hand over, to all of these.
+    let mut handed_to_all = GENERAL.map(|register| (register, 0));
     let mut rounds: BTreeMap<usize, usize> = BTreeMap::new();
     let mut todo: Vec<usize> = (0..units.len()).collect();
     while let Some(n) = todo.pop() {
@@ -233,7 +242,8 @@ fn least(
                 Callee::External(_) => continue,
             };
             let Some(state) = unit.frame.before.get(&op) else { continue };
-            for register in GENERAL {
+            for (register, to_all) in &mut handed_to_all {
+                let register = *register;
                 let value = state.of(register);
                 let handed = match (value, value.near(), state.of(Register::RSP)) {
                     _ if unsure.contains(&n) => ANY,
@@ -249,6 +259,12 @@ fn least(
                     }
                     _ => ANY,
                 };
+                if *callee == Callee::Unknown {
+                    if handed >= *to_all {
+                        continue;
+                    }
+                    *to_all = handed;
+                }
                 for &callee in callees {
                     let known = out[callee].entry(register).or_insert(i64::MAX);
                     if handed < *known {
