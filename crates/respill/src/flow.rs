@@ -439,8 +439,7 @@ fn with_pads(
     places: Option<&BTreeSet<usize>>,
     pads: &BTreeSet<usize>,
 ) -> Function {
-    let Known { entries, links, tables, ref names, .. } = *known;
-    let defined = names;
+    let Known { entries, links, tables, names: ref defined, .. } = *known;
     let names = program.names.get(&entry);
     let mut out = Function {
         entry,

@@ -164,6 +164,25 @@ half:   movq %rdi, -8(%rsp)
     assert!(matches!(plan.stays[&(calls, 0)], Stays::Across(_)));
 }
 
+/// Places of a `switch` whose table others know lie deeper in the stack than a tail jump through a pointer, which does not go there.
+#[test]
+fn a_tail_jump_does_not_go_to_another_stack_pointer() {
+    let opaque = |before_the_jump: &str| {
+        let analysis = analysed(&format!(
+            ".globl f\n.type f, @function\nf: subq $24, %rsp\n movq %rdi, 8(%rsp)\n leaq .Lt(%rip), %rdx\n andl $1, %esi\n \
+             movslq (%rdx,%rsi,4), %rax\n addq %rdx, %rax\n jmp *%rax\n\
+             .La: movq 8(%rsp), %rdi\n{before_the_jump} jmp *pointer(%rip)\n\
+             .Lb: movq 8(%rsp), %rax\n addq $24, %rsp\n ret\n\
+             .section .rodata\n.Lt: .long .La-.Lt\n .long .Lb-.Lt\n.data\n.quad .Lt\n"
+        ));
+        analysis.units[unit(&analysis, "f")].opaque
+    };
+    assert_eq!(opaque(" addq $24, %rsp\n"), None);
+    // With that of the places it is a `goto`, and with another one it goes nobody knows where.
+    assert_eq!(opaque(""), None);
+    assert!(matches!(opaque(" addq $8, %rsp\n"), Some(Opaque::Jump(_))));
+}
+
 #[test]
 fn bad_texts_are_refused_by_file_and_line() {
     for (text, said) in [
