@@ -1,7 +1,8 @@
 //! Functions, their edges, calls and loops.
 //!
 //! Calls come in two kinds: by `call`, and by an address put into a register (or the stack) and a jump, as Jasmin did before it
-//! had a stack for return addresses: `lea back(%rip), %rcx; jmp callee; back:`. The callee then returns by a jump through `rcx`.
+//! had a stack for return addresses: `lea back(%rip), %rcx; jmp callee; back:`. The callee then returns by a jump through `rcx`, or
+//! through the cell of its caller's frame in which `rcx` was put right before the jump.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -40,6 +41,15 @@ pub struct Call {
     pub link: bool,
 }
 
+/// Where a call by a jump leaves the way back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// In a register.
+    Register(Register),
+    /// So many bytes above the stack pointer.
+    Cell(i64),
+}
+
 /// How a function is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -76,6 +86,8 @@ pub struct Function {
     pub pads: BTreeSet<usize>,
     /// Indirect jumps that go to some place inside whose address is taken.
     pub gotos: Vec<usize>,
+    /// Where those that call it by a jump leave the way back.
+    pub(crate) way: Option<Way>,
     /// Calls through a register that holds the address of a function by name, and that callees are to keep.
     pub(crate) loaded: BTreeMap<usize, Register>,
     /// Loads of entries of tables of distances, each for a jump.
@@ -124,7 +136,30 @@ pub(crate) fn functions(
     landing: &BTreeMap<usize, Option<BTreeSet<usize>>>,
     parts: &BTreeSet<usize>,
 ) -> Vec<Function> {
-    let links = links(program);
+    let mut links = links(program);
+    loop {
+        let out = linked_by(program, landing, parts, &links);
+        // Who gets there in another way has left no way back.
+        let callees = out.iter().flat_map(|f| f.callees().map(move |(op, callee)| (f, op, callee)));
+        let otherwise = callees.filter(|(f, op, _)| f.calls.get(op).is_none_or(|call| !call.link));
+        let mixed: BTreeSet<usize> = otherwise
+            .filter_map(|(.., callee)| if let Callee::Local(to) = callee { Some(*to) } else { None })
+            .collect();
+        let before = links.len();
+        links.retain(|_, link| !mixed.contains(&link.to));
+        if links.len() == before {
+            return out;
+        }
+    }
+}
+
+/// The same, with these jumps for calls.
+fn linked_by(
+    program: &Program,
+    landing: &BTreeMap<usize, Option<BTreeSet<usize>>>,
+    parts: &BTreeSet<usize>,
+    links: &BTreeMap<usize, Link>,
+) -> Vec<Function> {
     let tables = tables::tables(program);
     let mut entries: BTreeSet<usize> = BTreeSet::new();
     for (&op, names) in &program.names {
@@ -138,10 +173,10 @@ pub(crate) fn functions(
             entries.insert(*to);
         }
     }
-    let linked: BTreeMap<usize, Register> = links.values().map(|link| (link.to, link.register)).collect();
+    let linked: BTreeMap<usize, Way> = links.values().map(|link| (link.to, link.way)).collect();
     entries.extend(linked.keys());
     entries.retain(|entry| !parts.contains(entry));
-    let known = Known { entries: &entries, links: &links, tables: &tables, landing, names: by_name(program) };
+    let known = Known { entries: &entries, links, tables: &tables, landing, names: by_name(program) };
     let mut out: Vec<Function> = entries
         .iter()
         .map(|&entry| function(program, entry, &known, linked.get(&entry).copied(), None))
@@ -354,11 +389,11 @@ struct Link {
     to: usize,
     /// The way back.
     back: usize,
-    /// The register that holds it, by which the callee returns.
-    register: Register,
+    /// Where it lies; by this the callee returns.
+    way: Way,
 }
 
-/// Jumps that are calls. All jumps to their callees are such, with the way back in the same register.
+/// Jumps that may be calls: the way back lies in the same register or cell for all with the same callee.
 fn links(program: &Program) -> BTreeMap<usize, Link> {
     let mut out = BTreeMap::new();
     let mut info = InstructionInfoFactory::new();
@@ -369,7 +404,13 @@ fn links(program: &Program) -> BTreeMap<usize, Link> {
     let targets: BTreeSet<usize> = program.ops.iter().filter_map(branch).collect();
     for (i, op) in program.ops.iter().enumerate() {
         let (Mnemonic::Jmp, Some(to)) = (op.instruction.mnemonic(), branch(op)) else { continue };
-        // The address is put into a register shortly before, in the same straight piece of code.
+        // The address is put into a register shortly before, in the same straight piece of code, and from there into a cell at last.
+        let cell = program.ops[i.saturating_sub(1)].instruction;
+        let is_cell = cell.mnemonic() == Mnemonic::Mov
+            && cell.op0_kind() == OpKind::Memory
+            && (cell.memory_base(), cell.memory_index()) == (Register::RSP, Register::None)
+            && cell.op1_kind() == OpKind::Register
+            && cell.op1_register().is_gpr64();
         let mut written: BTreeSet<Register> = BTreeSet::new();
         for j in (i.saturating_sub(8)..i).rev() {
             let Op { place, instruction, target, .. } = &program.ops[j];
@@ -388,7 +429,12 @@ fn links(program: &Program) -> BTreeMap<usize, Link> {
                 && !written.contains(&register)
                 && !program.names.get(back).is_some_and(|names| names.iter().any(|n| n.function || n.global))
             {
-                out.insert(i, Link { to, back: *back, register });
+                let way = if is_cell && cell.op1_register() == register {
+                    Way::Cell(cell.memory_displacement64() as i64)
+                } else {
+                    Way::Register(register)
+                };
+                out.insert(i, Link { to, back: *back, way });
                 break;
             }
             let used = info.info(instruction).used_registers().iter().filter(|used| writes(used.access()));
@@ -399,13 +445,11 @@ fn links(program: &Program) -> BTreeMap<usize, Link> {
         return out;
     }
     let taken = taken(program).ops;
-    let registers: BTreeMap<usize, Register> = out.values().map(|link| (link.to, link.register)).collect();
-    let other = |i: usize, to: usize| out.get(&i).is_none_or(|link| link.register != registers[&to]);
-    let all = program.ops.iter().enumerate().filter_map(|(i, op)| Some((i, branch(op)?)));
+    let ways: BTreeMap<usize, Way> = out.values().map(|link| (link.to, link.way)).collect();
     let mut mixed: BTreeSet<usize> =
-        all.filter(|&(i, to)| registers.contains_key(&to) && other(i, to)).map(|(_, to)| to).collect();
+        out.values().filter(|link| link.way != ways[&link.to]).map(|link| link.to).collect();
     let global = |op: &usize| program.names.get(op).is_some_and(|names| names.iter().any(|n| n.global));
-    mixed.extend(registers.into_keys().filter(|to| taken.contains(to) || global(to)));
+    mixed.extend(ways.into_keys().filter(|to| taken.contains(to) || global(to)));
     out.retain(|_, link| !mixed.contains(&link.to));
     out
 }
@@ -415,7 +459,7 @@ fn function(
     program: &Program,
     entry: usize,
     known: &Known<'_>,
-    linked: Option<Register>,
+    linked: Option<Way>,
     places: Option<&BTreeSet<usize>>,
 ) -> Function {
     // Handlers may hold further calls and, in a cold half, a table of their own.
@@ -435,7 +479,7 @@ fn with_pads(
     program: &Program,
     entry: usize,
     known: &Known<'_>,
-    linked: Option<Register>,
+    linked: Option<Way>,
     places: Option<&BTreeSet<usize>>,
     pads: &BTreeSet<usize>,
 ) -> Function {
@@ -454,6 +498,7 @@ fn with_pads(
         exits: BTreeMap::new(),
         astray: Vec::new(),
         gotos: Vec::new(),
+        way: linked,
         loaded: BTreeMap::new(),
         entries: BTreeSet::new(),
         doors: BTreeSet::new(),
@@ -532,9 +577,19 @@ fn with_pads(
                 }
             }
             FlowControl::IndirectBranch => {
-                let way =
-                    (op.instruction.op0_kind() == OpKind::Register).then(|| op.instruction.op0_register());
-                if way.is_some() && way == linked {
+                let by_link = match linked {
+                    Some(Way::Register(register)) => {
+                        op.instruction.op0_kind() == OpKind::Register
+                            && op.instruction.op0_register() == register
+                    }
+                    // Which cell it is the frame tells.
+                    Some(Way::Cell(_)) => {
+                        op.instruction.op0_kind() == OpKind::Memory
+                            && op.instruction.memory_base() == Register::RSP
+                    }
+                    None => false,
+                };
+                if by_link {
                     out.exits.insert(i, Exit::Link);
                 } else {
                     match tables::by(program, i, tables) {

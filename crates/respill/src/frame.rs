@@ -16,7 +16,7 @@ use iced_x86::{
     OpKind, Register, UsedMemory,
 };
 
-use crate::flow::{Callee, Exit, Function};
+use crate::flow::{Callee, Exit, Function, Way};
 use crate::program::Program;
 
 use branch::refined;
@@ -306,11 +306,10 @@ pub fn frame(program: &Program, function: &Function, outlines: &Outlines, strict
             out.lost.push(i);
         }
         // Where a function ends for good, the stack does not matter.
-        let way = instruction.op0_register();
         if function.exits.get(&i).is_some_and(|exit| match exit {
             Exit::Stop => false,
-            // The register with the way back must be what it was.
-            Exit::Link if state.of(way) != State::entry().of(way) => true,
+            // The register or the cell with the way back must be what it was.
+            Exit::Link if !keeps_way(function, instruction, state) => true,
             _ => state.of(Register::RSP) != Value::Stack(Address { base: 0, offset: 0 }),
         }) {
             out.unbalanced.push(i);
@@ -458,6 +457,9 @@ fn followed(
     let (program, function) = (walker.program, walker.function);
     let limits = limits(program, function);
     let mut before: HashMap<usize, State> = begin.iter().map(|&op| (op, State::entry())).collect();
+    if let Some(state) = before.get_mut(&function.entry) {
+        state.stored.extend(way_back(function));
+    }
     // In the order of the text, in which a loop is settled before what follows it.
     let mut todo: BTreeSet<usize> = begin.clone();
     let mut joins: HashMap<usize, usize> = HashMap::new();
@@ -527,6 +529,24 @@ fn followed(
         }
     }
     before
+}
+
+/// Where a call by a jump puts the way back, and what stands for it there.
+fn way_back(function: &Function) -> Option<(Address, Value)> {
+    match function.way {
+        Some(Way::Cell(offset)) => Some((Address { base: 0, offset }, Value::Entry(Register::RIP))),
+        _ => None,
+    }
+}
+
+/// Whether a jump that returns goes the way that the caller left.
+fn keeps_way(function: &Function, jump: &Instruction, state: &State) -> bool {
+    match way_back(function) {
+        Some((cell, way)) => {
+            state.operand(jump) == Where::Known(cell) && state.stored.get(&cell) == Some(&way)
+        }
+        None => state.of(jump.op0_register()) == State::entry().of(jump.op0_register()),
+    }
 }
 
 /// Whether two stack pointers are never the same.
