@@ -621,7 +621,7 @@ fn with_pads(
                 if is_near_branch(&op.instruction) && op.target.is_none() || parted() {
                     out.astray.push(i);
                 }
-                // A pointer that another name has is no function of that name.
+                // `call *name(%rip)` calls what the pointer holds, not the function `name`.
                 let by_name = is_near_branch(&op.instruction) || program.said(i).contains("@GOTPCREL");
                 let callee = if by_name { callee(&op.target) } else { Callee::Unknown };
                 // A call at the end of its section does not return. What it throws may be caught here.

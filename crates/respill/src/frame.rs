@@ -108,7 +108,7 @@ impl Writes {
         }
     }
 
-    /// Adds what a callee writes, by the values of the registers that it gets. What counts from a frame is told elsewhere.
+    /// Adds what a callee writes, by the values of the registers that it gets. `Walker::written` sees to the caller's own cells.
     pub(crate) fn call(&mut self, callee: &Writes, state: &State) {
         self.anywhere |= callee.anywhere;
         for (&register, &(from, to)) in &callee.through {
