@@ -88,7 +88,6 @@ fn without_a_device_the_study_says_so_and_runs_the_rest() {
         "64 operations in flight in every set, where its launch had 16 threads",
         "are 481.8",
         "No verdict on a GPU: none is here",
-        "unproven on hardware",
         "| GPU, report ",
         "554.41",
         "keygen: PK_PRF",

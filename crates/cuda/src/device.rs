@@ -89,8 +89,8 @@ impl Device {
         Device { leaves: true, ..self.clone() }
     }
 
-    /// Looks for these bytes, 16 or more each, in nearly all memory of the device that is free and in 256 MiB of pinned
-    /// memory, as it is allocated. Other programs find no free memory meanwhile.
+    /// Looks for these bytes, 16 or more each, in nearly all memory of the device that is free, up to 16 GiB, and in
+    /// 256 MiB of pinned memory, as it is allocated. Other programs find no free memory meanwhile.
     ///
     /// # Errors
     /// [`Error::Shape`] for fewer bytes; the driver's error.

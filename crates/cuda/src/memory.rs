@@ -142,6 +142,18 @@ impl<T: Plain> Pinned<T> {
         Ok(self.memory.slice_mut())
     }
 
+    /// Overwrites the values with zero when all copies from and to them are done, as before they are freed.
+    ///
+    /// # Errors
+    /// The fault of those copies, or of work before them.
+    pub fn wipe(&mut self) -> Result<(), Error> {
+        self.settle()?;
+        if self.wiped {
+            self.memory.wipe();
+        }
+        Ok(())
+    }
+
     pub(crate) fn machine(&self) -> &Arc<dyn Machine> {
         &self.machine
     }

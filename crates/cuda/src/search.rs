@@ -29,6 +29,8 @@ const PIECES: usize = 1 << 14;
 const STAGE: usize = 16 << 20;
 /// Bytes of pinned memory to search.
 const PINNED: usize = 256 << 20;
+/// The most bytes of device memory to search: of 80 GB a search would take a minute.
+const DEVICE: u64 = 16 << 30;
 /// A needle's words at every place that it can have to a word of memory.
 const WORD: usize = 8;
 
@@ -106,7 +108,7 @@ fn numbers(found: Mutex<Vec<bool>>) -> Vec<usize> {
     (0..found.len()).filter(|i| found[*i]).collect()
 }
 
-/// Takes nearly all free memory of the device, and some pinned memory, with their old content, and searches them for
+/// Takes nearly all free memory of the device, up to 16 GiB, and some pinned memory, with their old content, and searches them for
 /// the needles of 16 bytes or more. All of it is released.
 ///
 /// # Errors
@@ -135,9 +137,13 @@ pub(crate) fn search(device: &Device, needles: &[Vec<u8>]) -> Result<Found, Erro
     let stream = device.stream()?;
     let found = Mutex::new(vec![false; needles.len()]);
     let (mut pieces, mut size): (Vec<Buffer<u8>>, usize) = (Vec::new(), LARGEST);
-    while size >= SMALLEST && pieces.len() < PIECES {
+    let mut taken = 0;
+    while size >= SMALLEST && pieces.len() < PIECES && taken < DEVICE {
         match device.buffer::<u8>(size) {
-            Ok(piece) => pieces.push(piece),
+            Ok(piece) => {
+                taken += size as u64;
+                pieces.push(piece);
+            }
             Err(e) if e.is_memory() => size /= 2,
             Err(e) => return Err(e),
         }

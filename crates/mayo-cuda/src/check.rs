@@ -16,7 +16,7 @@ pub use lanework_cpu::check::{Depth, Row};
 /// Options for checking or measuring a device: nothing goes to the CPU unless the device fails.
 pub const ALONE: Options = Options {
     chunk: 1024,
-    streams: 3,
+    streams: 4,
     ring: Ring::Cache,
     expand: Expand::Alone,
     multiply: Multiply::Masks,

@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 use core::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lanework_cpu::Threads;
 use lanework_cuda::Error as DeviceError;
@@ -32,6 +33,56 @@ pub(super) trait Work: Sync {
     ) -> Result<Vec<Option<Self::Output>>, DeviceError>;
     /// Computes one operation on the CPU.
     fn on_cpu(&self, i: usize) -> Self::Output;
+}
+
+/// What lanes were made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wanted {
+    set: usize,
+    job: Job,
+    plan: Plan,
+    /// Before memory was found to be short.
+    capacity: usize,
+    slots: usize,
+    streams: usize,
+}
+
+/// The lanes of a device's last batch of each job, cleared of secrets: to make them takes as long as thousands of operations.
+#[derive(Debug, Default)]
+pub(super) struct Kept(Mutex<Vec<(Wanted, Vec<Lane>)>>);
+
+impl Kept {
+    fn all(&self) -> MutexGuard<'_, Vec<(Wanted, Vec<Lane>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes those of a job if they were made for the same, and else frees them.
+    fn take(&self, wanted: &Wanted) -> Option<Vec<Lane>> {
+        let mut all = self.all();
+        let at = all.iter().position(|(made_for, _)| made_for.job == wanted.job)?;
+        let (made_for, lanes) = all.swap_remove(at);
+        (made_for == *wanted).then_some(lanes)
+    }
+
+    /// Keeps them for the next batch. Lanes that cannot be cleared are freed, which overwrites them or condemns the device.
+    fn keep(&self, wanted: Wanted, mut lanes: Vec<Lane>) {
+        if lanes.iter_mut().all(|lane| lane.clear().is_ok()) {
+            let mut all = self.all();
+            all.retain(|(made_for, _)| made_for.job != wanted.job);
+            all.push((wanted, lanes));
+        }
+    }
+
+    /// Frees them all, so that their memory is there for something else; whether there were any.
+    pub(super) fn release(&self) -> bool {
+        let all = std::mem::take(&mut *self.all());
+        !all.is_empty()
+    }
+
+    /// What `make` makes, if need be in the memory of all that is kept.
+    pub(super) fn or_release<T>(&self, make: impl Fn() -> Result<T, DeviceError>) -> Result<T, DeviceError> {
+        make().or_else(|e| if e.is_memory() && self.release() { make() } else { Err(e) })
+    }
 }
 
 impl Gpu {
@@ -98,6 +149,17 @@ impl Gpu {
             .map_err(|e| Error::Threads(e.to_string()))
     }
 
+    /// What lanes for a job of `count` operations are made for.
+    fn wanted(&self, kernels: &Kernels, job: Job, count: usize) -> Wanted {
+        let (set, card) = (kernels.params, self.device.card());
+        let capacity = self.options.chunk.clamp(1, count.max(1));
+        let streams = self.options.streams.clamp(1, count.div_ceil(capacity).max(1));
+        let plan = Plan::new(card, kernels, job, self.options.expand);
+        let blocks = shape::words(set) / shape::slice_words(set);
+        let slots = self.options.ring.slots(card, streams, matrices(set, job, plan), blocks);
+        Wanted { set: set.index(), job, plan, capacity, slots, streams }
+    }
+
     /// As many lanes as fit, of chunks as large as fit.
     pub(super) fn lanes(
         &self,
@@ -106,23 +168,32 @@ impl Gpu {
         count: usize,
         tally: &mut Tally,
     ) -> Result<Vec<Lane>, DeviceError> {
-        let mut capacity = self.options.chunk.clamp(1, count.max(1));
-        let streams = self.options.streams.clamp(1, count.div_ceil(capacity).max(1));
+        self.new_lanes(kernels, &self.wanted(kernels, job, count), tally)
+    }
+
+    fn new_lanes(
+        &self,
+        kernels: &Arc<Kernels>,
+        wanted: &Wanted,
+        tally: &mut Tally,
+    ) -> Result<Vec<Lane>, DeviceError> {
+        let &Wanted { job, plan, mut capacity, slots, streams, .. } = wanted;
         // Sizes that certainly do not fit are not tried; memory that other programs take meanwhile is found out below.
-        let room = self.device.memory()?.free as usize / streams;
-        let set = kernels.params;
-        let plan = Plan::new(self.device.card(), kernels, job, self.options.expand);
-        let (bytes, matrices) =
-            (bytes_each(set, job), if plan.covers(job) { 0 } else { matrix_bytes(set, job) });
-        let blocks = shape::words(set) / shape::slice_words(set);
-        let slots = self.options.ring.slots(self.device.card(), streams, matrices, blocks);
-        while capacity > 1 && capacity * bytes + capacity.min(slots) * matrices > room {
+        let room = || self.device.memory().map(|memory| memory.free as usize / streams);
+        let (bytes, matrices) = (bytes_each(kernels.params, job), matrices(kernels.params, job, plan));
+        let takes = |capacity: usize| capacity * bytes + capacity.min(slots) * matrices;
+        let mut free = room()?;
+        if takes(capacity) > free && self.kept.release() {
+            free = room()?;
+        }
+        while capacity > 1 && takes(capacity) > free {
             capacity = capacity.div_ceil(2);
             tally.halvings += 1;
         }
         let mut lanes = Vec::new();
         while lanes.len() < streams {
-            match Lane::new(&self.device, kernels, job, capacity, slots, plan) {
+            let lane = || Lane::new(&self.device, kernels, job, capacity, slots, plan);
+            match self.kept.or_release(lane) {
                 Ok(lane) => lanes.push(lane),
                 Err(e) if e.is_memory() && !lanes.is_empty() => break,
                 Err(e) if e.is_memory() && capacity > 1 => {
@@ -157,29 +228,53 @@ impl Gpu {
         results: &mut [Option<W::Output>],
         tally: &mut Tally,
     ) -> Result<(), DeviceError> {
-        let count = results.len();
-        let mut lanes: Vec<(Lane, Option<Range<usize>>)> =
-            self.lanes(kernels, work.job(), count, tally)?.into_iter().map(|lane| (lane, None)).collect();
-        let (mut next, mut turn, many) = (0, 0, lanes.len());
-        // In turn: collect a lane's last chunk, and give it the next one.
-        while next < count || lanes.iter().any(|(_, busy)| busy.is_some()) {
-            let (lane, busy) = &mut lanes[turn];
-            if let Some(chunk) = busy.take() {
-                let made = work.finish(lane, chunk.clone(), tally)?;
-                results[chunk].iter_mut().zip(made).for_each(|(to, from)| *to = from);
+        let wanted = self.wanted(kernels, work.job(), results.len());
+        let lanes = match self.kept.take(&wanted) {
+            Some(lanes) => lanes,
+            None => self.new_lanes(kernels, &wanted, tally)?,
+        };
+        let Some(capacity) = lanes.first().map(|lane| lane.capacity) else { return Ok(()) };
+        let chunks = Mutex::new((0..).step_by(capacity).zip(results.chunks_mut(capacity)));
+        let stop = AtomicBool::new(false);
+        // A lane's chunks, until there are no more; its thread packs and unpacks while other lanes compute.
+        let all_of = |mut lane: Lane| -> Result<(Lane, Tally), DeviceError> {
+            let mut tally = Tally::default();
+            // Where a result was wrong, this device is not used any more.
+            while !stop.load(Ordering::Relaxed) && !self.device.is_dead() {
+                let next = chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some((start, to)) = next else { break };
+                let chunk = start..start + to.len();
+                let made = work
+                    .start(&mut lane, chunk.clone())
+                    .and_then(|()| work.finish(&mut lane, chunk, &mut tally))
+                    .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+                to.iter_mut().zip(made).for_each(|(to, from)| *to = from);
             }
-            // A result was wrong: this device is not used any more.
-            if self.device.is_dead() {
-                return Ok(());
-            }
-            if next < count {
-                let chunk = next..count.min(next + lane.capacity);
-                work.start(lane, chunk.clone())?;
-                next = chunk.end;
-                *busy = Some(chunk);
-            }
-            turn = (turn + 1) % many;
+            Ok((lane, tally))
+        };
+        let done: Vec<Result<(Lane, Tally), DeviceError>> = if lanes.len() == 1 {
+            lanes.into_iter().map(all_of).collect()
+        } else {
+            std::thread::scope(|scope| {
+                let running: Vec<_> = lanes.into_iter().map(|lane| scope.spawn(|| all_of(lane))).collect();
+                let joined = running.into_iter().map(std::thread::ScopedJoinHandle::join);
+                joined.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+            })
+        };
+        let mut lanes = Vec::new();
+        for done in done {
+            let (lane, part) = done?;
+            tally.restarts += part.restarts;
+            lanes.push(lane);
+        }
+        if !self.device.is_dead() {
+            self.kept.keep(wanted, lanes);
         }
         Ok(())
     }
+}
+
+/// Bytes of the matrices that an operation of a job has in device memory.
+fn matrices(params: &Params, job: Job, plan: Plan) -> usize {
+    if plan.covers(job) { 0 } else { matrix_bytes(params, job) }
 }

@@ -146,12 +146,14 @@ impl Gpu {
         let total = if secret { shape::secret_vecs(params) } else { shape::public_vecs(params) };
         let words = count * total * shape::words(params);
         let own = |each: usize| if secret { count * each } else { 1 };
-        Ok(Expanded {
-            total,
-            p: if secret { device.secret(words)? } else { device.buffer(words)? },
-            hashes: device.secret(own(shape::seed(params)))?,
-            seeds: device.secret(own(params.salt_bytes()))?,
-            bits: None,
+        self.kept.or_release(|| {
+            Ok(Expanded {
+                total,
+                p: if secret { device.secret(words)? } else { device.buffer(words)? },
+                hashes: device.secret(own(shape::seed(params)))?,
+                seeds: device.secret(own(params.salt_bytes()))?,
+                bits: None,
+            })
         })
     }
 
@@ -190,7 +192,10 @@ impl Gpu {
         let mut expanded = self.room(params, room, false)?;
         let bits = match multiply {
             Multiply::Masks => None,
-            Multiply::Bits => Some(self.device.buffer(keys.len() * shape::Bits::of(params).key)?),
+            Multiply::Bits => {
+                let words = keys.len() * shape::Bits::of(params).key;
+                Some(self.kept.or_release(|| self.device.buffer(words))?)
+            }
         };
         let mut lane = self.one_lane(kernels, Job::Expand, room)?;
         let chunks = keys.chunks(lane.capacity);

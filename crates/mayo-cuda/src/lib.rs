@@ -1,4 +1,4 @@
-//! Batches of MAYO signatures on CUDA devices; experimental, since no kernel has run on a device yet.
+//! Batches of MAYO signatures on CUDA devices; experimental, since the kernels have run on one card alone, an H100.
 //!
 #![doc = include_str!("../README.md")]
 
@@ -23,6 +23,7 @@ use lanework_cuda::Device;
 use lanework_mayo::internals::batch::expect;
 use lanework_mayo::{Engine, Error, Params};
 
+use crate::chunks::Kept;
 use crate::launch::fuse::Plan;
 use crate::launch::job::{Job, bytes_each, matrix_bytes};
 use crate::launch::kernels::Kernels;
@@ -77,9 +78,9 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             chunk: 1024,
-            streams: 3,
+            streams: 4,
             ring: Ring::Cache,
-            expand: Expand::Alone,
+            expand: Expand::Fused,
             multiply: Multiply::Masks,
             break_even: 256,
             cpu_share: 0.0,
@@ -105,6 +106,9 @@ pub struct Tally {
 }
 
 /// A device with kernels for every set, and the CPU beside it.
+///
+/// It keeps the memory of its last batch of each operation for the next one, cleared of secrets, until it is dropped or the
+/// device has too little for something else.
 #[derive(Debug)]
 pub struct Gpu {
     device: Device,
@@ -116,6 +120,7 @@ pub struct Gpu {
     fused: [OnceLock<Result<(), String>>; 8],
     /// Whether a set's products of bits have passed theirs, or why they are not used.
     bits: [OnceLock<Result<(), String>>; 8],
+    kept: Arc<Kept>,
 }
 
 impl Gpu {
@@ -140,6 +145,7 @@ impl Gpu {
             sets: [const { OnceLock::new() }; 8],
             fused: [const { OnceLock::new() }; 8],
             bits: [const { OnceLock::new() }; 8],
+            kept: Arc::default(),
         })
     }
 
@@ -170,6 +176,7 @@ impl Gpu {
             sets: self.sets.clone(),
             fused: self.fused.clone(),
             bits: self.bits.clone(),
+            kept: Arc::clone(&self.kept),
         }
     }
 

@@ -305,8 +305,9 @@ fn too_little_memory_halves_the_chunk() {
     let (signed, tally) = batch.sign(&gpu, GpuSigners::Each(&batch.keys));
     assert!(signed == expected);
     assert!(tally.halvings > 0 && tally.device == 12, "{tally:?}");
-    // Not even one fits.
+    // Not even one fits, and nothing is kept of the batch before.
     control.limit_memory(one / 2);
+    gpu.kept.release();
     let (signed, tally) = batch.sign(&gpu, GpuSigners::Each(&batch.keys));
     assert!(signed == expected);
     assert!(tally.trouble.is_some() && tally.cpu == 12, "{tally:?}");
@@ -373,7 +374,7 @@ fn secrets_are_cleared_on_the_device() {
     agrees(&gpu, params, 3);
     drop(gpu);
     let freed = control.freed();
-    assert!(freed.iter().filter(|f| f.secret && f.zero && f.bytes > 1000).count() > 20);
+    assert!(freed.iter().filter(|f| f.secret && f.zero && f.bytes > 1000).count() > 10);
     assert!(freed.iter().all(|f| !f.secret || f.zero), "a secret buffer was freed as it was");
     let secret = ["mayo_keygen", "mayo_sign", "mayo_solve", "mayo_lower"];
     let launched = control.launched();
@@ -408,7 +409,8 @@ fn host_and_kernels_agree_on_sizes() {
             vec![shape::seed(p), shape::target(p), shape::SALT, shape::drawn(p), shape::EXPAND_SHARED];
         ours.extend(products.map(|what| shape::products_shared(p, what)));
         ours.push(shape::solve_shared(p));
-        let theirs: Vec<usize> = said[10 * p.index()..][..10].iter().map(|&w| w as usize).collect();
+        ours.extend(products.map(|what| shape::product_threads(p, what) as usize));
+        let theirs: Vec<usize> = said[14 * p.index()..][..14].iter().map(|&w| w as usize).collect();
         assert_eq!(ours, theirs, "{}", p.name());
         let b = shape::Bits::of(p);
         let ours = [b.key, b.many, b.parts, b.threads as usize, b.shared_each, b.shared_one];
@@ -433,8 +435,14 @@ fn every_other_form_is_checked_or_says_why_not() {
     assert_eq!(right.len(), 3);
     assert!(right.iter().all(|row| row.ok() && row.skipped == 0), "{right:?}");
     // Neither tensor cores with products of bits, nor room for a fused kernel.
-    let bare =
-        forms(Emulation { capability: (7, 5), shared_per_block: 82_112, ..Emulation::default() }, |_| ());
+    let bare = forms(
+        Emulation {
+            capability: (7, 5),
+            shared_per_block: crate::launch::shape::EXPAND_SHARED as u32,
+            ..Emulation::default()
+        },
+        |_| (),
+    );
     let why: Vec<(usize, &str)> = bare.iter().map(|row| (row.skipped, row.why.as_str())).collect();
     assert_eq!(why[0], (0, ""));
     assert!(why[1].0 == 1 && why[1].1.contains("shared memory"), "{why:?}");

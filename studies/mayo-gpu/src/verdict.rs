@@ -91,9 +91,7 @@ pub(super) fn verdict(plan: &Plan, measured: &Measured) -> Vec<String> {
         return lines;
     }
     if let Some(why) = &measured.missing {
-        lines.push(format!(
-            "No verdict on a GPU: none is here ({why}). The kernels are unproven on hardware. What follows is the CPU's half."
-        ));
+        lines.push(format!("No verdict on a GPU: none is here ({why}). What follows is the CPU's half."));
     }
     lines.extend(found(plan, measured));
     let judged = measured.missing.is_none()

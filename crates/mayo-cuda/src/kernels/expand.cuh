@@ -1,13 +1,14 @@
 // AES-128 in counter mode by tables in shared memory, for public keys and nonces only: addresses depend on the data.
 //
 // Two tables of 256 words, each in 32 copies side by side, so that a warp's 32 lookups fall into 32 banks: 64 KiB. The two
-// other tables of the usual four are these, turned by 16 bits: one byte permutation for each sum of two. Per byte of
-// key stream 10 lookups (the limit: 3.2 bytes per clock and multiprocessor) and about 20 other instructions.
+// other tables of the usual four are these, turned by 16 bits: one byte permutation for each sum of two. A block of key stream
+// takes 138 lookups (of 160, 22 see bytes that no counter changes, and are looked up once for a key), 32 a clock; an address comes
+// out of a dot product, which is of the pipe that multiplies.
 #pragma once
 
 static constexpr int COPIES = 32;
-// Bytes of key stream that a block makes at a time, before it lays them out.
-static constexpr int STREAM = 16384;
+// Words of a key's schedule in device memory.
+static constexpr int SCHEDULE = 44;
 
 // The S-box as the table holds it; `AES_SBOX` comes with the generated header.
 DEVICE u32 sub_word(u32 a) {
@@ -20,7 +21,7 @@ DEVICE u32 load_bytes(const u8 *p) { return (u32)p[0] | ((u32)p[1] << 8) | ((u32
 // A word of a public seed, or of what lambda comes from: hashed from secrets, and released.
 DEVICE u32 public_word(const u8 *p) { return lw_declassify(load_bytes(p)); }
 
-// The 44 words of a key's schedule; a word holds a column, row 0 lowest.
+// The 44 round keys of a key; a word holds a column, row 0 lowest.
 DEVICE void round_keys_of(const u8 *key, u32 *words) {
     u32 w0 = public_word(key), w1 = public_word(key + 4), w2 = public_word(key + 8), w3 = public_word(key + 12);
     u32 constant = 1;
@@ -37,66 +38,133 @@ DEVICE void round_keys_of(const u8 *key, u32 *words) {
     }
 }
 
-// A thread for each key: for those that `list` names, or all (null).
-DEVICE void round_keys(u32 count, const u32 *list, const u8 *keys, u32 stride, u32 *out) {
-    u32 i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < count) round_keys_of(keys + (u64)(list ? list[i] : i) * stride, out + (u64)i * 44);
+// (2 S, S, S, 3 S) of byte x.
+DEVICE u32 table_word(u32 x) {
+    u32 s = AES_SBOX[x], twice = ((s << 1) ^ ((s >> 7) * 0x11bu)) & 255u;
+    return twice | (s << 8) | (s << 16) | ((twice ^ s) << 24);
 }
 
-struct Tables {
-    // Shared memory: word `COPIES * x + lane` of `even` is (2 S, S, S, 3 S) of byte x, of `odd` the same turned by a byte.
-    u32 *even, *odd;
+// What no counter changes, since only the last two bytes of a block's input vary: in place of round keys 0, 1 and 2.
+struct Opened {
+    // Word 3 before the first round, words 0 and 1 after it and all four after the second, without what varies.
+    u32 last, first0, first1, second[4];
+
+    // What byte BYTE of `word` gives to a column.
+    template <int BYTE> DEVICE u32 part(u32 word) {
+        u32 entry = table_word((word >> (8 * BYTE)) & 255u);
+        return BYTE == 0 ? entry : (entry << (8 * BYTE)) | (entry >> (32 - 8 * BYTE) % 32);
+    }
+
+    // From round keys, `n` xored to the first.
+    DEVICE Opened of(const u32 *words, const u32 (&n)[4]) {
+        u32 s0 = words[0] ^ n[0], s1 = words[1] ^ n[1], s2 = words[2] ^ n[2], s3 = words[3] ^ n[3];
+        Opened o;
+        o.last = s3;
+        o.first0 = part<0>(s0) ^ part<1>(s1) ^ part<2>(s2) ^ words[4];
+        o.first1 = part<0>(s1) ^ part<1>(s2) ^ part<3>(s0) ^ words[5];
+        u32 t2 = part<0>(s2) ^ part<1>(s3) ^ part<2>(s0) ^ part<3>(s1) ^ words[6];
+        u32 t3 = part<0>(s3) ^ part<1>(s0) ^ part<2>(s1) ^ part<3>(s2) ^ words[7];
+        o.second[0] = part<2>(t2) ^ part<3>(t3) ^ words[8];
+        o.second[1] = part<1>(t2) ^ part<2>(t3) ^ words[9];
+        o.second[2] = part<0>(t2) ^ part<1>(t3) ^ words[10];
+        o.second[3] = part<0>(t3) ^ part<3>(t2) ^ words[11];
+        return o;
+    }
+};
+
+// Schedules, a thread for each key: for those that `list` names, or all (null). `nonces` lie like the keys; null for zero.
+DEVICE void schedules_of(u32 count, const u32 *list, const u8 *keys, const u8 *nonces, u32 stride, u32 *out) {
+    u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    u64 at = (u64)(list ? list[i] : i) * stride;
+    u32 *words = out + (u64)i * SCHEDULE, nonce[4] = {0, 0, 0, 0};
+    round_keys_of(keys + at, words);
+    if (nonces) {
+        UNROLL for (int w = 0; w < 4; w++) nonce[w] = public_word(nonces + at + 4 * w);
+    }
+    Opened opened = Opened::of(words, nonce);
+    words[0] = opened.last;
+    words[1] = opened.first0;
+    words[2] = opened.first1;
+    UNROLL for (int w = 0; w < 4; w++) words[3 + w] = opened.second[w];
+}
+
+// A schedule that stays in device memory.
+struct Lying {
+    const uint4 *at;
+    DEVICE Lying of(const u32 *words) {
+        Lying k = {(const uint4 *)words};
+        return k;
+    }
+    // Words 4 i to 4 i + 3.
+    DEVICE uint4 row(const Lying &k, int i) { return k.at[i]; }
+};
+
+// A schedule in registers.
+struct Held {
+    uint4 rows[SCHEDULE / 4];
+    DEVICE Held of(const u32 *words) {
+        Held k;
+        UNROLL for (int i = 0; i < SCHEDULE / 4; i++) k.rows[i] = ((const uint4 *)words)[i];
+        return k;
+    }
+    DEVICE uint4 row(const Held &k, int i) { return k.rows[i]; }
+};
+
+struct Stream {
+    // Shared memory: rows of 128 bytes, 32 copies of `table_word` of a byte, and behind them the same turned by a byte.
+    const u8 *tables;
     u32 lane;
+    static constexpr int WORDS = 2 * 256 * COPIES;
 
-    DEVICE void fill(Tables &t, u32 *shared) {
-        t.even = shared;
-        t.odd = shared + 256 * COPIES;
-        t.lane = threadIdx.x % COPIES;
+    // Fills the tables. The block waits for all its threads behind it.
+    DEVICE Stream fill(u32 *shared) {
         for (u32 i = threadIdx.x; i < 256 * COPIES; i += blockDim.x) {
-            u32 s = AES_SBOX[i / COPIES], twice = ((s << 1) ^ ((s >> 7) * 0x11bu)) & 255u;
-            u32 word = twice | (s << 8) | (s << 16) | ((twice ^ s) << 24);
-            t.even[i] = word;
-            t.odd[i] = (word << 8) | (word >> 24);
+            u32 word = table_word(i / COPIES);
+            shared[i] = word;
+            shared[256 * COPIES + i] = (word << 8) | (word >> 24);
         }
+        Stream t = {(const u8 *)shared, threadIdx.x % COPIES * 4};
+        return t;
     }
 
-    template <int BYTE> DEVICE u32 look(const Tables &t, const u32 *table, u32 word) {
-        return table[__byte_perm(word, 0, 0x4440 + BYTE) * COPIES + t.lane];
+    template <int ODD, int BYTE> DEVICE u32 look(const Stream &t, u32 word) {
+        return *(const u32 *)(t.tables + ODD * 128 * 256 + lw_public_row<BYTE>(word, t.lane));
+    }
+    DEVICE u32 turned(u32 word) { return __byte_perm(word, 0, 0x1032); }
+
+    DEVICE u32 column(const Stream &t, u32 a, u32 b, u32 c, u32 d, u32 key) {
+        return look<0, 0>(t, a) ^ look<1, 1>(t, b) ^ key ^ turned(look<0, 2>(t, c) ^ look<1, 3>(t, d));
     }
 
-    DEVICE u32 column(const Tables &t, u32 a, u32 b, u32 c, u32 d, u32 key) {
-        u32 low = look<0>(t, t.even, a) ^ look<1>(t, t.odd, b) ^ key;
-        u32 high = look<2>(t, t.even, c) ^ look<3>(t, t.odd, d);
-        return low ^ __byte_perm(high, 0, 0x1032);
-    }
-
-    // Without MixColumns: byte 1 of every entry of `even` is S.
-    DEVICE u32 last(const Tables &t, u32 a, u32 b, u32 c, u32 d, u32 key) {
-        u32 low = __byte_perm(look<0>(t, t.even, a), look<1>(t, t.even, b), 0x0051);
-        u32 high = __byte_perm(look<2>(t, t.even, c), look<3>(t, t.even, d), 0x0051);
+    // Without MixColumns: byte 1 of every entry of the first table is S.
+    DEVICE u32 ended(const Stream &t, u32 a, u32 b, u32 c, u32 d, u32 key) {
+        u32 low = __byte_perm(look<0, 0>(t, a), look<0, 1>(t, b), 0x0051);
+        u32 high = __byte_perm(look<0, 2>(t, c), look<0, 3>(t, d), 0x0051);
         return __byte_perm(low, high, 0x5410) ^ key;
     }
 
-    DEVICE uint4 encrypt(const Tables &t, const u32 *key, u32 s0, u32 s1, u32 s2, u32 s3) {
-        s0 ^= key[0];
-        s1 ^= key[1];
-        s2 ^= key[2];
-        s3 ^= key[3];
-        UNROLL for (int round = 1; round < 10; round++) {
-            const u32 *k = key + 4 * round;
-            u32 t0 = column(t, s0, s1, s2, s3, k[0]), t1 = column(t, s1, s2, s3, s0, k[1]);
-            u32 t2 = column(t, s2, s3, s0, s1, k[2]), t3 = column(t, s3, s0, s1, s2, k[3]);
+    // Block `number` of the key stream, below 2^16.
+    template <class K> DEVICE uint4 block(const Stream &t, const K &k, u32 number) {
+        uint4 first = K::row(k, 0), second = K::row(k, 1);
+        u32 counter = first.x ^ __byte_perm(number, 0, 0x0144);
+        u32 a = first.y ^ turned(look<1, 3>(t, counter)), b = first.z ^ turned(look<0, 2>(t, counter));
+        u32 s0 = look<0, 0>(t, a) ^ look<1, 1>(t, b) ^ first.w;
+        u32 s1 = look<0, 0>(t, b) ^ turned(look<1, 3>(t, a)) ^ second.x;
+        u32 s2 = second.y ^ turned(look<0, 2>(t, a) ^ look<1, 3>(t, b));
+        u32 s3 = look<1, 1>(t, a) ^ turned(look<0, 2>(t, b)) ^ second.z;
+        UNROLL for (int round = 3; round < 10; round++) {
+            uint4 key = K::row(k, round);
+            u32 t0 = column(t, s0, s1, s2, s3, key.x), t1 = column(t, s1, s2, s3, s0, key.y);
+            u32 t2 = column(t, s2, s3, s0, s1, key.z), t3 = column(t, s3, s0, s1, s2, key.w);
             s0 = t0;
             s1 = t1;
             s2 = t2;
             s3 = t3;
         }
-        uint4 out;
-        out.x = last(t, s0, s1, s2, s3, key[40]);
-        out.y = last(t, s1, s2, s3, s0, key[41]);
-        out.z = last(t, s2, s3, s0, s1, key[42]);
-        out.w = last(t, s3, s0, s1, s2, key[43]);
-        return out;
+        uint4 key = K::row(k, 10);
+        return make_uint4(ended(t, s0, s1, s2, s3, key.x), ended(t, s1, s2, s3, s0, key.y), ended(t, s2, s3, s0, s1, key.z),
+                          ended(t, s3, s0, s1, s2, key.w));
     }
 };
 
@@ -109,6 +177,7 @@ template <class S> struct Layout {
     // Word `at` of an m-vector that begins `offset` bytes into `bytes` (aligned words, one more readable behind).
     DEVICE u32 word_of(const u32 *bytes, u32 offset, int at) {
         offset += 4 * at;
+        if (S::M_BYTES % 4 == 0) return bytes[offset / 4];
         u32 word = __funnelshift_r(bytes[offset / 4], bytes[offset / 4 + 1], 8 * (offset % 4));
         constexpr int TAIL = S::M_BYTES % 4;
         if (TAIL != 0 && at == WORDS - 1) word &= (1u << (8 * TAIL)) - 1;
@@ -116,47 +185,43 @@ template <class S> struct Layout {
     }
 };
 
+constexpr int common(int a, int b) { return b == 0 ? a : common(b, a % b); }
+
+// The most warps of a block that expands.
+static constexpr int EXPAND_WARPS = 32;
+
 template <class S> struct Expansion {
     typedef Layout<S> L;
-    // m-vectors to a tile, and words of shared memory: tables, stream with slack, one key schedule.
-    static constexpr int TILE = (STREAM - 32) / S::M_BYTES;
-    static constexpr int SHARED = 2 * 256 * COPIES + STREAM / 4 + 4 + 44;
+    static_assert(S::P12_VECS * S::M_BYTES / 16 < 65536, "a block's number has two bytes");
+    // m-vectors to a tile, which is a warp's: as many as its 32 blocks hold wherever in one they begin.
+    static constexpr int TILE = (32 * 16 - 16 + common(S::M_BYTES, 16)) / S::M_BYTES;
+    // Words of shared memory: tables, and for each warp its blocks; the last vector's last word is read with the one behind it.
+    static constexpr int ROOM = 32 * 4 + 4, SHARED = Stream::WORDS + EXPAND_WARPS * ROOM;
 
-    // `vectors` m-vectors for each of `count` keys, into buffers of `total` vectors. `nonces`: null for zero.
-    DEVICE void run(u32 count, const u32 *schedules, const u8 *nonces, u32 nonce_stride, u32 vectors, u32 total, u32 *out) {
+    // `vectors` m-vectors for each of `count` keys, into buffers of `total` vectors. Warps wait for nobody.
+    DEVICE void run(u32 count, const u32 *schedules, u32 vectors, u32 total, u32 *out) {
         LW_SHARED(u32, shared);
-        Tables tables;
-        Tables::fill(tables, shared);
-        uint4 *stream = (uint4 *)(shared + 2 * 256 * COPIES);
-        u32 *key = shared + 2 * 256 * COPIES + STREAM / 4 + 4;
+        Stream stream = Stream::fill(shared);
+        __syncthreads();
+        u32 warp = threadIdx.x / 32, warps = blockDim.x / 32, lane = threadIdx.x % 32;
+        u32 *own = shared + Stream::WORDS + warp * ROOM;
         u32 tiles = (vectors + TILE - 1) / TILE;
-        for (u32 item = blockIdx.x; item < count * tiles; item += gridDim.x) {
+        ROLLED for (u32 item = blockIdx.x * warps + warp; item < count * tiles; item += gridDim.x * warps) {
             u32 op = item / tiles, first = item % tiles * TILE;
             u32 some = vectors - first < TILE ? vectors - first : TILE;
-            __syncthreads();
-            if (threadIdx.x < 44) key[threadIdx.x] = schedules[(u64)op * 44 + threadIdx.x];
-            __syncthreads();
-            u32 n0 = 0, n1 = 0, n2 = 0, n3 = 0;
-            if (nonces) {
-                const u8 *nonce = nonces + (u64)op * nonce_stride;
-                n0 = public_word(nonce);
-                n1 = public_word(nonce + 4);
-                n2 = public_word(nonce + 8);
-                n3 = public_word(nonce + 12);
+            u32 begin = first * S::M_BYTES / 16, blocks = ((first + some) * S::M_BYTES + 15) / 16 - begin;
+            if (lane < blocks) {
+                ((uint4 *)own)[lane] = Stream::block(stream, Lying::of(schedules + (u64)op * SCHEDULE), begin + lane);
             }
-            u32 begin = first * S::M_BYTES / 16, end = ((first + some) * S::M_BYTES + 15) / 16;
-            for (u32 block = begin + threadIdx.x; block < end; block += blockDim.x) {
-                stream[block - begin] = Tables::encrypt(tables, key, n0, n1, n2, n3 ^ __byte_perm(block, 0, 0x0123));
+            __syncwarp();
+            UNROLL for (u32 slice = 0; slice < S::SLICES; slice++) {
+                u32 *to = out + (((u64)op * S::SLICES + slice) * total + first) * S::WS;
+                for (u32 at = lane; at < some * S::WS; at += 32) {
+                    u32 offset = first * S::M_BYTES - begin * 16 + at / S::WS * S::M_BYTES;
+                    to[at] = L::word_of(own, offset, slice * S::WS + at % S::WS);
+                }
             }
-            __syncthreads();
-            u32 *to = out + (u64)op * total * L::WORDS;
-            for (u32 at = threadIdx.x; at < some * L::WORDS; at += blockDim.x) {
-                u32 slice = at / (some * S::WS), rest = at % (some * S::WS);
-                u32 vector = rest / S::WS, word = rest % S::WS;
-                u32 offset = (first + vector) * S::M_BYTES - begin * 16;
-                to[((u64)slice * total + first + vector) * S::WS + word] =
-                    L::word_of((const u32 *)stream, offset, slice * S::WS + word);
-            }
+            __syncwarp();
         }
     }
 

@@ -24,74 +24,8 @@
 // scalars act through masks, and the tables are looked up by key stream of released keys alone. Secrets are cleared at the block's end.
 #pragma once
 
-// AES in counter mode with what no counter changes computed beforehand: the nonce is 0, and a block's number has two bytes.
-struct Schedule {
-    // Word 3 of round key 0; words 0 and 1 after the first round and all four after the second, without what varies.
-    u32 last, first0, first1, second[4];
-    u32 rest[32];
-};
-
-struct Stream {
-    const u8 *tables;
-    u32 lane;
-
-    // The tables of `Tables`: rows of 128 bytes, the second table behind the first.
-    template <int ODD, int BYTE> DEVICE u32 look(const Stream &t, u32 word) {
-        return *(const u32 *)(t.tables + ODD * 128 * 256 + lw_public_row<BYTE>(word, t.lane));
-    }
-    DEVICE u32 turned(u32 word) { return __byte_perm(word, 0, 0x1032); }
-
-    DEVICE u32 column(const Stream &t, u32 a, u32 b, u32 c, u32 d, u32 key) {
-        return look<0, 0>(t, a) ^ look<1, 1>(t, b) ^ key ^ turned(look<0, 2>(t, c) ^ look<1, 3>(t, d));
-    }
-
-    // Without MixColumns: byte 1 of every entry of the first table is S.
-    DEVICE u32 ended(const Stream &t, u32 a, u32 b, u32 c, u32 d, u32 key) {
-        u32 low = __byte_perm(look<0, 0>(t, a), look<0, 1>(t, b), 0x0051);
-        u32 high = __byte_perm(look<0, 2>(t, c), look<0, 3>(t, d), 0x0051);
-        return __byte_perm(low, high, 0x5410) ^ key;
-    }
-
-    // `words`: a schedule of `round_keys`.
-    DEVICE void open(const Stream &t, Schedule &k, const u32 *words) {
-        u32 s0 = words[0], s1 = words[1], s2 = words[2], s3 = words[3];
-        k.last = s3;
-        k.first0 = look<0, 0>(t, s0) ^ look<1, 1>(t, s1) ^ turned(look<0, 2>(t, s2)) ^ words[4];
-        k.first1 = look<0, 0>(t, s1) ^ look<1, 1>(t, s2) ^ turned(look<1, 3>(t, s0)) ^ words[5];
-        u32 t2 = column(t, s2, s3, s0, s1, words[6]), t3 = column(t, s3, s0, s1, s2, words[7]);
-        k.second[0] = turned(look<0, 2>(t, t2) ^ look<1, 3>(t, t3)) ^ words[8];
-        k.second[1] = look<1, 1>(t, t2) ^ turned(look<0, 2>(t, t3)) ^ words[9];
-        k.second[2] = look<0, 0>(t, t2) ^ look<1, 1>(t, t3) ^ words[10];
-        k.second[3] = look<0, 0>(t, t3) ^ turned(look<1, 3>(t, t2)) ^ words[11];
-        UNROLL for (int i = 0; i < 32; i++) k.rest[i] = words[12 + i];
-    }
-
-    // Block `number` of the key stream, below 2^16.
-    DEVICE uint4 block(const Stream &t, const Schedule &k, u32 number) {
-        u32 counter = k.last ^ __byte_perm(number, 0, 0x0144);
-        u32 a = k.first0 ^ turned(look<1, 3>(t, counter)), b = k.first1 ^ turned(look<0, 2>(t, counter));
-        u32 s0 = look<0, 0>(t, a) ^ look<1, 1>(t, b) ^ k.second[0];
-        u32 s1 = look<0, 0>(t, b) ^ turned(look<1, 3>(t, a)) ^ k.second[1];
-        u32 s2 = k.second[2] ^ turned(look<0, 2>(t, a) ^ look<1, 3>(t, b));
-        u32 s3 = look<1, 1>(t, a) ^ turned(look<0, 2>(t, b)) ^ k.second[3];
-        UNROLL for (int round = 0; round < 7; round++) {
-            const u32 *key = k.rest + 4 * round;
-            u32 t0 = column(t, s0, s1, s2, s3, key[0]), t1 = column(t, s1, s2, s3, s0, key[1]);
-            u32 t2 = column(t, s2, s3, s0, s1, key[2]), t3 = column(t, s3, s0, s1, s2, key[3]);
-            s0 = t0;
-            s1 = t1;
-            s2 = t2;
-            s3 = t3;
-        }
-        return make_uint4(ended(t, s0, s1, s2, s3, k.rest[28]), ended(t, s1, s2, s3, s0, k.rest[29]),
-                          ended(t, s2, s3, s0, s1, k.rest[30]), ended(t, s3, s0, s1, s2, k.rest[31]));
-    }
-};
-
 // Rows of a panel, and columns of an ordinary tile.
 static constexpr int PANEL = 16, COLUMNS = 8;
-
-constexpr int common(int a, int b) { return b == 0 ? a : common(b, a % b); }
 
 // Where a set's tiles begin and end, for those who make and those who read them.
 template <class S> struct Tiles {
@@ -126,14 +60,14 @@ template <class S> struct Tiles {
     // P3 of up to 16 rows, copied.
     static constexpr int TAIL = (S::P3_VECS * BYTES + 15) / 16;
     static constexpr int MADE = PANEL * STRIDE > PANEL / 2 * PAIR ? PANEL * STRIDE : PANEL / 2 * PAIR;
-    static constexpr int ROOM = MADE > TAIL ? MADE : TAIL;
+    // Where vectors are no whole words, the last one's last word is read with the word behind it.
+    static constexpr int ROOM = (MADE > TAIL ? MADE : TAIL) + (BYTES % 4 != 0);
     // Whether (at * (65536 / by + 1)) >> 16 is at / by for all of `rows` rows of `by`.
     static constexpr bool divides(int by, int rows) { return by == 0 || rows * by * (by - 65536 % by) < 65536; }
     static_assert(divides(PAIR, PANEL / 2) && divides(WIDE_BLOCKS, PANEL) && divides(SHORT_BLOCKS, PANEL) &&
                       divides(OIL_BLOCKS, PANEL) && divides(LAST_BLOCKS, PANEL),
                   "places of rows are found by a product");
     static_assert(PANEL % COLUMNS == 0, "what is left behind the triangle ends alike in all panels");
-    static_assert(S::P12_VECS * BYTES / 16 < 65536, "a block's number has two bytes");
 
     u32 row, rows;
     // Columns of P1 and of rows behind the vinegar rows, or of P2.
@@ -218,7 +152,7 @@ template <class S> struct Tiles {
 
     // Makes this warp's part of a tile; `turn` goes round, so that warps have equally much in the end.
     template <int PRODUCERS>
-    DEVICE void make(const Tiles &t, const Stream &stream, const Schedule &key, uint4 *to, u32 warp, u32 &turn) {
+    DEVICE void make(const Tiles &t, const Stream &stream, const Held &key, uint4 *to, u32 warp, u32 &turn) {
         u32 each = t.corner_tile ? PAIR : t.oil ? (t.columns == OIL ? OIL_BLOCKS : LAST_BLOCKS)
                                                 : (t.columns == COLUMNS ? WIDE_BLOCKS : SHORT_BLOCKS);
         u32 factor = t.corner_tile ? 65536 / PAIR + 1
@@ -262,10 +196,12 @@ template <class S, Mode MODE> struct Fused {
     static constexpr int TA = T % 4 == 0 ? 4 : T % 5 == 0 ? 5 : T % 3 == 0 ? 3 : 4, XN = 4;
     static constexpr int XS = S::K * W;
     static constexpr int Q_WORDS = MODE == SIGN ? S::K * X + S::O * XS : T * X;
-    // Words of shared memory: tables, masks, two tiles, R of a panel, Q. What is read past the end of one is in the next.
-    static constexpr int MASKS = 2 * 256 * COPIES, TILES = MASKS + 4 * ROWS * T, SUMS = TILES + 2 * 4 * Tile::ROOM;
-    static constexpr int Q = SUMS + PANEL * X, SHARED = Q + Q_WORDS;
-    static_assert(4 * (TG > TA ? TG : TA) <= 8 * Tile::ROOM && HALF + 1 <= PANEL * X, "what is read past the end");
+    // Words of shared memory: tables, masks, two tiles, R of a panel, Q. The last group of columns and of scalars may read past the
+    // last mask, and must not meet a tile there: those who make tiles do not wait for it.
+    static constexpr int SCALARS = MODE == SIGN ? S::K + ceil_div(S::O, TA) * TA : ceil_div(T, TA) * TA;
+    static constexpr int PAST = (GROUPS * TG > SCALARS ? GROUPS * TG : SCALARS) - T;
+    static constexpr int MASKS = Stream::WORDS, TILES = MASKS + 4 * (ROWS * T + PAST);
+    static constexpr int SUMS = TILES + 2 * 4 * Tile::ROOM, Q = SUMS + PANEL * X, SHARED = Q + Q_WORDS;
     static constexpr bool SECRET = MODE != VERIFY;
 
     struct Inputs {
@@ -441,7 +377,7 @@ template <class S, Mode MODE> struct Fused {
         uint4 *masks = (uint4 *)(shared + MASKS);
         u32 self = threadIdx.x - 32 * PRODUCERS, warp = self / 32;
         u32 group = TEAMS == 1 ? warp : warp % GROUPS, team = TEAMS == 1 ? 0 : warp / GROUPS;
-        for (u32 i = self; i < ROWS * T; i += EATERS) masks[i] = masks_of(scalar(i / T, i % T, in));
+        for (u32 i = self; i < ROWS * T + PAST; i += EATERS) masks[i] = masks_of(i < ROWS * T ? scalar(i / T, i % T, in) : 0u);
         for (u32 i = self; i < PANEL * X; i += EATERS) shared[SUMS + i] = 0;
         for (u32 i = self; i < Q_WORDS; i += EATERS) shared[Q + i] = 0;
         u32 acc[TG][4][HALF];
@@ -453,7 +389,8 @@ template <class S, Mode MODE> struct Fused {
                 rows = t.rows;
                 lw_barrier(FULL + left % 2, THREADS);
                 add(acc, t, shared + TILES + left % 2 * 4 * Tile::ROOM, masks, group, team);
-                // Nobody waits for the last two places.
+                // All of the warp have read the tile. Nobody waits for the last two places.
+                __syncwarp();
                 if (left > 2) lw_barrier_arrive(EMPTY + left % 2, THREADS);
                 left--;
             }
@@ -471,18 +408,13 @@ template <class S, Mode MODE> struct Fused {
     // an operation, the latter with Q and the number of the thread among EATERS.
     template <class I, class O> DEVICE void run(u32 count, const u32 *schedules, const I &inputs, const O &output) {
         LW_SHARED(u32, shared);
-        Tables tables;
-        Tables::fill(tables, shared);
+        Stream stream = Stream::fill(shared);
         __syncthreads();
         u32 warp = threadIdx.x / 32, left = (count - blockIdx.x + gridDim.x - 1) / gridDim.x * tiles_of_all();
         if (warp < PRODUCERS) {
-            Stream stream;
-            stream.tables = (const u8 *)shared;
-            stream.lane = threadIdx.x % COPIES * 4;
             u32 turn = 0, new_places = 2;
             ROLLED for (u32 op = blockIdx.x; op < count; op += gridDim.x) {
-                Schedule key;
-                Stream::open(stream, key, schedules + (u64)op * 44);
+                Held key = Held::of(schedules + (u64)op * SCHEDULE);
                 const u8 *public_key = inputs(op).key;
                 ROLLED for (u32 row = 0; row < ROWS; row = Tile::next(row)) {
                     u32 some = Tile::count(row);

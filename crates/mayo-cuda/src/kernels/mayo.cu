@@ -21,12 +21,12 @@
 
 #include "solve.cuh"
 
-KERNEL mayo_round_keys(u32 count, const u32 *list, const u8 *keys, u32 stride, u32 *out) {
-    round_keys(count, list, keys, stride, out);
+KERNEL mayo_schedules(u32 count, const u32 *list, const u8 *keys, const u8 *nonces, u32 stride, u32 *out) {
+    schedules_of(count, list, keys, nonces, stride, out);
 }
 
 #define HASH_KERNEL KERNEL __launch_bounds__(128)
-#define PRODUCT_KERNEL KERNEL __launch_bounds__(PRODUCT_THREADS)
+#define PRODUCT_KERNEL(set, mode) KERNEL __launch_bounds__((Gram<set, mode>::THREADS))
 
 #define STAMP(i)                                                                                                              \
     HASH_KERNEL mayo_seed_##i(u32 count, const u8 *seeds, u8 *out) { Hashes<Set##i>::seed(count, seeds, out); }               \
@@ -41,26 +41,26 @@ KERNEL mayo_round_keys(u32 count, const u32 *list, const u8 *keys, u32 stride, u
                               const u8 *seeds, const u32 *keys, u8 *out) {                                                    \
         Hashes<Set##i>::draw(count, list, attempt, digests, salts, seeds, keys, out);                                         \
     }                                                                                                                         \
-    KERNEL __launch_bounds__(1024) mayo_expand_##i(u32 count, const u32 *schedules, const u8 *nonces, u32 nonce_stride,       \
-                                                   u32 vectors, u32 total, u32 *out) {                                        \
-        Expansion<Set##i>::run(count, schedules, nonces, nonce_stride, vectors, total, out);                                  \
+    KERNEL __launch_bounds__(32 * EXPAND_WARPS)                                                                               \
+        mayo_expand_##i(u32 count, const u32 *schedules, u32 vectors, u32 total, u32 *out) {                                  \
+        Expansion<Set##i>::run(count, schedules, vectors, total, out);                                                        \
     }                                                                                                                         \
     KERNEL mayo_place_##i(u32 count, const u8 *keys, u32 total, u32 *out) {                                                   \
         Expansion<Set##i>::place(count, keys, total, out);                                                                    \
     }                                                                                                                         \
-    PRODUCT_KERNEL mayo_keygen_##i(const u32 *p, u32 total, const u8 *hashes, u8 *public_keys) {                              \
+    PRODUCT_KERNEL(Set##i, KEYGEN) mayo_keygen_##i(const u32 *p, u32 total, const u8 *hashes, u8 *public_keys) {              \
         Products<Set##i>::keygen(p, total, hashes, public_keys);                                                              \
     }                                                                                                                         \
-    PRODUCT_KERNEL mayo_lower_##i(u32 *p, u32 total, const u8 *hashes) { Products<Set##i>::lower(p, total, hashes); }         \
-    PRODUCT_KERNEL mayo_sign_##i(const u32 *list, const u32 *keys, const u32 *p, u32 total, const u32 *lambda,                \
+    KERNEL __launch_bounds__(LOWER_THREADS) mayo_lower_##i(u32 *p, u32 total, const u8 *hashes) { Products<Set##i>::lower(p, total, hashes); } \
+    PRODUCT_KERNEL(Set##i, SIGN) mayo_sign_##i(const u32 *list, const u32 *keys, const u32 *p, u32 total, const u32 *lambda,  \
                                  const u8 *hashes, const u8 *drawn, u32 *u, u32 *m) {                                         \
         Products<Set##i>::sign<SIGN>(list, keys, p, total, lambda, hashes, drawn, u, m);                                      \
     }                                                                                                                         \
-    PRODUCT_KERNEL mayo_sign_expanded_##i(const u32 *list, const u32 *keys, const u32 *p, u32 total, const u32 *lambda,       \
+    PRODUCT_KERNEL(Set##i, SIGN_EXPANDED) mayo_sign_expanded_##i(const u32 *list, const u32 *keys, const u32 *p, u32 total, const u32 *lambda, \
                                           const u8 *hashes, const u8 *drawn, u32 *u, u32 *m) {                                \
         Products<Set##i>::sign<SIGN_EXPANDED>(list, keys, p, total, lambda, hashes, drawn, u, m);                             \
     }                                                                                                                         \
-    PRODUCT_KERNEL mayo_verify_##i(const u32 *keys, const u32 *p, u32 total, const u32 *lambda, const u8 *signatures,         \
+    PRODUCT_KERNEL(Set##i, VERIFY) mayo_verify_##i(const u32 *keys, const u32 *p, u32 total, const u32 *lambda, const u8 *signatures, \
                                    u32 *u) {                                                                                  \
         Products<Set##i>::verify(keys, p, total, lambda, signatures, u);                                                      \
     }                                                                                                                         \
@@ -127,14 +127,15 @@ EACH_SET(BITS)
     }
 KERNEL mayo_bits_shapes(u32 *out) { EACH_SET(BITS_SHAPES) }
 
-// Sizes as the kernels have them, for the host to hold its own against: bytes of the hashes, and of shared memory.
+// Sizes as the kernels have them, for the host to hold its own against: bytes of the hashes, and of shared memory; threads of blocks.
 #define SHAPES(i)                                                                                                             \
     {                                                                                                                         \
-        u32 sizes[10] = {Hashes<Set##i>::SEED,        Hashes<Set##i>::TARGET,        Hashes<Set##i>::SALT,                    \
+        u32 sizes[14] = {Hashes<Set##i>::SEED,        Hashes<Set##i>::TARGET,        Hashes<Set##i>::SALT,                    \
                          Hashes<Set##i>::DRAWN,       Expansion<Set##i>::SHARED * 4, Gram<Set##i, KEYGEN>::SHARED * 4,        \
                          Gram<Set##i, SIGN>::SHARED * 4, Gram<Set##i, SIGN_EXPANDED>::SHARED * 4,                             \
-                         Gram<Set##i, VERIFY>::SHARED * 4, Solve<Set##i>::SHARED * 4};                                        \
-        UNROLL for (int at = 0; at < 10; at++) out[10 * i + at] = sizes[at];                                                  \
+                         Gram<Set##i, VERIFY>::SHARED * 4, Solve<Set##i>::SHARED * 4, Gram<Set##i, KEYGEN>::THREADS,          \
+                         Gram<Set##i, SIGN>::THREADS, Gram<Set##i, SIGN_EXPANDED>::THREADS, Gram<Set##i, VERIFY>::THREADS};   \
+        UNROLL for (int at = 0; at < 14; at++) out[14 * i + at] = sizes[at];                                                  \
     }
 // Threads of a block and bytes of shared memory, for the host to hold its own against.
 #define FUSED_SHAPES(i)                                                                                                       \
@@ -148,4 +149,4 @@ KERNEL mayo_fused_shapes(u32 *out) { EACH_SET(FUSED_SHAPES) }
 
 LW_KERNELS(lanework_mayo_kernels,
            EACH_SET(LIST) EACH_SET(LIST_FUSED) EACH_SET(BITS_LIST) LW_KERNEL(mayo_shapes), LW_KERNEL(mayo_fused_shapes),
-           LW_KERNEL(mayo_bits_shapes), LW_KERNEL(mayo_round_keys))
+           LW_KERNEL(mayo_bits_shapes), LW_KERNEL(mayo_schedules))

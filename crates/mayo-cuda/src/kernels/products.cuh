@@ -10,27 +10,31 @@
 // The linear term of round 3 is one more summand of R_r[0].
 //
 // A block works on one slice of the m-vectors of one operation: slices never meet. Shared memory holds four masks for
-// each scalar, and all R_r of the slice. In the first stage a thread owns a row and TG columns; lanes of a warp read the
-// same scalars, hence without conflicts. All addresses are public; scalars act through masks alone.
+// each scalar, and all R_r of the slice. In the first stage a thread owns a row and TG columns of scalars; lanes of a warp read the
+// same scalars, hence without conflicts. Warps with the same columns are teams, which take turns at the columns of P, so that
+// all have equally much to do; each column is on its way while the one before it is used. All addresses are public; scalars act
+// through masks alone.
 #pragma once
 
 enum Mode { KEYGEN, SIGN, SIGN_EXPANDED, VERIFY };
 
-// The columns a thread takes: as many as leave the accumulators (four words each) within 128 registers, and as few
-// superfluous ones as possible.
+constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+__host__ __device__ constexpr int at_most(int a, int b) { return a < b ? a : b; }
+
+// The columns a thread takes: as many as leave the accumulators (four words each) within 128 registers, in so many groups that 8
+// or 12 warps are whole teams, and as few superfluous ones as possible.
 constexpr int group_size(int columns, int words) {
     int most = 128 / (4 * words), best = most;
     for (int g = most; 2 * g > most; g--) {
-        if ((columns + g - 1) / g * g < (columns + best - 1) / best * best) best = g;
+        int groups = ceil_div(columns, g);
+        bool teams = 8 % groups == 0 || 12 % groups == 0;
+        if (teams && groups * g < ceil_div(columns, best) * best) best = g;
     }
     return best < columns ? best : columns;
 }
 
-constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
-__host__ __device__ constexpr int at_most(int a, int b) { return a < b ? a : b; }
-
-static constexpr int PRODUCT_THREADS = 256;
-static constexpr int WARPS = PRODUCT_THREADS / 32;
+// Threads of a block that makes L.
+static constexpr int LOWER_THREADS = 256;
 
 // Position of (r, c) in the upper triangle of `size` columns, r <= c.
 DEVICE u32 triangle(u32 size, u32 r, u32 c) { return r * (2 * size + 1 - r) / 2 + (c - r); }
@@ -44,17 +48,20 @@ template <class S, Mode MODE> struct Gram {
     static constexpr int X = TR * WS;
     static constexpr int TG = group_size(T, WS);
     static constexpr int GROUPS = ceil_div(T, TG);
+    static constexpr int WARPS = 8 % GROUPS == 0 ? 8 : 12, TEAMS = WARPS / GROUPS, THREADS = 32 * WARPS;
+    static_assert(WARPS % GROUPS == 0, "each warp is of a team");
+    // Words from one row's R to the next: an odd number spreads rows over the banks.
+    static constexpr int XR = X | 1;
     // The second stage: a thread takes TA scalars of a row and XN of its X words, NX threads apart.
     static constexpr int TA = 4, XN = 4;
     static constexpr int NX = ceil_div(X, XN);
     static constexpr int ITEMS = ceil_div(T, TA) * NX;
-    static_assert(ITEMS <= PRODUCT_THREADS, "one item to a thread");
-    static constexpr int SPLIT = at_most(PRODUCT_THREADS / ITEMS, 16);
+    static_assert(ITEMS <= THREADS, "one item to a thread");
+    static constexpr int SPLIT = at_most(THREADS / ITEMS, 16);
     // The last group of columns and of scalars may read past the end.
     static constexpr int MASKS = ROWS * T + (TG > TA ? TG : TA);
-    static constexpr int SHARED = MASKS * 4 + ROWS * X;
+    static constexpr int SHARED = MASKS * 4 + ROWS * XR;
     static constexpr bool SECRET = MODE != VERIFY;
-    static constexpr int TASKS = GROUPS * ceil_div(ROWS, 32);
 
     // Where a row's entries lie: column c at `low + c` for c < v, at `high + c` behind.
     struct Row {
@@ -72,10 +79,13 @@ template <class S, Mode MODE> struct Gram {
         return row;
     }
 
-    // acc += the m-vector at `vector` times the TG scalars of one column of P.
-    DEVICE void accumulate(u32 (&acc)[TG][4][WS], const u32 *vector, const uint4 *masks) {
-        u32 word[WS];
+    DEVICE void load(u32 (&word)[WS], const u32 *p, const Row &row, u32 c) {
+        const u32 *vector = p + (u64)((MODE == VERIFY && c >= S::V ? row.high : row.low) + c) * WS;
         UNROLL for (int w = 0; w < WS; w++) word[w] = vector[w];
+    }
+
+    // acc += an m-vector times the TG scalars of one column of P.
+    DEVICE void accumulate(u32 (&acc)[TG][4][WS], const u32 (&word)[WS], const uint4 *masks) {
         UNROLL for (int t = 0; t < TG; t++) {
             uint4 m = masks[t];
             UNROLL for (int w = 0; w < WS; w++) {
@@ -87,17 +97,18 @@ template <class S, Mode MODE> struct Gram {
         }
     }
 
-    // R_r of 32 rows from `begin` on and one group of columns, a lane to a row.
-    DEVICE void rows(u32 begin, u32 group, const u32 *p, const u32 *lambda, const u32 *l, const uint4 *masks, u32 *sums) {
+    // What a team adds to R_r of 32 rows from `begin` on, in one group of columns; a lane to a row.
+    DEVICE void rows(u32 begin, u32 group, u32 team, const u32 *p, const u32 *lambda, const uint4 *masks, u32 *sums) {
         u32 r = begin + threadIdx.x % 32;
         bool mine = r < ROWS;
+        // A lane without a row goes over the last one, for nothing.
         Row row = row_of(mine ? r : ROWS - 1);
         u32 acc[TG][4][WS];
         UNROLL for (int t = 0; t < TG; t++) {
             UNROLL for (int w = 0; w < WS; w++) {
                 u32 start = 0;
                 int column = group * TG + t;
-                if (mine) {
+                if (mine && team == 0) {
                     if (MODE == KEYGEN && column < T) start = p[(u64)(row.high + S::V + column) * WS + w];
                     if (MODE == SIGN && column >= S::K && column < T) {
                         start = p[(u64)(row.high + S::V + column - S::K) * WS + w];
@@ -109,25 +120,28 @@ template <class S, Mode MODE> struct Gram {
             }
         }
         const uint4 *own = masks + group * TG;
-        if (mine) {
-            ROLLED for (u32 c = begin; c < S::V; c++) {
-                if (c >= r) accumulate(acc, p + (u64)(row.low + c) * WS, own + c * T);
+        u32 next[WS];
+        if (begin + team < ROWS) load(next, p, row, begin + team);
+        ROLLED for (u32 c = begin + team; c < ROWS; c += TEAMS) {
+            u32 word[WS];
+            UNROLL for (int w = 0; w < WS; w++) word[w] = next[w];
+            load(next, p, row, c + TEAMS < ROWS ? c + TEAMS : c);
+            if (c < begin + 31) {
+                // Left of a row's first entry lies another row's.
+                UNROLL for (int w = 0; w < WS; w++) word[w] = c < r ? 0u : word[w];
             }
-            if (MODE == VERIFY) {
-                ROLLED for (u32 c = begin > S::V ? begin : S::V; c < S::N; c++) {
-                    if (c >= r) accumulate(acc, p + (u64)(row.high + c) * WS, own + c * T);
+            accumulate(acc, word, own + c * T);
+        }
+        if (!mine) return;
+        UNROLL for (int t = 0; t < TG; t++) {
+            int column = group * TG + t;
+            if (column < T) {
+                UNROLL for (int w = 0; w < WS; w++) {
+                    u32 sum = combine(acc[t][0][w], acc[t][1][w], acc[t][2][w], acc[t][3][w]);
+                    u32 *to = sums + r * XR + column * WS + w;
+                    if (TEAMS == 1) *to = sum;
+                    if (TEAMS != 1) atomicXor(to, sum);
                 }
-            }
-            UNROLL for (int t = 0; t < TG; t++) {
-                int column = group * TG + t;
-                if (column < T) {
-                    UNROLL for (int w = 0; w < WS; w++) {
-                        sums[r * X + column * WS + w] = combine(acc[t][0][w], acc[t][1][w], acc[t][2][w], acc[t][3][w]);
-                    }
-                }
-            }
-            if (MODE == SIGN_EXPANDED && group == 0) {
-                ROLLED for (u32 x = 0; x < S::O * WS; x++) sums[r * X + S::K * WS + x] = l[(u64)r * S::O * WS + x];
             }
         }
     }
@@ -148,11 +162,15 @@ template <class S, Mode MODE> struct Gram {
         for (u32 i = threadIdx.x; i < MASKS; i += blockDim.x) {
             masks[i] = masks_of(i < ROWS * T ? scalar(i / T, i % T, first, second) : 0u);
         }
+        for (u32 i = threadIdx.x; i < ROWS * XR; i += blockDim.x) {
+            u32 r = i / XR, x = i % XR;
+            sums[i] = MODE == SIGN_EXPANDED && x >= S::K * WS && x < X ? l[r * S::O * WS + x - S::K * WS] : 0u;
+        }
         __syncthreads();
-        // Long rows come first, so that the short ones fill the gaps.
-        for (u32 task = threadIdx.x / 32; task < TASKS; task += WARPS) {
+        u32 warp = threadIdx.x / 32;
+        ROLLED for (u32 begin = 0; begin < ROWS; begin += 32) {
             PLANT_BRANCH(masks[0].x);
-            rows(task / GROUPS * 32, task % GROUPS, p, lambda, l, masks, sums);
+            rows(begin, warp % GROUPS, warp / GROUPS, p, lambda, masks, sums);
         }
         __syncthreads();
         u32 item = threadIdx.x % ITEMS, part = threadIdx.x / ITEMS;
@@ -166,7 +184,7 @@ template <class S, Mode MODE> struct Gram {
         if (part < SPLIT) {
             ROLLED for (u32 r = part; r < ROWS; r += SPLIT) {
                 u32 word[XN];
-                UNROLL for (int i = 0; i < XN; i++) word[i] = x + i * NX < X ? sums[r * X + x + i * NX] : 0u;
+                UNROLL for (int i = 0; i < XN; i++) word[i] = x + i * NX < X ? sums[r * XR + x + i * NX] : 0u;
                 UNROLL for (int t = 0; t < TA; t++) {
                     uint4 m = masks[r * T + a + t];
                     UNROLL for (int i = 0; i < XN; i++) {

@@ -82,44 +82,60 @@ fn room(p: &Params) -> usize {
     let oil = p.o().div_ceil(p.o().div_ceil(COLUMNS));
     let stride = blocks(p, COLUMNS).max(blocks(p, oil)) | 1;
     let tail = (p.p3_vecs() * p.m_bytes()).div_ceil(16);
-    (PANEL * stride).max(PANEL / 2 * pair).max(tail)
+    (PANEL * stride).max(PANEL / 2 * pair).max(tail) + usize::from(!p.m_bytes().is_multiple_of(4))
+}
+
+/// Masks that the last group of columns or of scalars reads past the last one.
+fn past(p: &Params, what: Products) -> usize {
+    let columns = shape::columns(p, what);
+    let group = shape::group(columns, shape::words(p) / 2);
+    let scalars = [4, 5, 3].into_iter().find(|&ta| columns.is_multiple_of(ta)).unwrap_or(4);
+    let read = match what {
+        Products::Sign => p.k() + p.o().next_multiple_of(scalars),
+        _ => columns.next_multiple_of(scalars),
+    };
+    columns.next_multiple_of(group).max(read) - columns
 }
 
 /// Threads of a block and bytes of its shared memory.
 pub(crate) fn fused_shape(p: &Params, what: Products) -> (u32, usize) {
     let rows = if what == Products::Verify { p.n() } else { p.v() };
-    let columns = match what {
-        Products::Keygen => p.o(),
-        Products::Sign => p.k() + p.o(),
-        Products::SignExpanded | Products::Verify => p.k(),
-    };
+    let columns = shape::columns(p, what);
     let words = shape::words(p);
     let x = columns * words;
     let q = if what == Products::Sign { (p.k() * columns + p.o() * p.k()) * words } else { columns * x };
-    let all = 2 * 256 * 32 + 4 * rows * columns + 2 * 4 * room(p) + PANEL * x + q;
+    let all = 2 * 256 * 32 + 4 * (rows * columns + past(p, what)) + 2 * 4 * room(p) + PANEL * x + q;
     (FUSED_THREADS, all * 4)
 }
 
 /// Which operations are fused on a device, with the blocks that a multiprocessor holds at once; and the expansion of
 /// the others.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     keygen: Option<u32>,
     sign: Option<u32>,
     verify: Option<u32>,
-    pub(super) expand_threads: u32,
+    /// Threads of a block that expands, and how many of those blocks a multiprocessor gets.
+    pub(super) expand: (u32, u32),
 }
 
 impl Plan {
-    /// Matrices by kernels of their own.
-    pub(crate) const ALONE: Plan =
-        Plan { keygen: None, sign: None, verify: None, expand_threads: shape::EXPAND_THREADS };
+    /// Matrices by a kernel of its own.
+    pub(crate) fn alone(kernels: &Kernels) -> Plan {
+        let (threads, shared) = (shape::EXPAND_THREADS, shape::EXPAND_SHARED as u32);
+        let blocks = kernels.expand.blocks_per_multiprocessor(threads, shared).unwrap_or(1).max(1);
+        Plan { keygen: None, sign: None, verify: None, expand: (threads, blocks) }
+    }
 
     /// The effect of `expand` for a job on a device.
     pub(crate) fn new(card: &Card, kernels: &Kernels, job: Job, expand: Expand) -> Plan {
+        let alone = Plan::alone(kernels);
         match expand {
-            Expand::Alone => Plan::ALONE,
-            Expand::Beside => Plan { expand_threads: beside(card, kernels, job), ..Plan::ALONE },
+            Expand::Alone => alone,
+            Expand::Beside => match beside(card, kernels, job) {
+                Some(threads) => Plan { expand: (threads, 1), ..alone },
+                None => alone,
+            },
             Expand::Fused => {
                 let of = |kernel: &Kernel, what: Products| {
                     let (threads, shared) = fused_shape(kernels.params, what);
@@ -133,7 +149,7 @@ impl Plan {
                     keygen: of(&fused.keygen, Products::Keygen),
                     sign: of(&fused.sign, Products::Sign),
                     verify: of(&fused.verify, Products::Verify),
-                    ..Plan::ALONE
+                    ..alone
                 }
             }
         }
@@ -157,24 +173,23 @@ impl Plan {
 
 /// Threads of a block of `expand` that leaves room for one of products: by registers, which are allotted to warps by
 /// eights for a thread, and by shared memory, of which a multiprocessor has 1 KiB more than a block may use, and
-/// reserves 1 KiB for each block. All threads where two blocks do not fit.
-fn beside(card: &Card, kernels: &Kernels, job: Job) -> u32 {
+/// reserves 1 KiB for each block. None where two such blocks do not fit.
+fn beside(card: &Card, kernels: &Kernels, job: Job) -> Option<u32> {
     const REGISTERS: u32 = 65_536;
     let (products, what) = match job {
         Job::Keygen => (&kernels.keygen, Products::Keygen),
         Job::Sign => (&kernels.sign, Products::Sign),
         Job::Verify => (&kernels.verify, Products::Verify),
-        Job::Expand | Job::SignExpanded | Job::VerifyExpanded => return shape::EXPAND_THREADS,
+        Job::Expand | Job::SignExpanded | Job::VerifyExpanded => return None,
     };
     let shared = shape::EXPAND_SHARED + shape::products_shared(kernels.params, what) + 1024;
     if shared > card.shared_per_block as usize {
-        return shape::EXPAND_THREADS;
+        return None;
     }
     let of = |kernel: &Kernel, threads: u32| kernel.facts().registers.next_multiple_of(8) * threads;
-    [512, 384, 256, 128]
-        .into_iter()
-        .find(|&threads| of(&kernels.expand, threads) + of(products, shape::PRODUCT_THREADS) <= REGISTERS)
-        .unwrap_or(shape::EXPAND_THREADS)
+    [512, 384, 256, 128].into_iter().find(|&threads| {
+        of(&kernels.expand, threads) + of(products, shape::product_threads(kernels.params, what)) <= REGISTERS
+    })
 }
 
 impl Lane {
@@ -186,8 +201,7 @@ impl Lane {
         (list, keys, stride): (Argument, Argument, usize),
         arguments: &[Argument],
     ) -> Result<(), Error> {
-        let schedules = args![count as u32, list, keys, stride as u32, &self.schedules];
-        self.hash(&self.kernels.round_keys, count, schedules)?;
+        self.schedules_of(count, list, (keys, Argument::null(), stride))?;
         let (threads, shared) = fused_shape(self.kernels.params, what);
         // As many blocks as run at once; each processes operation after operation.
         let blocks = count.min((self.multiprocessors * blocks) as usize);

@@ -26,7 +26,7 @@ pub(crate) struct Kernels {
     pub(super) verify: Kernel,
     pub(super) check: Kernel,
     pub(super) solve: Kernel,
-    pub(super) round_keys: Kernel,
+    pub(super) schedules: Kernel,
     pub(super) bits: BitKernels,
 }
 
@@ -49,7 +49,7 @@ impl Kernels {
             verify: of("verify")?,
             check: of("check")?,
             solve: of("solve")?,
-            round_keys: module.kernel("mayo_round_keys")?,
+            schedules: module.kernel("mayo_schedules")?,
             bits: BitKernels::new(module, params)?,
         })
     }
@@ -70,7 +70,7 @@ impl Kernels {
             &self.verify,
             &self.check,
             &self.solve,
-            &self.round_keys,
+            &self.schedules,
         ];
         all.extend([&self.bits.lay, &self.bits.each, &self.bits.one]);
         all.extend(self.fused.each());
@@ -91,11 +91,11 @@ impl Kernels {
         Ok(self)
     }
 
-    /// The kernels' own sizes: ten words for each of eight sets, and six for each of the products of bits.
+    /// The kernels' own sizes: 14 words for each of eight sets, and six for each of the products of bits.
     #[cfg(all(test, feature = "emulated"))]
     pub(crate) fn shapes(device: &Device, module: &Module) -> Result<[Vec<u32>; 2], Error> {
         Ok([
-            said(device, &module.kernel("mayo_shapes")?, 80)?,
+            said(device, &module.kernel("mayo_shapes")?, 112)?,
             said(device, &module.kernel("mayo_bits_shapes")?, 48)?,
         ])
     }
@@ -106,7 +106,7 @@ impl Kernels {
 pub(super) fn said(device: &Device, kernel: &Kernel, words: usize) -> Result<Vec<u32>, Error> {
     let (stream, out) = (device.stream()?, device.buffer::<u32>(words)?);
     let grid = Grid { blocks: 1, threads: 1, shared: 0 };
-    // SAFETY: these kernels write ten or six words for each of eight sets, and callers pass that number.
+    // SAFETY: these kernels write 14 or six words for each of eight sets, and callers pass that number.
     unsafe { stream.launch(kernel, grid, args![&out])? };
     stream.get(&out, 0..words)
 }

@@ -152,15 +152,25 @@ impl Lane {
         total: usize,
         out: Argument,
     ) -> Result<(), Error> {
-        let (k, stride) = (&self.kernels, stride as u32);
-        self.hash(&k.round_keys, count, args![count as u32, list, keys, stride, &self.schedules])?;
-        // As many blocks as run at once: registers leave room for one to a multiprocessor, or it shares one with
-        // products. Each processes tile after tile.
-        let tile = (16384 - 32) / k.params.m_bytes();
-        let blocks = (count * vectors.div_ceil(tile)).min(self.multiprocessors as usize);
-        let arguments =
-            args![count as u32, &self.schedules, nonces, stride, vectors as u32, total as u32, out];
-        self.launch(&k.expand, blocks, self.plan.expand_threads, shape::EXPAND_SHARED, arguments)
+        let (k, (threads, each)) = (&self.kernels, self.plan.expand);
+        self.schedules_of(count, list, (keys, nonces, stride))?;
+        // As many blocks as run at once, or one to a multiprocessor that it shares with products. Each warp processes
+        // tile after tile.
+        let tiles = count * vectors.div_ceil(shape::expand_tile(k.params));
+        let blocks = tiles.div_ceil(threads as usize / 32).min((self.multiprocessors * each) as usize);
+        let arguments = args![count as u32, &self.schedules, vectors as u32, total as u32, out];
+        self.launch(&k.expand, blocks, threads, shape::EXPAND_SHARED, arguments)
+    }
+
+    /// Schedules of `count` keys with their nonces, `stride` bytes apart; with a `list`, of the keys that it names.
+    pub(super) fn schedules_of(
+        &self,
+        count: usize,
+        list: Argument,
+        (keys, nonces, stride): (Argument, Argument, usize),
+    ) -> Result<(), Error> {
+        let arguments = args![count as u32, list, keys, nonces, stride as u32, &self.schedules];
+        self.hash(&self.kernels.schedules, count, arguments)
     }
 
     fn products(
@@ -172,7 +182,8 @@ impl Lane {
     ) -> Result<(), Error> {
         let p = self.kernels.params;
         let blocks = count * (shape::words(p) / shape::slice_words(p));
-        self.launch(kernel, blocks, shape::PRODUCT_THREADS, shape::products_shared(p, what), arguments)
+        let (threads, shared) = (shape::product_threads(p, what), shape::products_shared(p, what));
+        self.launch(kernel, blocks, threads, shared, arguments)
     }
 
     /// Hashes of seeds on the device.
@@ -184,9 +195,9 @@ impl Lane {
     fn place(&self, count: usize, public_keys: Argument, total: usize, p: Argument) -> Result<(), Error> {
         let set = self.kernels.params;
         let values = count * set.p3_vecs() * shape::words(set);
-        let blocks = values.div_ceil(shape::PRODUCT_THREADS as usize);
+        let blocks = values.div_ceil(shape::LOWER_THREADS as usize);
         let arguments = args![count as u32, public_keys, total as u32, p];
-        self.launch(&self.kernels.place, blocks, shape::PRODUCT_THREADS, 0, arguments)
+        self.launch(&self.kernels.place, blocks, shape::LOWER_THREADS, 0, arguments)
     }
 
     /// Queues key generation for the `count` seeds in `host_seeds`; the keys come to `host_public_keys`.
@@ -419,7 +430,7 @@ impl Lane {
         self.products(&k.keygen, Products::Keygen, count, args![p, total, hashes, &self.public_keys])?;
         self.place(count, (&self.public_keys).into(), into.total, p)?;
         let blocks = count * (shape::words(set) / shape::slice_words(set));
-        let (threads, shared) = (shape::PRODUCT_THREADS, shape::lower_shared(set));
+        let (threads, shared) = (shape::LOWER_THREADS, shape::lower_shared(set));
         self.launch(&k.lower, blocks, threads, shared, args![p, total, hashes])?;
         let bytes = count * set.public_key_bytes();
         self.stream.download(&self.public_keys, 0..bytes, &mut self.host_public_keys, 0)
@@ -439,6 +450,22 @@ impl Lane {
     /// Waits for everything.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         self.stream.finish()
+    }
+
+    /// Waits for everything and overwrites what is secret, on the device and in pinned memory: another batch may follow
+    /// at any time, or none.
+    pub(crate) fn clear(&mut self) -> Result<(), Error> {
+        let secret: [&Buffer<u8>; 5] =
+            [&self.seeds, &self.hashes, &self.randomizers, &self.drawn, &self.signatures];
+        for buffer in secret.into_iter().filter(|buffer| buffer.is_secret()) {
+            self.stream.zero(buffer, 0..buffer.len())?;
+        }
+        for buffer in [&self.u, &self.m].into_iter().filter(|buffer| buffer.is_secret()) {
+            self.stream.zero(buffer, 0..buffer.len())?;
+        }
+        self.host_seeds.wipe()?;
+        self.host_randomizers.wipe()?;
+        self.finish()
     }
 }
 

@@ -35,8 +35,8 @@ pub(crate) enum Products {
     Verify,
 }
 
-/// Threads of a block that computes products.
-pub(crate) const PRODUCT_THREADS: u32 = 256;
+/// Threads of a block that makes L, or puts P3 in its place.
+pub(crate) const LOWER_THREADS: u32 = 256;
 /// Threads of a block that hashes.
 pub(crate) const HASH_THREADS: u32 = 128;
 /// Threads of a block that expands matrices.
@@ -44,9 +44,14 @@ pub(crate) const EXPAND_THREADS: u32 = 1024;
 /// Bytes that the sponge writes for a salt.
 pub(crate) const SALT: usize = 136;
 
-/// Bytes of shared memory of a block that expands: two tables in 32 copies, 16 KiB of stream with slack, a key
-/// schedule.
-pub(crate) const EXPAND_SHARED: usize = (2 * 256 * 32 + 4096 + 4 + 44) * 4;
+/// Bytes of shared memory of a block that expands: two tables in 32 copies, and for each warp 32 blocks of stream with
+/// slack.
+pub(crate) const EXPAND_SHARED: usize = (2 * 256 * 32 + 32 * (32 * 4 + 4)) * 4;
+
+/// At least as many vectors as a warp expands at a time: 32 blocks of stream, less one for where they begin.
+pub(crate) const fn expand_tile(p: &Params) -> usize {
+    (32 * 16 - 15) / p.m_bytes()
+}
 
 /// Bytes for the hash of a seed.
 pub(crate) const fn seed(p: &Params) -> usize {
@@ -78,26 +83,38 @@ pub(crate) const fn secret_vecs(p: &Params) -> usize {
     public_vecs(p) + p.p2_vecs()
 }
 
-/// Bytes of shared memory of a block of products.
-pub(crate) fn products_shared(p: &Params, what: Products) -> usize {
-    let rows = if what == Products::Verify { p.n() } else { p.v() };
-    let columns = match what {
+/// Columns of scalars.
+pub(super) const fn columns(p: &Params, what: Products) -> usize {
+    match what {
         Products::Keygen => p.o(),
         Products::Sign => p.k() + p.o(),
         Products::SignExpanded | Products::Verify => p.k(),
-    };
-    let sums = if what == Products::SignExpanded { p.k() + p.o() } else { columns };
-    let masks = rows * columns + group(columns, slice_words(p)).max(4);
-    (masks * 4 + rows * sums * slice_words(p)) * 4
+    }
 }
 
-/// Columns that one thread takes.
-fn group(columns: usize, words: usize) -> usize {
+/// Bytes of shared memory of a block of products.
+pub(crate) fn products_shared(p: &Params, what: Products) -> usize {
+    let rows = if what == Products::Verify { p.n() } else { p.v() };
+    let columns = columns(p, what);
+    let sums = if what == Products::SignExpanded { p.k() + p.o() } else { columns };
+    let masks = rows * columns + group(columns, slice_words(p)).max(4);
+    (masks * 4 + rows * ((sums * slice_words(p)) | 1)) * 4
+}
+
+/// Threads of a block of products: eight warps or twelve, the same number for each group of columns.
+pub(crate) fn product_threads(p: &Params, what: Products) -> u32 {
+    let columns = columns(p, what);
+    if 8_usize.is_multiple_of(columns.div_ceil(group(columns, slice_words(p)))) { 256 } else { 384 }
+}
+
+/// Columns that one thread takes, of so many words.
+pub(super) fn group(columns: usize, words: usize) -> usize {
     let most = 128 / (4 * words);
     let covered = |g: usize| columns.div_ceil(g) * g;
+    let teams = |g: usize| [8_usize, 12].iter().any(|warps| warps.is_multiple_of(columns.div_ceil(g)));
     let mut best = most;
     for g in (most / 2 + 1..=most).rev() {
-        if covered(g) < covered(best) {
+        if teams(g) && covered(g) < covered(best) {
             best = g;
         }
     }

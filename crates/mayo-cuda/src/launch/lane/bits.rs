@@ -98,7 +98,8 @@ mod tests {
         let (device, _) = Device::emulated(Emulation::default());
         let kernels = Arc::new(Kernels::new(&device.module(&IMAGE).unwrap(), params).unwrap());
         let count = Bits::of(params).many + 1;
-        let mut lane = Lane::new(&device, &kernels, Job::VerifyExpanded, count, 1, Plan::ALONE).unwrap();
+        let mut lane =
+            Lane::new(&device, &kernels, Job::VerifyExpanded, count, 1, Plan::alone(&kernels)).unwrap();
         let (total, words) = (shape::public_vecs(params), shape::words(params));
         let filled = |len: usize, from: usize| -> Vec<u32> { (0..len).map(|i| fill(i + from)).collect() };
         let put = |values: &[u32], to: &Buffer<u32>| {
