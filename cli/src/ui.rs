@@ -73,7 +73,7 @@ impl Session {
             inherited.extend(["--device".to_owned(), device.to_string()]);
         }
         let profile = Profile::load(&context);
-        let given = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
+        let given = std::env::args_os().skip(1).map(|a| placeless(a.to_string_lossy().into_owned()));
         let mut arguments = vec![command_line(std::iter::once("lanework".to_owned()).chain(given))];
         for variable in ["LANEWORK_BACKEND", "LANEWORK_MASK"] {
             if let Some(value) = std::env::var(variable).ok().filter(|v| !v.is_empty()) {
@@ -159,6 +159,11 @@ pub(crate) fn end_without_panic_on_closed_streams() {
     }));
 }
 
+/// An argument as records keep it: where one was stored says nothing of how it was made, and is a folder of somebody's machine.
+fn placeless(argument: String) -> String {
+    if argument.starts_with("--save=") { "--save".to_owned() } else { argument }
+}
+
 /// The command as a line for a shell: arguments that a shell would read otherwise are quoted.
 fn command_line(arguments: impl Iterator<Item = String>) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_=+,./:@%".contains(c);
@@ -182,5 +187,8 @@ mod tests {
         let line = |a: &[&str]| command_line(a.iter().map(|a| (*a).to_owned()));
         assert_eq!(line(&["lanework", "bench", "mayo/*/mayo1"]), "lanework bench 'mayo/*/mayo1'");
         assert_eq!(line(&["a b", "", "it's", "avx512+threads=2"]), "'a b' '' 'it'\\''s' avx512+threads=2");
+        let kept = ["study", "--save=/home/somebody/records", "--save", "--remark=--save=x"];
+        let kept: Vec<String> = kept.iter().map(|a| placeless((*a).to_owned())).collect();
+        assert_eq!(kept, ["study", "--save", "--save", "--remark=--save=x"]);
     }
 }

@@ -143,6 +143,8 @@ fn lines(
         .at(published)
         .and_then(Ran::per_second)
         .map_or_else(String::new, |rate| format!("{rate:.0} MAYO/s by {} as published, ", shown(published)));
+    let lost = baseline.trials.iter().filter(|t| t.ran.is_err()).count();
+    let among = if lost == 0 { String::new() } else { format!(" of those that ran ({lost} did not)") };
     let over = match advantage {
         Some(ratio) => format!(
             " Cooperative kernels do {} that, copies and the check before release included, which a thread's figures leave out.",
@@ -152,7 +154,7 @@ fn lines(
         None => String::new(),
     };
     lines.push(format!(
-        "{name}: a thread for each operation does {first}{rate:.0} MAYO/s at its best launch, {}.{over}",
+        "{name}: a thread for each operation does {first}{rate:.0} MAYO/s at its best launch{among}, {}.{over}",
         shown(best.shape),
     ));
     lines
@@ -226,7 +228,7 @@ mod tests {
         let one = lines("MAYO-1", &baseline, (4, 4), Some(5.0), 1);
         assert!(one[0].contains("WRONGLY, by 1x5"), "{one:?}");
         assert!(
-            one[1].contains("400 MAYO/s by 4x4 as published, 10240 MAYO/s at its best launch, 128x32"),
+            one[1].contains("400 MAYO/s by 4x4 as published, 10240 MAYO/s at its best launch of those that ran (2 did not), 128x32"),
             "{one:?}"
         );
         assert!(one[1].contains("5.0"), "{one:?}");
