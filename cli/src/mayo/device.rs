@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use getrandom::SysRng;
 use lanework_mayo::{Engine, Error, MessageDigest, Params, PublicKey, SecretKey, Signature};
 use lanework_mayo_cuda::{
-    Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys, GpuError, Options, Release,
-    Tally, check,
+    Expand, Fleet, FleetSigners, FleetSigningKeys, FleetVerifiers, FleetVerifyingKeys, GpuError, Multiply,
+    Options, Release, Tally, check,
 };
 use lanework_study::{Failure, Message};
 use lanework_suite::Job;
@@ -30,7 +30,8 @@ pub(super) struct Devices {
 }
 
 /// A named device is used for every batch size until its pace is known.
-const UNTUNED: Options = Options { spot_check: SPOT_CHECK, ..check::ALONE };
+const UNTUNED: Options =
+    Options { spot_check: SPOT_CHECK, expand: Expand::Fused, multiply: Multiply::Bits, ..check::ALONE };
 
 impl Devices {
     /// Those that were asked for, if any were.

@@ -37,7 +37,7 @@ pub(super) trait Work: Sync {
 
 /// What lanes were made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wanted {
+pub(super) struct Wanted {
     set: usize,
     job: Job,
     plan: Plan,
@@ -52,7 +52,7 @@ struct Wanted {
 pub(super) struct Kept(Mutex<Vec<(Wanted, Vec<Lane>)>>);
 
 impl Kept {
-    fn all(&self) -> MutexGuard<'_, Vec<(Wanted, Vec<Lane>)>> {
+    pub(super) fn all(&self) -> MutexGuard<'_, Vec<(Wanted, Vec<Lane>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -126,14 +126,14 @@ impl Gpu {
     }
 
     /// Expands public keys of one set on the device, and lays them out by
-    /// [`Options::multiply`](super::Options::multiply).
+    /// [`Options::multiply`](super::Options::multiply), as far as the device supports it.
     ///
     /// # Errors
-    /// As for [`Gpu::expand_secret`]; [`GpuError::Unusable`] too where the device cannot multiply so.
+    /// As for [`Gpu::expand_secret`].
     pub fn expand_public(&self, keys: &[PublicKey]) -> Result<GpuVerifyingKeys, GpuError> {
         let params = one_set(keys.iter().map(PublicKey::params))?.ok_or(NO_KEYS)?;
         let kernels = self.kernels(params).map_err(lost)?;
-        let multiply = self.options.multiply;
+        let multiply = self.options.multiply.used_on(self.device.card());
         if multiply == Multiply::Bits {
             self.bits_are_right(&kernels).map_err(lost)?;
         }

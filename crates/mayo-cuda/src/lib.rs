@@ -81,7 +81,7 @@ impl Default for Options {
             streams: 4,
             ring: Ring::Cache,
             expand: Expand::Fused,
-            multiply: Multiply::Masks,
+            multiply: Multiply::Bits,
             break_even: 256,
             cpu_share: 0.0,
             cpu_threads: 0,

@@ -18,14 +18,19 @@ use crate::launch::kernels::Kernels;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Multiply {
     /// Logical instructions under masks: every device has them.
-    #[default]
     Masks,
-    /// Products of bits on tensor cores. Devices of compute capability 8.0 to 9.x have the instruction; newer ones
-    /// emulate it, and keys are not expanded for it there.
+    /// Products of bits on tensor cores. Devices of compute capability 8.0 to 9.x have the instruction; on others keys
+    /// are expanded for masks.
+    #[default]
     Bits,
 }
 
 impl Multiply {
+    /// What keys are expanded for on a card where this is asked for.
+    pub(super) fn used_on(self, card: &Card) -> Multiply {
+        if self.on(card).is_ok() { self } else { Multiply::Masks }
+    }
+
     /// Whether a card supports it.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 mod bits;
 mod every_set;
 mod fused;
+mod lanes;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod secrecy;
 mod threads;

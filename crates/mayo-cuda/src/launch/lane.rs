@@ -452,20 +452,38 @@ impl Lane {
         self.stream.finish()
     }
 
+    /// The device's secrets, in bytes and in words.
+    fn secrets(&self) -> ([&Buffer<u8>; 5], [&Buffer<u32>; 2]) {
+        let bytes = [&self.seeds, &self.hashes, &self.randomizers, &self.drawn, &self.signatures];
+        (bytes, [&self.u, &self.m])
+    }
+
     /// Waits for everything and overwrites what is secret, on the device and in pinned memory: another batch may follow
     /// at any time, or none.
     pub(crate) fn clear(&mut self) -> Result<(), Error> {
-        let secret: [&Buffer<u8>; 5] =
-            [&self.seeds, &self.hashes, &self.randomizers, &self.drawn, &self.signatures];
-        for buffer in secret.into_iter().filter(|buffer| buffer.is_secret()) {
+        let (bytes, words) = self.secrets();
+        for buffer in bytes.into_iter().filter(|buffer| buffer.is_secret()) {
             self.stream.zero(buffer, 0..buffer.len())?;
         }
-        for buffer in [&self.u, &self.m].into_iter().filter(|buffer| buffer.is_secret()) {
+        for buffer in words.into_iter().filter(|buffer| buffer.is_secret()) {
             self.stream.zero(buffer, 0..buffer.len())?;
         }
         self.host_seeds.wipe()?;
         self.host_randomizers.wipe()?;
         self.finish()
+    }
+
+    /// Whether that has been done.
+    #[cfg(all(test, feature = "emulated"))]
+    pub(crate) fn is_clear(&mut self) -> bool {
+        let on_device = {
+            let (bytes, words) = self.secrets();
+            let mut bytes = bytes.into_iter().flat_map(|b| self.stream.get(b, 0..b.len()).unwrap());
+            let mut words = words.into_iter().flat_map(|b| self.stream.get(b, 0..b.len()).unwrap());
+            bytes.all(|b| b == 0) && words.all(|w| w == 0)
+        };
+        let host = [self.host_seeds.read().unwrap(), self.host_randomizers.read().unwrap()];
+        on_device && host.concat().iter().all(|&b| b == 0)
     }
 }
 

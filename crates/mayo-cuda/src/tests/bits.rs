@@ -165,20 +165,20 @@ fn keys_are_used_as_they_were_laid() {
 }
 
 #[test]
-fn architectures_that_emulate_the_instruction_are_refused_with_the_reason() {
+fn architectures_that_emulate_the_instruction_get_masks_with_the_reason() {
     let params = Params::of(Round::Two, Set::Mayo2);
     let public = [Batch::new(params, 1).keys[0].public_key(Engine::best())];
     for (capability, here) in
         [((7, 5), false), ((8, 0), true), ((9, 0), true), ((10, 0), false), ((12, 0), false)]
     {
         let (gpu, _) = gpu(Emulation { capability, ..Emulation::default() }, BITS);
-        match gpu.expand_public(&public) {
-            Ok(_) => assert!(here, "{capability:?}"),
-            Err(GpuError::Unusable(why)) => {
+        let expected = if here { Multiply::Bits } else { Multiply::Masks };
+        assert_eq!(gpu.expand_public(&public).unwrap().multiply(), expected, "{capability:?}");
+        match Multiply::Bits.on(gpu.device().card()) {
+            Ok(()) => assert!(here, "{capability:?}"),
+            Err(why) => {
                 assert!(!here && why.contains("products of bits need tensor cores"), "{capability:?}: {why}");
-                assert!(!gpu.device().is_dead(), "it serves otherwise");
             }
-            Err(other) => panic!("{other}"),
         }
     }
 }

@@ -238,6 +238,7 @@ impl Batch {
         for gpu in fleet.gpus() {
             gpu.test(params).map_err(because)?;
             // A variant is to be what it is called after.
+            how.multiply.on(gpu.device().card()).map_err(because)?;
             let fused = gpu.fused(params).map_err(because)?;
             let at =
                 [Operation::Keygen, Operation::Sign, Operation::Verify].iter().position(|o| *o == operation);
