@@ -468,8 +468,11 @@ impl Lane {
         for buffer in words.into_iter().filter(|buffer| buffer.is_secret()) {
             self.stream.zero(buffer, 0..buffer.len())?;
         }
+        // Signatures too: one that does not verify may tell of the key. Digests are of messages that may be secret.
         self.host_seeds.wipe()?;
         self.host_randomizers.wipe()?;
+        self.host_signatures.wipe()?;
+        self.host_digests.wipe()?;
         self.finish()
     }
 
@@ -482,7 +485,12 @@ impl Lane {
             let mut words = words.into_iter().flat_map(|b| self.stream.get(b, 0..b.len()).unwrap());
             bytes.all(|b| b == 0) && words.all(|w| w == 0)
         };
-        let host = [self.host_seeds.read().unwrap(), self.host_randomizers.read().unwrap()];
+        let host = [
+            self.host_seeds.read().unwrap(),
+            self.host_randomizers.read().unwrap(),
+            self.host_signatures.read().unwrap(),
+            self.host_digests.read().unwrap(),
+        ];
         on_device && host.concat().iter().all(|&b| b == 0)
     }
 }

@@ -43,9 +43,13 @@ fn a_lane_that_was_not_cleared_is_found_out() {
     let batch = Batch::new(Params::of(Round::Two, Set::Mayo2), 2);
     batch.sign(&gpu, GpuSigners::Each(&batch.keys));
     for (_, lanes) in gpu.kept.all().iter_mut() {
-        lanes[0].host_seeds.write().unwrap()[0] = 1;
-        assert!(!lanes[0].is_clear(), "in pinned memory");
-        lanes[0].clear().unwrap();
+        for planted in 0..2 {
+            let memory = if planted == 0 { &mut lanes[0].host_seeds } else { &mut lanes[0].host_signatures };
+            memory.write().unwrap()[0] = 1;
+            assert!(!lanes[0].is_clear(), "in pinned memory");
+            lanes[0].clear().unwrap();
+            assert!(lanes[0].is_clear());
+        }
         lanes[0].host_seeds.write().unwrap()[0] = 1;
         lanes[0].keygen(1).unwrap();
         lanes[0].host_seeds.wipe().unwrap();
