@@ -84,7 +84,8 @@ fn steps(root: &Path) -> Result<Vec<Step>, String> {
         "judge",
         "LANEWORK_REQUIRE_Z3=1 LANEWORK_REQUIRE_CORPUS=1 LANEWORK_GENERATED=10000 LANEWORK_SEED=2000001 cargo test --release -p lanework-respill --test judge -- --nocapture",
     ));
-    all.push(step("real-code", "cargo xtask real-code"));
+    // Every accepted rewrite prints what the original prints, and is raced against it.
+    all.push(step("real-code", "cargo xtask real-code --race 8 --save"));
     // Ours against other people's libraries, which `.ci/long` builds.
     all.push(step("peers", ".ci/peers"));
     all.push(step("removal", "cargo xtask removal"));
