@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::assumption::Assumption;
 use crate::flow::{self, Callee, Exit, Function};
-use crate::frame::{self, Access, Address, Frame, Outlines, Value, Where};
+use crate::frame::{Access, Address, Frame, Outlines, Value, Where};
 use crate::program::Program;
 
 /// The purpose of a cell, by its accesses.
@@ -250,12 +250,12 @@ fn suspects(
                 false
             }
             Where::Within(a, span) => {
-                meets(frame, slot.address, end, a, a.offset.saturating_add(span + access.size as i64))
+                frame.meets(slot.address, end, a, a.offset.saturating_add(span + access.size as i64))
             }
             // Accesses from the slot's base are uses of it or of others.
             Where::Known(a) => {
                 a.base != slot.address.base
-                    && meets(frame, slot.address, end, a, a.offset + access.size as i64)
+                    && frame.meets(slot.address, end, a, a.offset + access.size as i64)
             }
             Where::Elsewhere => false,
         };
@@ -305,13 +305,9 @@ impl Objects {
             let wall = |wall: &Address| {
                 wall.base == at.base && begin.base == at.base && begin < *wall && wall.offset < at.offset
             };
-            !meets(frame, at, end, begin, i64::MAX) || self.walls.iter().any(wall)
+            !frame.meets(at, end, begin, i64::MAX) || self.walls.iter().any(wall)
         })
     }
-}
-
-fn meets(frame: &Frame, start: Address, end: i64, from: Address, to: i64) -> bool {
-    frame::meets(&frame.aligned, start, end, from, to)
 }
 
 /// Marks the slots that are read on some path from the entry before they are written.
@@ -356,7 +352,7 @@ fn called(
                     outline.is_none_or(|outline| {
                         (if objects { outline.lost } else { outline.wild })
                             || outline.reach.iter().any(|&(from, to)| {
-                                meets(frame, slot.address, end, top.plus(from), top.offset + to)
+                                frame.meets(slot.address, end, top.plus(from), top.offset + to)
                             })
                     })
                 };
@@ -393,7 +389,7 @@ fn called(
             let end = slot.address.offset + slot.size as i64;
             let entry = |by: i64| Address { base: 0, offset: by };
             let reached = outline.is_none_or(|outline| {
-                outline.reach.iter().any(|&(from, to)| meets(frame, slot.address, end, entry(from), to))
+                outline.reach.iter().any(|&(from, to)| frame.meets(slot.address, end, entry(from), to))
             });
             if reached {
                 suspect(slot, op);
@@ -405,7 +401,7 @@ fn called(
 /// Whether a slot may have bytes below an address.
 pub(crate) fn below(frame: &Frame, slot: &Slot, top: Address) -> bool {
     let end = slot.address.offset + slot.size as i64;
-    meets(frame, slot.address, end, top.plus(-(1 << 40)), top.offset)
+    frame.meets(slot.address, end, top.plus(-(1 << 40)), top.offset)
 }
 
 /// A call of a function of the file after which something is read that the callee left below the stack pointer: perhaps an address.

@@ -1,6 +1,7 @@
 //! What a function may have besides plain arithmetic and slots, and how each is written.
 
-use super::{Base, CONDITIONS, Kind, Maker, Privacy, R32, R64};
+use super::Privacy;
+use super::maker::{Base, CONDITIONS, Kind, Maker, R32, R64};
 
 /// What a function may have besides plain arithmetic and slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

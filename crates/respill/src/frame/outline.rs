@@ -1,0 +1,91 @@
+//! What callers know of a function: what it does to their frames and their registers.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use iced_x86::Register;
+
+use super::Outside;
+use super::value::{State, Value};
+
+/// What a function does to its caller's frame, in bytes from the stack pointer at its entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// The callee-saved registers that hold their entry values at every return.
+    pub keeps: Vec<Register>,
+    /// Those whose entry value it uses otherwise than to keep it.
+    pub demands: BTreeSet<Register>,
+    /// The registers that may hold an address of a frame at a return, made by it.
+    pub leaves: BTreeSet<Register>,
+    /// What it writes through pointers.
+    pub writes: Writes,
+    /// Bytes that it touches, from the first of these to before the second.
+    pub reach: BTreeSet<(i64, i64)>,
+    /// Whether it may touch any byte of the caller's frame.
+    pub wild: bool,
+    /// The same, even if all code stays within its objects.
+    pub lost: bool,
+}
+
+impl Outline {
+    /// Adds what another one does.
+    pub(crate) fn weaken(&mut self, other: &Outline) {
+        self.keeps.retain(|register| other.keeps.contains(register));
+        self.demands.extend(&other.demands);
+        self.leaves.extend(&other.leaves);
+        self.writes.weaken(&other.writes);
+        self.reach.extend(&other.reach);
+        self.wild |= other.wild;
+        self.lost |= other.lost;
+        if self.wild && self.lost {
+            self.reach.clear();
+        }
+    }
+}
+
+/// Of functions of this file, by their entries.
+pub type Outlines = HashMap<usize, Outline>;
+
+/// What a function writes through pointers that it was handed: for the cells of which its callers know the values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writes {
+    /// Bytes from a register's value at the entry.
+    pub through: BTreeMap<Register, (i64, i64)>,
+    /// Whether it writes anywhere else outside.
+    pub anywhere: bool,
+}
+
+impl Writes {
+    pub(super) fn add(&mut self, place: Outside, end: i64) {
+        match place {
+            Outside::Above(register, from) => {
+                let (least, most) = self.through.entry(register).or_insert((from, end));
+                (*least, *most) = ((*least).min(from), (*most).max(end));
+            }
+            Outside::Anywhere => self.anywhere = true,
+        }
+    }
+
+    /// Adds what a callee writes, by the values of the registers that it gets. `Walker::written` sees to the caller's own cells.
+    pub(crate) fn call(&mut self, callee: &Writes, state: &State) {
+        self.anywhere |= callee.anywhere;
+        for (&register, &(from, to)) in &callee.through {
+            let value = state.of(register);
+            let most = if let Value::Above(_, range) = value { range.most() } else { 0 };
+            match value.near() {
+                _ if value.of_stack() || value.is_elsewhere() => (),
+                Some((own, by)) => {
+                    self.add(Outside::Above(own, by.saturating_add(from)), most.saturating_add(to));
+                }
+                None => self.anywhere = true,
+            }
+        }
+    }
+
+    fn weaken(&mut self, other: &Writes) {
+        self.anywhere |= other.anywhere;
+        for (&register, &(from, to)) in &other.through {
+            self.add(Outside::Above(register, from), to);
+        }
+    }
+}
